@@ -1,0 +1,106 @@
+"""Ironrule: rules without exceptions that explain one decision of any classifier on tabular data.
+
+>>> import ironrule
+>>> explainer = ironrule.Explainer(model, data, desired="good")    # doctest: +SKIP
+>>> print(explainer.explain(data.iloc[3]))                         # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ironrule.errors import (
+    BudgetError,
+    ConstraintError,
+    InputError,
+    IronruleError,
+    MissingExtraError,
+    ModelError,
+    OutcomeError,
+    SpaceError,
+    TableError,
+)
+
+if TYPE_CHECKING:
+    from ironrule.explain import Counterfactuals, Explainer, Explanation, RankedRule, Statistics
+    from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
+    from ironrule.rule import Change, Component, Counterfactual, Rule
+    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF
+    from ironrule.space import Constraint, Feature, Space
+    from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
+
+__version__ = "0.1.0"
+
+_HOMES = {  # imported when first used, so that `import ironrule` stays fast
+    "Budget": "verdict",
+    "Certificate": "verdict",
+    "Change": "rule",
+    "Component": "rule",
+    "Constraint": "space",
+    "Counterfactual": "rule",
+    "Counterfactuals": "explain",
+    "Exhaustive": "oracles",
+    "Explainer": "explain",
+    "Explanation": "explain",
+    "Feature": "space",
+    "GeCo": "oracles",
+    "GeneticRule": "search",
+    "GeneticRuleCF": "search",
+    "GreedyRuleCF": "search",
+    "Layered": "oracles",
+    "Proven": "verdict",
+    "RankedRule": "explain",
+    "Refuted": "verdict",
+    "Rule": "rule",
+    "Sampling": "oracles",
+    "Space": "space",
+    "Statistics": "explain",
+    "Unrefuted": "verdict",
+}
+
+__all__ = [
+    "Budget",
+    "BudgetError",
+    "Certificate",
+    "Change",
+    "Component",
+    "Constraint",
+    "ConstraintError",
+    "Counterfactual",
+    "Counterfactuals",
+    "Exhaustive",
+    "Explainer",
+    "Explanation",
+    "Feature",
+    "GeCo",
+    "GeneticRule",
+    "GeneticRuleCF",
+    "GreedyRuleCF",
+    "InputError",
+    "IronruleError",
+    "Layered",
+    "MissingExtraError",
+    "ModelError",
+    "OutcomeError",
+    "Proven",
+    "RankedRule",
+    "Refuted",
+    "Rule",
+    "Sampling",
+    "Space",
+    "SpaceError",
+    "Statistics",
+    "TableError",
+    "Unrefuted",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ironrule' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"ironrule.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,311 @@
+"""The public face: an explainer for one model, made once, asked about many rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import BudgetError, ConstraintError, InputError, OutcomeError, TableError
+from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
+from ironrule.explain.recourse import recourse_box, recourse_constraints
+from ironrule.model import BlackBox, History, black_box, history_of
+from ironrule.rule import Counterfactual, relevant_to
+from ironrule.space import (
+    Codes,
+    Constraint,
+    Points,
+    Space,
+    Table,
+    Value,
+    as_constraint,
+    bind,
+    feasible,
+    read_table,
+)
+from ironrule.verdict import Budget, Meter, Refuted
+
+if TYPE_CHECKING:
+    from ironrule.oracles import Case
+    from ironrule.search import Algorithm, Findings, Problem
+
+DEFAULT_BUDGET = Budget(evaluations=5_000_000)
+DEFAULT_ALGORITHM = "greedy_cf"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Prepared:
+    space: Space
+    model: BlackBox
+    history: History
+    table: Table
+    recourse: tuple[Constraint, ...]
+
+
+class Explainer:
+    """Explains single decisions of a classifier by rules.
+
+    ``model`` is any function or estimator on rows like those of ``data``; ``data`` is the history: a pandas, polars or
+    Arrow table, or an array. ``desired`` names the desired class or classes (or, for a function that answers columns, their
+    positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by default those
+    seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at all; those that
+    also speak of ``x`` say what a counterfactual may change.
+
+    An explainer is never changed by explaining, and may be used from several threads at once.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        desired: Any = None,
+        threshold: float | None = None,
+        space: Space | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        progress: bool | None = None,
+    ) -> None:
+        table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
+        texts = tuple(as_constraint(constraint) for constraint in _as_list(constraints))
+        on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
+        inferred = (
+            space if space is not None else Space.infer(table, columns=_columns_of(model, table), progress=progress)
+        )
+        whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
+        recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
+        for constraint in recourse:
+            bind(constraint, whole.features)
+        asked = black_box(model, table, whole, desired, threshold)
+        codes = whole.encode(table, progress=progress)
+        kept = _occurring(whole, codes)
+        outcomes = asked.outcomes(kept, progress)
+        self._prepared = _Prepared(whole, asked, history_of(whole, kept, outcomes), table, recourse)
+
+    @property
+    def space(self) -> Space:
+        """The space that rules speak about."""
+        return self._prepared.space
+
+    @property
+    def outcomes(self) -> npt.NDArray[np.bool_]:
+        """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
+        return self._prepared.history.outcomes
+
+    def __repr__(self) -> str:
+        desired = int(self.outcomes.sum())
+        return f"<Explainer: {self.space!r}; {len(self.outcomes)} past rows, {desired} desired>"
+
+    def explain(
+        self,
+        row: Any,
+        algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+        *,
+        k: int = 5,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        require: Sequence[str] = (),
+        forbid: Sequence[str] = (),
+    ) -> Explanation:
+        """The shortest rule found for a row with the undesired outcome, with what is known of it.
+
+        ``row`` is a dictionary, a pandas Series, a table of one row, or a row number of the data. ``require`` and
+        ``forbid`` name features, or components such as ``"age <="``, that the rule must or must not use. Same seed and
+        same budget in evaluations: same answer.
+        """
+        from ironrule.search import solve
+
+        chosen = _algorithm(algorithm)
+        meter = Meter(_budget(budget))
+        problem = self._problem(self._case(row), meter, k, seed, require, forbid)
+        findings = solve(problem, chosen)
+        statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
+        return self._explanation(problem, findings, statistics)
+
+    def counterfactuals(
+        self,
+        row: Any,
+        k: int = 5,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = None,
+        seed: int = 0,
+    ) -> Counterfactuals:
+        """Up to k diverse counterfactuals without useless changes, nearest first, found by GeCo.
+
+        ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest values, or
+        the list of categories; ``constraints`` come on top of the explainer's own.
+        """
+        from ironrule.oracles import GeCo
+
+        extra = (*self._prepared.recourse, *map(as_constraint, _as_list(constraints)))
+        ranges = recourse_constraints(self.space, permitted_range or {})
+        case = self._case(row, (*extra, *ranges))
+        box = recourse_box(case.relevant, features_to_vary)
+        meter = Meter(_budget(budget))
+        found = _find(GeCo(), case, box, _positive(k), meter, seed)
+        stopped = "budget" if found is None else None
+        points = found.points if isinstance(found, Refuted) else np.empty((0, len(self.space)), dtype=np.int32)
+        items = tuple(Counterfactual.between(self.space, case.instance, point) for point in points)
+        return Counterfactuals(self.space.decode_row(case.instance), items, _statistics(meter, "GeCo", seed, stopped))
+
+    def _case(self, row: Any, recourse: Sequence[Constraint] = ()) -> Case:
+        from ironrule.oracles import Case
+
+        ready = self._prepared
+        instance = self.space.encode_row(_as_mapping(row, ready.table), ignore=ready.table.names)
+        for predicate in ready.space.feasible.predicates:
+            if not predicate(instance[None, :], None)[0]:
+                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
+        if ready.model.desired(instance[None, :])[0]:
+            raise OutcomeError(
+                "the row must have the undesired outcome, but the model already gives it the desired one"
+            )
+        allowed = ready.space.feasible
+        if recourse:
+            predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
+            allowed = feasible(self.space.features, predicates, instance)
+        return Case(ready.space, ready.model, ready.history, relevant_to(ready.space, instance), allowed)
+
+    def _problem(
+        self, case: Case, meter: Meter, k: int, seed: int, require: Sequence[str], forbid: Sequence[str]
+    ) -> Problem:
+        from ironrule.oracles import Layered, Remembering
+        from ironrule.rule.duals import distinct_duals
+        from ironrule.search import Problem
+
+        relevant = case.relevant
+        allowed = relevant.usable & ~relevant.select(_as_list(forbid))
+        required = tuple(relevant.select([name]) & allowed for name in _as_list(require))
+        for name, some in zip(_as_list(require), required, strict=True):
+            if not some:
+                raise InputError(
+                    f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden"
+                )
+        with meter.timed("history"):
+            duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+        weights = np.ones(2 * len(case.space))
+        rng = np.random.default_rng(seed)
+        return Problem(case, Remembering(Layered()), duals, allowed, required, weights, _positive(k), meter, rng)
+
+    def _explanation(self, problem: Problem, findings: Findings, statistics: Statistics) -> Explanation:
+        case = problem.case
+        relevant, history = case.relevant, case.history
+        outcome = self._prepared.model.decision.undesired
+        ranked = tuple(
+            RankedRule(relevant.rule(rule, outcome), verdict, history.coverage(relevant.box(rule), self.space.sizes))
+            for rule, verdict in zip(findings.rules, findings.verdicts, strict=True)
+        )
+        nearest = _nearest(problem.oracle.points, case.instance, problem.k)
+        others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
+        instance = self.space.decode_row(case.instance)
+        return Explanation(instance, ranked, others, statistics, len(history), self.space.fingerprint)
+
+
+def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
+    """The columns that a model was fitted on, where it says so; other columns, such as the target, are left alone."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None
+    absent = [str(name) for name in names if name not in table.names]
+    if absent:
+        raise TableError(f"the data must have the model's column {absent[0]!r}, but it has {', '.join(table.names)}")
+    return tuple(str(name) for name in names)
+
+
+def _occurring(space: Space, codes: Codes) -> Codes:
+    """The past rows that satisfy the constraints on the space."""
+    if not space.feasible.predicates:
+        return codes
+    starts = range(0, len(codes), 1 << 16)
+    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
+    if not kept.any():
+        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
+    if not kept.all():
+        broken = int((~kept).sum())
+        warnings.warn(
+            f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=3
+        )
+    return codes.take(kept)
+
+
+def _as_mapping(row: Any, table: Table) -> Mapping[str, Value]:
+    """A row given in any of the usual ways, as a mapping from column to value."""
+    if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
+        return table.row(int(row))
+    if isinstance(row, Mapping):
+        return row
+    if hasattr(row, "columns") or hasattr(row, "column_names"):
+        read = read_table(row)
+        if len(read) != 1:
+            raise TableError(f"one row must come to be explained, but a table of {len(read)} rows came")
+        return read.row(0)
+    if hasattr(row, "to_dict"):
+        return dict(row.to_dict())
+    if isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) and len(row) == len(table.names):
+        return dict(zip(table.names, row, strict=True))
+    raise TableError(f"a row must be a dictionary, a Series, a table of one row or a row number, but {row!r} came")
+
+
+def _as_list(names: Any) -> list[Any]:
+    return [names] if isinstance(names, (str, Constraint)) else list(names)
+
+
+def _algorithm(algorithm: str | Algorithm) -> Algorithm:
+    from ironrule.search import ALGORITHMS
+
+    if not isinstance(algorithm, str):
+        return algorithm
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"the algorithm must be one of {', '.join(ALGORITHMS)}, but {algorithm!r} came")
+    return ALGORITHMS[algorithm]()
+
+
+def _budget(budget: Budget | float | None) -> Budget:
+    if budget is None or isinstance(budget, Budget):
+        return DEFAULT_BUDGET if budget is None else budget
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise BudgetError(f"a budget must be a Budget or a number of seconds, but {budget!r} came")
+    return Budget(seconds=float(budget))
+
+
+def _positive(k: int) -> int:
+    if not isinstance(k, int) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, but {k!r} came")
+    return k
+
+
+def _find(oracle: Any, case: Case, box: Any, k: int, meter: Meter, seed: int) -> Any:
+    from ironrule.verdict import Spent
+
+    try:
+        return oracle.find(case, box, k, meter, np.random.default_rng(seed))
+    except Spent:
+        return None
+
+
+def _nearest(points: Points | None, instance: Points, k: int) -> Points:
+    if points is None:
+        return np.empty((0, len(instance)), dtype=np.int32)
+    order = np.argsort(np.count_nonzero(points != instance, axis=1), kind="stable")
+    return points[order[:k]]
+
+
+def _statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
+    return Statistics(
+        algorithm=algorithm,
+        seed=seed,
+        seconds=meter.elapsed,
+        generations=meter.events["generations"],
+        candidates=meter.events["candidates"],
+        oracle_calls=meter.events["oracle calls"],
+        model_calls=meter.calls,
+        evaluations=meter.evaluations,
+        operators=dict(meter.seconds),
+        stopped=stopped,
+    )

@@ -1,0 +1,185 @@
+"""An explanation: the rules found for one row, what is known of them, and how they were found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironrule.errors import InputError
+from ironrule.rule import Counterfactual, Rule
+from ironrule.space import Value
+from ironrule.space.plain import from_plain, to_plain
+from ironrule.verdict import Verdict, verdict_from_dict, verdict_to_dict
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a search did. ``operators`` gives seconds per operator; ``stopped`` is None, "budget" or "interrupted"."""
+
+    algorithm: str
+    seed: int
+    seconds: float
+    generations: int
+    candidates: int
+    oracle_calls: int
+    model_calls: int
+    evaluations: int
+    operators: Mapping[str, float]
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRule:
+    """A rule with its verdict and the number of past rows that it covers."""
+
+    rule: Rule
+    verdict: Verdict
+    coverage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a row got the undesired outcome: rules, best first, each with its verdict.
+
+    ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one.
+    """
+
+    instance: Mapping[str, Value]
+    ranked: tuple[RankedRule, ...]
+    counterfactuals: tuple[Counterfactual, ...]
+    statistics: Statistics
+    history_rows: int
+    space: str
+
+    @property
+    def rule(self) -> Rule:
+        """The best rule."""
+        return self.ranked[0].rule
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is known of the best rule: Proven, Refuted or Unrefuted."""
+        return self.ranked[0].verdict
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, best first."""
+        return tuple(ranked.rule for ranked in self.ranked)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The rules' verdicts, in the same order."""
+        return tuple(ranked.verdict for ranked in self.ranked)
+
+    @property
+    def cardinality(self) -> int:
+        """How many components the best rule has."""
+        return self.rule.cardinality
+
+    @property
+    def coverage(self) -> int:
+        """How many past rows the best rule covers."""
+        return self.ranked[0].coverage
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data."""
+        stats = self.statistics
+        return {
+            "format": FORMAT,
+            "instance": {name: to_plain(value) for name, value in self.instance.items()},
+            "rules": [
+                {"rule": r.rule.to_dict(), "verdict": verdict_to_dict(r.verdict), "coverage": r.coverage}
+                for r in self.ranked
+            ],
+            "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
+            "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
+            | {"operators": dict(stats.operators)},
+            "history_rows": self.history_rows,
+            "space": self.space,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
+        """The explanation that :meth:`to_dict` wrote; raises InputError if the data is none."""
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            raise InputError(f"an explanation must have format {FORMAT}, but something else came")
+        try:
+            return cls(
+                {name: from_plain(value) for name, value in data["instance"].items()},
+                tuple(
+                    RankedRule(Rule.from_dict(r["rule"]), verdict_from_dict(r["verdict"]), r["coverage"])
+                    for r in data["rules"]
+                ),
+                tuple(Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]),
+                Statistics(**data["statistics"]),
+                data["history_rows"],
+                data["space"],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"an explanation must have all its fields, but: {error!r}") from None
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The explanation as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """The explanation that :meth:`to_json` wrote."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise InputError(f"an explanation must be JSON, but: {error}") from None
+
+    def __str__(self) -> str:
+        from ironrule.report.text import explanation_text
+
+        return explanation_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.rule} {type(self.verdict).__name__}, covers {self.coverage} of {self.history_rows} rows>"
+
+    def _repr_html_(self) -> str:
+        from ironrule.report.html import explanation_html
+
+        return explanation_html(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactuals(Sequence[Counterfactual]):
+    """Counterfactuals of one row, nearest first; ``tried`` points were asked about. Empty: none was found."""
+
+    instance: Mapping[str, Value]
+    items: tuple[Counterfactual, ...]
+    statistics: Statistics
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.items[place]
+
+    def __iter__(self) -> Iterator[Counterfactual]:
+        return iter(self.items)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counterfactuals as plain data."""
+        return {
+            "instance": {name: to_plain(value) for name, value in self.instance.items()},
+            "counterfactuals": [item.to_dict() for item in self.items],
+            "evaluations": self.statistics.evaluations,
+            "seconds": self.statistics.seconds,
+        }
+
+    def __str__(self) -> str:
+        return (
+            "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1)) or "no counterfactual was found"
+        )
+
+    def _repr_html_(self) -> str:
+        from ironrule.report.html import counterfactuals_html
+
+        return counterfactuals_html(self.items)

@@ -1,0 +1,81 @@
+"""Any model at all: points are laid out as the user's own kind of table and the model is asked, in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import ModelError
+from ironrule.model.decision import Decision, decision_of
+from ironrule.progress import track
+from ironrule.space import Codes, Layout, Points, Space, Table, layout_like
+
+BATCH_ROWS = 1 << 16
+CHECKED_ROWS = 512
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlackBox:
+    """A model that is only ever asked."""
+
+    layout: Layout
+    decision: Decision
+    batch: int = BATCH_ROWS
+
+    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+        """Which points have the desired outcome, by the model's own decision."""
+        if len(points) == 0:
+            return np.zeros(0, dtype=np.bool_)
+        starts = range(0, len(points), self.batch)
+        return np.concatenate([self._ask(points[start : start + self.batch]) for start in starts])
+
+    def _ask(self, points: Points) -> npt.NDArray[np.bool_]:
+        return self.decision(self.layout.decode(points), len(points))
+
+    def outcomes(self, codes: Codes, progress: bool | None = None) -> npt.NDArray[np.bool_]:
+        """The outcome of every row of a history, with a progress bar where that takes long."""
+        starts = range(0, len(codes), self.batch)
+        parts = track(starts, "Asking the model", len(starts), progress)
+        return np.concatenate([self.desired(codes.points(slice(start, start + self.batch))) for start in parts])
+
+
+def black_box(model: Any, table: Table, space: Space, desired: Any, threshold: float | None) -> BlackBox:
+    """A user's model over a space, checked: rows rebuilt from codes must get the same outcome as the user's own rows."""
+    wants_array = (
+        hasattr(model, "predict") and hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
+    )
+    layout = layout_like(space.features, table, as_array=wants_array)
+    box = BlackBox(layout, decision_of(model, desired, threshold))
+    _check_layout(box, table, space)
+    return box
+
+
+def _check_layout(box: BlackBox, table: Table, space: Space) -> None:
+    rows = np.unique(np.linspace(0, len(table) - 1, CHECKED_ROWS).astype(np.int64))
+    own = _own_rows(box.layout, table, rows)
+    original = box.decision(own, len(rows))
+    rebuilt = box.desired(space.encode(_sub_table(table, rows), progress=False).points())
+    if (original != rebuilt).any():
+        row = int(rows[np.flatnonzero(original != rebuilt)[0]])
+        raise ModelError(
+            f"the model must decide by the values of the space alone, but row {row} gets another outcome when it is "
+            f"rebuilt from them; does the model use an index, a column that was left out, or chance?"
+        )
+
+
+def _sub_table(table: Table, rows: npt.NDArray[np.int64]) -> Any:
+    if table.frame is None:
+        return Table(table.native[rows], table.names, None)
+    frame = table.frame[rows.tolist()]
+    return Table(frame.to_native(), table.names, frame)
+
+
+def _own_rows(layout: Layout, table: Table, rows: npt.NDArray[np.int64]) -> Any:
+    """The user's own rows in the columns and the form that the model is asked in."""
+    if table.frame is None:
+        return table.native[rows][:, [table.names.index(name) for name in layout.names]]
+    frame = table.frame[rows.tolist()].select(*layout.names)
+    return frame.to_numpy() if layout.is_array else frame.to_native()

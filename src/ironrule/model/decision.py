@@ -1,0 +1,195 @@
+"""From whatever a user's model answers to a decision: desired or not.
+
+A model that gives labels decides by them. A model that gives scores is desired where the score is above the threshold,
+so a tie is undesired. Scores for several classes are desired where a desired class beats every other one, or, with a
+threshold, where the desired classes together pass it. Nothing here re-implements a model: it reads its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import ModelError, OutcomeError
+from ironrule.space.table import as_python
+
+Mask = npt.NDArray[np.bool_]
+Ask = Callable[[Any], Any]
+
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a user's model is asked (``ask``) and how its answer is read (``read``)."""
+
+    ask: Ask
+    read: Callable[[npt.NDArray[Any]], Mask]
+    undesired: str  # what the undesired outcome is called
+
+    def __call__(self, table: Any, rows: int) -> Mask:
+        """Which rows of the table have the desired outcome."""
+        return self.read(_answer(self.ask, table, rows))
+
+
+def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
+    """The decision of an estimator (anything with ``predict``) or of a plain function."""
+    if threshold is not None and not np.isfinite(threshold):
+        raise OutcomeError(f"a threshold must be a finite number, but {threshold!r} came")
+    if hasattr(model, "predict"):
+        return _estimator_decision(model, desired, threshold)
+    if not callable(model):
+        raise ModelError(f"a model must be a function or have a predict method, but {type(model).__name__} came")
+    return Decision(model, _function_reader(desired, threshold), _undesired_name(desired))
+
+
+def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        if desired is None and threshold is None:
+            raise OutcomeError(
+                "a model without classes (a regression) must come with a threshold: desired is a prediction above it; "
+                "pass threshold=..."
+            )
+        return Decision(model.predict, _function_reader(desired, threshold), _undesired_name(desired))
+    known = [as_python(label) for label in np.asarray(classes).ravel()]
+    wanted = _wanted(desired, known)
+    others = [label for label in known if label not in wanted]
+    name = repr(others[0]) if len(others) == 1 else _undesired_name(wanted)
+    if threshold is None:
+        return Decision(model.predict, LabelReader(wanted), name)
+    if not hasattr(model, "predict_proba"):
+        raise OutcomeError("a threshold needs a classifier with predict_proba, but this one has none; leave it out")
+    places = tuple(place for place, label in enumerate(known) if label in wanted)
+    return Decision(model.predict_proba, ColumnReader(places, threshold), name)
+
+
+def _wanted(desired: Any, known: list[Any]) -> tuple[Any, ...]:
+    if desired is None:
+        if len(known) == 2 and set(known) <= {0, 1}:
+            return (1,)
+        raise OutcomeError(f"the desired class must be named (desired=...), one of {known}, but none came")
+    wanted = _as_labels(desired)
+    unknown = [label for label in wanted if label not in known]
+    if unknown:
+        raise OutcomeError(f"the desired class must be one of {known}, but {unknown[0]!r} came")
+    if len(wanted) == len(known):
+        raise OutcomeError(f"some class must be undesired, but all of {known} are desired")
+    return wanted
+
+
+def _as_labels(desired: Any) -> tuple[Any, ...]:
+    several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
+    labels = tuple(as_python(label) for label in (desired if several else (desired,)))
+    if not labels:
+        raise OutcomeError("at least one desired class must be named, but an empty collection came")
+    return labels
+
+
+def _undesired_name(desired: Any) -> str:
+    return "the undesired outcome" if desired is None else "not " + " or ".join(repr(d) for d in _as_labels(desired))
+
+
+def _function_reader(desired: Any, threshold: float | None) -> Callable[[npt.NDArray[Any]], Mask]:
+    return FunctionReader(None if desired is None else _as_labels(desired), threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReader:
+    """Labels: desired if among the wanted ones."""
+
+    wanted: tuple[Any, ...]
+
+    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
+        if answer.ndim != 1:
+            raise ModelError(f"labels must come as one per row, but the answer has shape {answer.shape}")
+        mask = np.zeros(len(answer), dtype=np.bool_)
+        for label in self.wanted:
+            mask |= np.asarray(answer == label, dtype=np.bool_)
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreReader:
+    """One score per row: desired if above the threshold."""
+
+    threshold: float
+
+    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
+        mask: Mask = _numbers(answer) > self.threshold
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReader:
+    """One score per class: desired if the wanted classes pass the threshold, or beat all others where there is none."""
+
+    wanted: tuple[int, ...]
+    threshold: float | None
+
+    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
+        scores = _numbers(answer)
+        wrong = [place for place in self.wanted if not 0 <= place < scores.shape[1]]
+        if wrong:
+            raise OutcomeError(f"a desired class must be a column below {scores.shape[1]}, but {wrong[0]} came")
+        chosen = scores[:, list(self.wanted)]
+        if self.threshold is not None:
+            return np.asarray(chosen.sum(axis=1) > self.threshold, dtype=np.bool_)
+        others = np.delete(scores, list(self.wanted), axis=1)
+        if others.shape[1] == 0:
+            raise OutcomeError("some class must be undesired, but every column is desired")
+        return np.asarray(chosen.max(axis=1) > others.max(axis=1), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionReader:
+    """A plain function's answer: labels if classes are named, one score per row otherwise, or a column per class."""
+
+    wanted: tuple[Any, ...] | None
+    threshold: float | None
+
+    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
+        if answer.ndim == 2 and self.wanted is None:
+            raise OutcomeError(
+                f"the desired column must be named (desired=...): the model answers {answer.shape[1]} columns"
+            )
+        if answer.ndim == 2:
+            return ColumnReader(self.wanted or (), self.threshold)(answer)
+        if self.wanted is None:
+            return ScoreReader(DEFAULT_THRESHOLD if self.threshold is None else self.threshold)(answer)
+        if self.threshold is not None:
+            raise OutcomeError(
+                "either a desired class or a threshold must be given for one number per row, but both came"
+            )
+        return LabelReader(self.wanted)(answer)
+
+
+def _numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    if answer.dtype.kind not in "biuf":
+        raise OutcomeError(
+            f"scores must be numbers, but the model answers {answer.dtype} such as {answer.ravel()[0]!r}; "
+            f"name the desired class with desired=..."
+        )
+    if not np.isfinite(answer).all():
+        raise ModelError(f"scores must be finite, but {int((~np.isfinite(answer)).sum())} answers are NaN or infinite")
+    numbers: npt.NDArray[np.float64] = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
+    return numbers
+
+
+def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
+    """The model's answer as an array; its own exception is shown, not swallowed."""
+    try:
+        answer = np.asarray(ask(table))
+    except Exception as error:  # whatever the user's model raises is reported as its failure
+        raise ModelError(f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}") from error
+    if answer.ndim == 2 and answer.shape[1] == 1:
+        answer = answer[:, 0]
+    if answer.ndim not in (1, 2) or len(answer) != rows:
+        raise ModelError(
+            f"the model must answer one label or score per row, but for {rows} rows it gave {answer.shape}"
+        )
+    return answer

@@ -1,0 +1,18 @@
+"""What an algorithm knows of a model: for points of the space, whether the outcome is desired."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.space import Points
+
+
+class Model(Protocol):
+    """A model in normal form."""
+
+    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+        """Which points have the desired outcome, by the model's own decision."""
+        ...

@@ -1,0 +1,48 @@
+"""The exhaustive oracle: ask the model about every point of the box. Proof by enumeration, for small boxes.
+
+It is the reference that every other oracle is tested against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ironrule.oracles.protocol import Case
+from ironrule.rule import Box
+from ironrule.space import Points
+from ironrule.verdict import Certificate, Meter, Proven, Unrefuted, Verdict
+
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Exhaustive:
+    """Enumerates boxes of up to ``limit`` points; larger ones stay ``Unrefuted``, nothing tried."""
+
+    limit: int = 1_000_000
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+        """The first counterfactuals in the order of enumeration, or a proof that there is none."""
+        if box.size > self.limit:
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
+        asked, found = 0, np.empty((0, len(box.low)), dtype=np.int32)
+        for points in enumerate_box(box):
+            occurring = points[case.feasible.admits(points)]
+            asked += len(occurring)
+            found = np.concatenate([found, occurring[meter.desired(case.model, occurring)]])[:k]
+            if len(found) == k:
+                break
+        if len(found):
+            return case.refuted(found)
+        return Proven(Certificate("enumeration", asked, case.space.fingerprint))
+
+
+def enumerate_box(box: Box) -> Iterator[Points]:
+    """All points of a box, in chunks, the last feature fastest."""
+    shape = (box.high - box.low + 1).tolist()
+    for start in range(0, box.size, CHUNK):
+        flat = np.arange(start, min(start + CHUNK, box.size))
+        yield np.stack(np.unravel_index(flat, shape), axis=1).astype(np.int32) + box.low

@@ -1,0 +1,75 @@
+"""An oracle that remembers: every box is asked about once, and a counterfactual found for one box refutes others.
+
+A counterfactual without useless changes has none in any box that holds it, so what was found once needs no more work.
+And a box inside one where nothing was found, or where it is proven that there is nothing, is not searched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ironrule.oracles.protocol import Case, Oracle
+from ironrule.rule import Box
+from ironrule.space import Points
+from ironrule.verdict import Meter, Proven, Refuted, Unrefuted, Verdict
+
+
+@dataclass(slots=True, eq=False)
+class Remembering:
+    """One search's memory round an oracle."""
+
+    oracle: Oracle
+    known: dict[bytes, Verdict] = field(default_factory=dict)
+    points: Points | None = None
+    clean: list[tuple[Box, Verdict]] = field(default_factory=list)
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
+        key = _key(box)
+        if key not in self.known:
+            inferred = self._from_points(case, box, k) or self._from_larger(box)
+            self.known[key] = inferred or self._ask(case, box, k, meter, rng)
+        return self.known[key]
+
+    def recall(self, box: Box) -> Verdict | None:
+        """The answer known for a box, if it was asked about."""
+        return self.known.get(_key(box))
+
+    def learn(self, points: Points) -> None:
+        """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""
+        self._add(points)
+        self.known = {key: verdict for key, verdict in self.known.items() if not isinstance(verdict, Unrefuted)}
+        self.clean = [(box, verdict) for box, verdict in self.clean if isinstance(verdict, Proven)]
+
+    def _from_points(self, case: Case, box: Box, k: int) -> Refuted | None:
+        if self.points is None:
+            return None
+        inside = self.points[box.contains(self.points)]
+        if len(inside) == 0:
+            return None
+        nearest = np.argsort(np.count_nonzero(inside != case.instance, axis=1), kind="stable")
+        return case.refuted(inside[nearest[:k]])
+
+    def _from_larger(self, box: Box) -> Verdict | None:
+        for larger, verdict in self.clean:
+            if (larger.low <= box.low).all() and (larger.high >= box.high).all():
+                return verdict if isinstance(verdict, Proven) else Unrefuted(tried=0, samples=0, confidence=0.0)
+        return None
+
+    def _ask(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        meter.events["oracle calls"] += 1
+        verdict = self.oracle.find(case, box, k, meter, rng)
+        if isinstance(verdict, Refuted):
+            self._add(verdict.points)
+        else:
+            self.clean.append((box, verdict))
+        return verdict
+
+    def _add(self, points: Points) -> None:
+        self.points = points if self.points is None else np.unique(np.concatenate([self.points, points]), axis=0)
+
+
+def _key(box: Box) -> bytes:
+    return box.low.tobytes() + box.high.tobytes()

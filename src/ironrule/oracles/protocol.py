@@ -1,0 +1,45 @@
+"""The one question that algorithms ask: is there a counterfactual in this box?
+
+An oracle answers with a verdict on the rule whose box it is: ``Refuted`` with counterfactuals (up to k, diverse),
+``Proven``, or ``Unrefuted``. An algorithm sees this protocol, never a concrete oracle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ironrule.model import History, Model
+from ironrule.rule import Box, Counterfactual, Relevant
+from ironrule.space import Feasible, Points, Space
+from ironrule.verdict import Meter, Refuted, Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """The case at hand: one instance of a space, the model that denied it, the history, and what can occur."""
+
+    space: Space
+    model: Model
+    history: History
+    relevant: Relevant
+    feasible: Feasible
+
+    @property
+    def instance(self) -> Points:
+        """The row being explained."""
+        return self.relevant.instance
+
+    def refuted(self, points: Points) -> Refuted:
+        """The verdict that follows from exceptions, the best one first."""
+        return Refuted(Counterfactual.between(self.space, self.instance, points[0]), points)
+
+
+class Oracle(Protocol):
+    """Answers whether a box contains a counterfactual."""
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """Up to ``k`` counterfactuals of the box as ``Refuted``; ``Proven`` if there is none; ``Unrefuted`` if unsure."""
+        ...

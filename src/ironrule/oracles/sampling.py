@@ -1,0 +1,31 @@
+"""The sampling oracle: draw points of the box uniformly. It refutes by luck and never proves, but it bounds.
+
+Drawn after the rule was chosen, n points without an exception bound the share of exceptions (Clopper and Pearson, 1934).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ironrule.oracles.protocol import Case
+from ironrule.rule import Box
+from ironrule.verdict import Meter, Unrefuted, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Draws ``samples`` points, and says with ``confidence`` how rare exceptions are if none of them is one."""
+
+    samples: int = 10_000
+    confidence: float = 0.95
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """Exceptions among the points drawn, or the bound that their absence gives."""
+        count = min(self.samples, meter.affordable)
+        points = case.feasible.draw(rng, box.low, box.high, count)
+        found = points[meter.desired(case.model, points)] if len(points) else points
+        if len(found):
+            return case.refuted(found[:k])
+        return Unrefuted(tried=len(points), samples=len(points), confidence=self.confidence)

@@ -1,0 +1,1 @@
+"""Explanations as text and HTML. Reads explanations only."""

@@ -1,0 +1,57 @@
+"""An explanation as a piece of HTML, for notebooks. No scripts, no network, everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from ironrule.explain import Explanation
+from ironrule.report.text import verdict_word
+from ironrule.rule import Counterfactual, shown
+
+COLOURS = {"proven": "#1b6e3c", "unrefuted": "#8a5a00", "refuted": "#a1260d"}
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """The rule, its verdict and coverage, the other rules, and the counterfactuals."""
+    word = verdict_word(explanation.verdict)
+    conditions = "".join(f"<li><code>{escape(text)}</code></li>" for text in explanation.rule.conditions)
+    return (
+        '<div style="font-family:system-ui,sans-serif;max-width:46em;line-height:1.45">'
+        f"<p><strong>{'Everyone with' if conditions else 'Everyone'}</strong></p>"
+        f'<ul style="margin:0 0 0.5em 1em">{conditions}</ul>'
+        f"<p><strong>gets: {escape(explanation.rule.outcome)}</strong></p>"
+        f'<p><span style="background:{COLOURS[word]};color:#fff;border-radius:4px;padding:2px 8px">{word}</span> '
+        f"{escape(str(explanation.verdict).partition(': ')[2])}</p>"
+        f"<p>{explanation.cardinality} components; covers {explanation.coverage:,} of {explanation.history_rows:,} past rows.</p>"
+        f"{_others(explanation)}{counterfactuals_html(explanation.counterfactuals)}</div>"
+    )
+
+
+def _others(explanation: Explanation) -> str:
+    if len(explanation.ranked) < 2:
+        return ""
+    rows = "".join(
+        f"<li><code>{escape(' and '.join(other.rule.conditions))}</code> ({verdict_word(other.verdict)}, "
+        f"{other.coverage:,} rows)</li>"
+        for other in explanation.ranked[1:]
+    )
+    return f"<details><summary>{len(explanation.ranked) - 1} other rules</summary><ol>{rows}</ol></details>"
+
+
+def counterfactuals_html(counterfactuals: Sequence[Counterfactual]) -> str:
+    """Counterfactuals as a table of changes."""
+    if not counterfactuals:
+        return ""
+    cell = 'style="padding:2px 10px;text-align:left;border-bottom:1px solid #ccc"'
+    rows = "".join(
+        f"<tr><td {cell}>{place}</td><td {cell}>{escape(change.feature)}</td><td {cell}>{escape(shown(change.before))}</td>"
+        f"<td {cell}>{escape(shown(change.after))}</td></tr>"
+        for place, counterfactual in enumerate(counterfactuals, 1)
+        for change in counterfactual.changes
+    )
+    head = "".join(f"<th {cell}>{title}</th>" for title in ("", "feature", "now", "would be"))
+    return (
+        "<details open><summary>What would have changed the outcome</summary>"
+        f'<table style="border-collapse:collapse"><tr>{head}</tr>{rows}</table></details>'
+    )

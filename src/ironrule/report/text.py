@@ -1,0 +1,26 @@
+"""An explanation as text for the terminal."""
+
+from __future__ import annotations
+
+from ironrule.explain import Explanation
+from ironrule.verdict import Verdict
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """The rule, its verdict, its coverage, and the counterfactuals that bound it."""
+    lines = [
+        str(explanation.rule),
+        f"Verdict: {explanation.verdict}.",
+        f"Components: {explanation.cardinality}. Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
+    ]
+    if explanation.statistics.stopped:
+        lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
+    if explanation.counterfactuals:
+        lines.append("What would have changed the outcome:")
+        lines += [f"  - {counterfactual}" for counterfactual in explanation.counterfactuals]
+    return "\n".join(lines)
+
+
+def verdict_word(verdict: Verdict) -> str:
+    """One word: proven, refuted or unrefuted."""
+    return type(verdict).__name__.lower()

@@ -1,0 +1,37 @@
+"""A box: the part of the space where a rule holds. Every component admits an interval of codes, so a box is one too."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.space.codes import Points
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """For every feature the codes from ``low`` to ``high``, both included; ``high`` reaches missing where it may be so."""
+
+    low: Points
+    high: Points
+
+    @property
+    def size(self) -> int:
+        """How many points there are, constraints aside."""
+        return math.prod((self.high.astype(object) - self.low + 1).tolist())
+
+    def contains(self, points: Points) -> npt.NDArray[np.bool_]:
+        """Which points lie in the box."""
+        return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1), dtype=np.bool_)
+
+    def pull(self, points: Points) -> Points:
+        """Every point moved to the nearest place in the box, feature by feature.
+
+        A desired region that is itself a box, holds the point and meets this box, holds the pulled point too: this is
+        why desired rows of the history, pulled into a rule's box, refute so much.
+        """
+        pulled: Points = np.clip(points, self.low, self.high)
+        return pulled

@@ -1,0 +1,177 @@
+"""Components and rules in the user's own terms: what an explanation says, and how to apply it to a table.
+
+A component speaks of one feature: ``F <= v`` or ``F >= v`` with v the instance's value where the feature is ordered,
+``F == v`` where it is nominal or the value is missing. It is false on a missing value unless it is ``F == missing``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import InputError, TableError
+from ironrule.space.feature import Feature, Value
+from ironrule.space.plain import from_plain, to_plain
+from ironrule.space.table import as_python, read_table
+
+Op = Literal["<=", ">=", "=="]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One condition of a rule.
+
+    ``column`` is the table column that carries the feature, where its name differs; ``pattern`` says which one-hot
+    columns are 0 or 1; ``allowed`` lists the values that an ordered category may have.
+    """
+
+    feature: str
+    op: Op
+    value: Value
+    column: str = ""
+    pattern: tuple[tuple[str, int], ...] = ()
+    allowed: tuple[Value, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.column:
+            object.__setattr__(self, "column", self.feature)
+
+    @classmethod
+    def of(cls, feature: Feature, op: Op, value: Value) -> Component:
+        """The component of a feature, with what it needs to be applied to a table later."""
+        if feature.one_hot:
+            hot = feature.columns[feature.values.index(value) :][:1]
+            pattern = ((hot[0], 1),) if hot else tuple((name, 0) for name in feature.columns)
+            return cls(feature.name, op, value, pattern=pattern)
+        if op == "==" or feature.numeric or not isinstance(value, str):
+            return cls(feature.name, op, value, feature.columns[0])
+        place = feature.values.index(value)
+        allowed = feature.values[: place + 1] if op == "<=" else feature.values[place:]
+        return cls(feature.name, op, value, feature.columns[0], allowed=allowed)
+
+    def covers(self, table: Any) -> Mask:
+        """Which rows of a table satisfy the component."""
+        read = read_table(table)
+        if self.pattern:
+            matches = [read.column(name).values == wanted for name, wanted in self.pattern]
+            return np.asarray(np.all(matches, axis=0), dtype=np.bool_)
+        if self.column not in read.names:
+            raise TableError(f"the table must have the column {self.column!r} that the rule speaks of, but it has not")
+        column = read.column(self.column)
+        if self.value is None:
+            return column.missing
+        if self.allowed is not None:
+            return ~column.missing & _is_in(column.values, self.allowed)
+        values = column.values if column.values.dtype.kind != "O" else _comparable(column.values, column.missing, self)
+        target = np.datetime64(self.value) if values.dtype.kind == "M" else self.value
+        compared = values <= target if self.op == "<=" else values >= target if self.op == ">=" else values == target
+        return np.asarray(compared, dtype=np.bool_) & ~column.missing
+
+    def to_query(self) -> str:
+        """The component as a piece of a pandas query."""
+        if self.pattern:
+            return " and ".join(f"{_pandas_name(name)} == {wanted}" for name, wanted in self.pattern)
+        name = _pandas_name(self.column)
+        if self.value is None:
+            return f"{name}.isna()"
+        if self.allowed is not None:
+            return f"{name} in {list(self.allowed)!r}"
+        return f"{name} {self.op} {_pandas_value(self.value)}"
+
+    def to_sql(self) -> str:
+        """The component as a piece of a WHERE clause in standard SQL."""
+        if self.pattern:
+            return " AND ".join(f"{_sql_name(name)} = {wanted}" for name, wanted in self.pattern)
+        name = _sql_name(self.column)
+        if self.value is None:
+            return f"{name} IS NULL"
+        if self.allowed is not None:
+            return f"{name} IN ({', '.join(map(_sql_value, self.allowed))})"
+        return f"{name} {'=' if self.op == '==' else self.op} {_sql_value(self.value)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain data."""
+        data: dict[str, Any] = {"feature": self.feature, "op": self.op, "value": to_plain(self.value)}
+        if self.column != self.feature:
+            data["column"] = self.column
+        if self.pattern:
+            data["pattern"] = [list(part) for part in self.pattern]
+        if self.allowed is not None:
+            data["allowed"] = list(self.allowed)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Component:
+        """The component that :meth:`to_dict` wrote; raises InputError if it is no component."""
+        if not {"feature", "op", "value"} <= set(data) or data["op"] not in ("<=", ">=", "=="):
+            raise InputError(
+                f"a component must have a feature, an op of <=, >= or == and a value, but {dict(data)} came"
+            )
+        pattern = tuple((name, wanted) for name, wanted in data.get("pattern", ()))
+        allowed = None if data.get("allowed") is None else tuple(data["allowed"])
+        return cls(data["feature"], data["op"], from_plain(data["value"]), data.get("column", ""), pattern, allowed)
+
+    def __str__(self) -> str:
+        value = "missing" if self.value is None else shown(self.value)
+        return f"{self.feature} {'=' if self.op == '==' else self.op} {value}"
+
+
+def shown(value: Value) -> str:
+    """A value as a person reads it.
+
+    >>> shown(1250.0), shown("own house"), shown(0.25)
+    ('1250', "'own house'", '0.25')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+
+
+def _comparable(values: npt.NDArray[Any], missing: Mask, component: Component) -> npt.NDArray[Any]:
+    """An object column to compare with ==; an order on objects that are no numbers is refused, not guessed."""
+    if component.op != "==":
+        odd = next((value for value in values[~missing]), None)
+        raise InputError(f"{component.feature!r} must hold numbers for {component}, but {odd!r} came")
+    if missing.any():
+        values = values.copy()
+        values[missing] = None
+    return values
+
+
+def _is_in(values: npt.NDArray[Any], allowed: tuple[Value, ...]) -> Mask:
+    member = frozenset(allowed)
+    return np.fromiter((as_python(value) in member for value in values.tolist()), np.bool_, len(values))
+
+
+def _pandas_name(name: str) -> str:
+    if name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    if "`" in name:
+        raise InputError(f"a column name in a pandas query must have no backtick, but {name!r} has one; use covers()")
+    return f"`{name}`"
+
+
+def _pandas_value(value: Value) -> str:
+    return repr(value.isoformat()) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+
+
+def _sql_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_value(value: Value) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,58 @@
+"""A counterfactual in the user's own terms: a point of the space with the desired outcome, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ironrule.rule.component import shown
+from ironrule.space import Points, Space, Value
+from ironrule.space.plain import from_plain, to_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One feature's old and new value."""
+
+    feature: str
+    before: Value
+    after: Value
+
+    def __str__(self) -> str:
+        return f"{self.feature}: {shown(self.before)} -> {shown(self.after)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """A point with the desired outcome: its values by feature, and the changes that lead to it from the instance."""
+
+    values: Mapping[str, Value]
+    changes: tuple[Change, ...]
+
+    @classmethod
+    def between(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
+        """The counterfactual at a point, seen from the instance."""
+        before, after = space.decode_row(instance), space.decode_row(point)
+        changed = [space.names[j] for j in np.flatnonzero(instance != point)]
+        return cls(after, tuple(Change(name, before[name], after[name]) for name in changed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counterfactual as plain data."""
+        return {
+            "values": {name: to_plain(value) for name, value in self.values.items()},
+            "changes": [
+                {"feature": c.feature, "before": to_plain(c.before), "after": to_plain(c.after)} for c in self.changes
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Counterfactual:
+        """The counterfactual that :meth:`to_dict` wrote."""
+        changes = (Change(c["feature"], from_plain(c["before"]), from_plain(c["after"])) for c in data["changes"])
+        return cls({name: from_plain(value) for name, value in data["values"].items()}, tuple(changes))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.changes)) or "no change"

@@ -1,0 +1,174 @@
+"""Duals: what a point of the space demands of a rule.
+
+The dual of a point is the set of the instance's components that are false on it (Geng, Schleich and Suciu, "Computing
+Rule-Based Explanations by Leveraging Counterfactuals", VLDB 2022). A rule excludes the point exactly if it contains one
+of them. So a history of any length is, for one instance, its distinct duals with their counts, and a rule is consistent
+exactly if it hits the inclusion-minimal ones. Once they are known no row is read again.
+
+Every component is an interval of codes: component i, of feature i // 2, holds on code c if `low[i] <= c <= high[i]`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import InputError
+from ironrule.rule.bit_kernels import Flags, Integers, Words
+from ironrule.rule.bits import popcount, width
+from ironrule.rule.cover_kernels import flag_hitters, flag_minimal, sum_uncovered
+from ironrule.rule.dual_kernels import BLOCK, add_counts, count_duals, fill_duals, look_up, used_keys, with_room
+
+ROWS_PER_WORKER = 100_000
+CODES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctDuals:
+    """The distinct duals of some rows, sorted, and how many rows have each."""
+
+    bits: Words
+    counts: Integers
+
+    @property
+    def total(self) -> int:
+        """The number of rows."""
+        return int(self.counts.sum())
+
+
+def distinct_duals(
+    columns: Sequence[npt.NDArray[Any]],
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
+    rows: npt.ArrayLike | None = None,
+    workers: int | None = None,
+) -> DistinctDuals:
+    """The distinct duals of a history given by columns, in one pass over it.
+
+    `rows` selects rows, by a flag for each or by positions. The answer does not depend on the number of threads, which
+    is by default the number of processors, and one for short histories.
+
+    >>> history = [np.array([0, 1, 2, 1], dtype=np.uint8)]
+    >>> found = distinct_duals(history, low=[0, 1], high=[1, 2])  # F <= 1 and F >= 1
+    >>> found.bits.ravel().tolist(), found.counts.tolist()
+    ([0, 1, 2], [2, 1, 1])
+    """
+    lows, highs = _bounds(low, high, len(columns))
+    wanted = np.empty(0, np.bool_)
+    if rows is not None:
+        wanted, columns = _select(columns, np.asarray(rows))
+    kept = [_fit(column, lows[2 * j : 2 * j + 2]) for j, column in enumerate(columns)]
+    length = _length(kept)
+    addresses = np.array([column.ctypes.data for column in kept], np.int64)
+    sizes = np.array([column.itemsize for column in kept], np.int64)
+    limits = np.repeat([np.iinfo(column.dtype).max for column in kept], 2)
+    arguments = (addresses, sizes, lows, np.minimum(highs, limits), wanted)
+    parts = _parts(length, workers)
+    if len(parts) == 1:
+        tables = [count_duals(*arguments, 0, length)]
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            tables = list(pool.map(lambda part: count_duals(*arguments, *part), parts))
+    return _merged(tables)
+
+
+def duals_of(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> Words:
+    """The dual of every row of a dense (m, n) matrix of codes."""
+    matrix = np.ascontiguousarray(points, dtype=np.int64)
+    if matrix.ndim != 2:
+        raise InputError(f"Points must be a matrix with a row per point, but have {matrix.ndim} dimensions.")
+    lows, highs = _bounds(low, high, matrix.shape[1])
+    bits = np.zeros((matrix.shape[0], width(matrix.shape[1])), np.uint64)
+    fill_duals(matrix, lows, highs, bits)
+    return bits
+
+
+def minimal(bits: Words) -> Words:
+    """The distinct inclusion-minimal rows, by size, then by value: a rule hits all rows exactly if it hits these."""
+    rows = _distinct(np.asarray(bits, dtype=np.uint64))
+    sizes = popcount(rows) if len(rows) else np.zeros(0, np.int64)
+    order = np.argsort(sizes, kind="stable")
+    rows = np.ascontiguousarray(rows[order])
+    return rows[flag_minimal(rows, sizes[order])]
+
+
+def uncovered_counts(rules: Words, duals: Words, counts: Integers) -> Integers:
+    """Per rule, how many rows have a dual that it does not hit: the rows that satisfy the rule."""
+    many = np.ascontiguousarray(duals.T)
+    return sum_uncovered(np.ascontiguousarray(rules), many, np.ascontiguousarray(counts, dtype=np.int64))
+
+
+def hits_all(rules: Words, duals: Words) -> Flags:
+    """Per rule, whether it hits every dual."""
+    return flag_hitters(np.ascontiguousarray(rules), np.ascontiguousarray(duals.T))
+
+
+def _bounds(low: npt.ArrayLike, high: npt.ArrayLike, features: int) -> tuple[Integers, Integers]:
+    width(features)
+    lows, highs = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
+    if lows.shape != (2 * features,) or highs.shape != (2 * features,):
+        raise InputError(
+            f"{features} features need {2 * features} lower and upper bounds, but got {lows.shape} and {highs.shape}."
+        )
+    if (lows < 0).any() or (lows > highs).any():
+        raise InputError("Every component must be an interval of codes with 0 <= low <= high.")
+    return lows, highs
+
+
+def _fit(column: npt.NDArray[Any], low: Integers) -> npt.NDArray[Any]:
+    """The column as contiguous codes, in a type that can hold the lower bounds too."""
+    if column.ndim != 1 or column.dtype not in CODES:
+        raise InputError(f"A column must be 1d uint8, uint16 or uint32 codes, but is {column.ndim}d {column.dtype}.")
+    fitting = np.promote_types(column.dtype, np.min_scalar_type(int(low.max())))
+    return np.ascontiguousarray(column, dtype=fitting)
+
+
+def _length(columns: Sequence[npt.NDArray[Any]]) -> int:
+    lengths = {len(column) for column in columns}
+    if len(lengths) != 1:
+        raise InputError(f"All columns must have the same number of rows, but have {sorted(lengths)}.")
+    return lengths.pop()
+
+
+def _select(columns: Sequence[npt.NDArray[Any]], rows: npt.NDArray[Any]) -> tuple[Flags, Sequence[npt.NDArray[Any]]]:
+    if rows.dtype != np.bool_:
+        positions = rows.astype(np.int64) if rows.size == 0 else rows
+        return np.empty(0, np.bool_), [column[positions] for column in columns]
+    if rows.shape != (len(columns[0]),):
+        raise InputError(f"There must be one flag per row, {len(columns[0])}, but got {rows.shape}.")
+    return np.ascontiguousarray(rows), columns
+
+
+def _parts(length: int, workers: int | None) -> list[tuple[int, int]]:
+    """Ranges of rows, one per thread, that start at whole blocks."""
+    most = max(1, length // ROWS_PER_WORKER)
+    count = min(workers or os.cpu_count() or 1, most)
+    step = -(-length // (count * BLOCK)) * BLOCK
+    return [(first, min(first + step, length)) for first in range(0, length, step)] if length else [(0, 0)]
+
+
+def _merged(tables: Sequence[tuple[Words, Integers, int]]) -> DistinctDuals:
+    keys, counts, used = tables[0]
+    for more_keys, more_counts, more in tables[1:]:
+        keys, counts = with_room(keys, counts, used, more)
+        used += add_counts(keys, counts, more_keys, more_counts)
+    bits = _sorted(used_keys(keys, counts))
+    return DistinctDuals(bits, look_up(keys, counts, bits))
+
+
+def _distinct(bits: Words) -> Words:
+    ordered = _sorted(bits)
+    new = np.ones(len(ordered), np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[new]
+
+
+def _sorted(bits: Words) -> Words:
+    """The rows in order, read as numbers whose last word is the most significant."""
+    return np.sort(bits.reshape(-1)).reshape(-1, 1) if bits.shape[1] == 1 else bits[np.lexsort(bits.T)]

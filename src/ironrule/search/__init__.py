@@ -1,0 +1,27 @@
+"""Algorithms that search for rules, one file each.
+
+A new algorithm is one new file and one line in :data:`ALGORITHMS`; the contract tests pick it up from there.
+"""
+
+from ironrule.search.genetic import GeneticRule, GeneticRuleCF
+from ironrule.search.greedy_cf import GreedyRuleCF
+from ironrule.search.problem import Algorithm, Problem, Trail
+from ironrule.search.solve import Findings, solve
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    "greedy_cf": GreedyRuleCF,
+    "genetic_cf": GeneticRuleCF,
+    "genetic": GeneticRule,
+}
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Findings",
+    "GeneticRule",
+    "GeneticRuleCF",
+    "GreedyRuleCF",
+    "Problem",
+    "Trail",
+    "solve",
+]

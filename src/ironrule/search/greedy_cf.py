@@ -1,0 +1,69 @@
+"""GreedyRuleCF (Geng, Schleich, Suciu, VLDB 2022, Algorithm 3).
+
+Only the smallest candidate is ever extended: by each minimal hitting set of the duals of its counterfactuals. Cardinality
+never falls, so the first candidate that the oracle cannot refute is returned. Among candidates of one cardinality the one
+that fewest desired rows of the history satisfy comes first, since it is least likely to be refuted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ironrule.rule.bits import pack
+from ironrule.rule.duals import uncovered_counts
+from ironrule.search.extend import extensions
+from ironrule.search.problem import Problem, Trail
+from ironrule.verdict import Refuted
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyRuleCF:
+    """The greedy search; ``q`` candidates are kept."""
+
+    q: int = 50
+    attempts: int = 20
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        """The first rules, up to k, that the oracle cannot refute, smallest first; none if no rule is consistent."""
+        queue = _Queue(problem, self.q)
+        found: list[int] = []
+        queue.add(self._first(problem))
+        while queue.rules and not found:
+            rule = queue.pop()
+            trail.best = [rule]
+            with problem.meter.timed("cf rules"):
+                if not isinstance(problem.ask(rule), Refuted) and problem.meets(rule):
+                    found.append(rule)
+                else:
+                    queue.add(extensions(problem, rule, self.q))
+        return found
+
+    def _first(self, problem: Problem) -> list[int]:
+        """The candidates that begin: the empty rule's extensions, or the empty rule where nothing refutes it."""
+        return extensions(problem, 0, self.q) or [0]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Candidates in order of cardinality; at most ``limit`` are kept."""
+
+    problem: Problem
+    limit: int
+    rules: list[int] = field(default_factory=list)
+    ranks: dict[int, tuple[float, int, int]] = field(default_factory=dict)
+
+    def add(self, rules: list[int]) -> None:
+        new = [rule for rule in dict.fromkeys(rules) if rule not in self.ranks]
+        if not new:
+            return
+        self.problem.meter.events["candidates"] += len(new)
+        history = self.problem.history
+        counts = uncovered_counts(pack(new, self.problem.n), history.bits, history.counts)
+        for rule, count in zip(new, np.asarray(counts).tolist(), strict=True):
+            self.ranks[rule] = (self.problem.weight(rule), count, rule)
+        self.rules = sorted([*self.rules, *new], key=self.ranks.__getitem__)[: self.limit]
+
+    def pop(self) -> int:
+        return self.rules.pop(0)

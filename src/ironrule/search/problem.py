@@ -1,0 +1,92 @@
+"""The problem that every algorithm solves, and what it hands back.
+
+Rules are integers here: bit i stands for component i (see :mod:`ironrule.rule.relevant`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.oracles.memory import Remembering
+from ironrule.oracles.protocol import Case
+from ironrule.rule.bits import members, pack
+from ironrule.rule.duals import DistinctDuals, duals_of, minimal
+from ironrule.verdict import Meter, Refuted, Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Find short consistent rules for the instance of a case.
+
+    ``allowed`` are the components that may be used, each of ``required`` a set of which at least one must be; ``history``
+    holds the distinct duals of the desired past rows.
+    """
+
+    case: Case
+    oracle: Remembering
+    history: DistinctDuals
+    allowed: int
+    required: tuple[int, ...]
+    weights: npt.NDArray[np.float64]
+    k: int
+    meter: Meter
+    rng: np.random.Generator
+
+    @property
+    def n(self) -> int:
+        """The number of features."""
+        return len(self.case.space)
+
+    def weight(self, rule: int) -> float:
+        """The cardinality of a rule, weights counted."""
+        if (self.weights == 1.0).all():
+            return float(rule.bit_count())
+        return float(sum(self.weights[bit] for bit in members(rule)))
+
+    def ask(self, rule: int) -> Verdict:
+        """The oracle's verdict on a rule; a rule is asked about once."""
+        return self.oracle.find(self.case, self.case.relevant.box(rule), self.k, self.meter, self.rng)
+
+    def duals(self, refuted: Refuted) -> npt.NDArray[np.uint64]:
+        """What the exceptions demand of a rule, restricted to what may be used."""
+        relevant = self.case.relevant
+        return np.asarray(duals_of(refuted.points, relevant.low, relevant.high) & pack(self.allowed, self.n))
+
+    def demands(self) -> npt.NDArray[np.uint64]:
+        """Everything known that a consistent rule must hit: past desired rows, counterfactuals found, requirements."""
+        known = [self.history.bits, pack(self.required, self.n)]
+        if self.oracle.points is not None:
+            known.append(duals_of(self.oracle.points, self.case.relevant.low, self.case.relevant.high))
+        return minimal(np.asarray(np.concatenate(known) & pack(self.allowed, self.n)))
+
+    def meets(self, rule: int) -> bool:
+        """Whether the rule has one of each required set."""
+        return all(rule & some for some in self.required)
+
+    def words(self, rule: int) -> npt.NDArray[np.uint64]:
+        """A rule as a row of words."""
+        return np.asarray(pack(rule, self.n)[0])
+
+
+@dataclass(slots=True)
+class Trail:
+    """What a search has at any moment, for the case that it is stopped."""
+
+    best: list[int] = field(default_factory=list)
+
+
+class Algorithm(Protocol):
+    """A search for rules."""
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        """The best rules found, best first; ``trail.best`` is kept up to date on the way."""
+        ...
+
+    @property
+    def attempts(self) -> int:
+        """How often a rule that a final check refutes may be replaced by searching on."""
+        ...

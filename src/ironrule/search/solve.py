@@ -1,0 +1,109 @@
+"""The one loop that drives every algorithm: search, check the result afresh, and search on if the check refutes it.
+
+The check is independent of the search: a proof by enumeration where the box is small, else points drawn after the rule
+was chosen. Several rules may be checked until one passes, so the doubt of 5 % is spread over the checks: the i-th may
+err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most. Where an algorithm gets one attempt, there is
+one check, and it has all of the doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironrule.oracles import Exhaustive, Sampling
+from ironrule.rule.bits import unpack
+from ironrule.rule.hitting import minimum_hitting_set
+from ironrule.search.problem import Algorithm, Problem, Trail
+from ironrule.verdict import Proven, Refuted, Spent, Unrefuted, Verdict
+
+DOUBT = 0.05
+CHECK_SAMPLES = 10_000
+FALLBACK_NODES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The rules found, best first, with their verdicts, and why the search ended early if it did."""
+
+    rules: tuple[int, ...]
+    verdicts: tuple[Verdict, ...]
+    stopped: str | None = None
+
+
+def solve(problem: Problem, algorithm: Algorithm) -> Findings:
+    """Run an algorithm within its budget; whatever stops it, the answer is the best it has and an honest verdict."""
+    trail, meter = Trail(), problem.meter
+    limit = meter.budget.evaluations
+    meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
+    try:
+        return _search(problem, algorithm, trail)
+    except Spent:
+        stopped = "budget"
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    rule, verdict = _fallback(problem, trail)
+    return Findings((rule,), (verdict,), stopped)
+
+
+def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:
+    checks = 0
+    while True:
+        rules = algorithm.run(problem, trail)
+        if not rules:
+            return _impossible(problem)
+        verdicts: list[Verdict] = []
+        for rule in rules:
+            checks += 1
+            verdicts.append(_check(problem, rule, checks if algorithm.attempts > 1 else 0))
+        if not isinstance(verdicts[0], Refuted) or checks >= algorithm.attempts:
+            return _in_order(rules, verdicts)
+        for verdict in verdicts:
+            if isinstance(verdict, Refuted):
+                problem.oracle.learn(verdict.points)
+
+
+def _in_order(rules: list[int], verdicts: list[Verdict]) -> Findings:
+    """Refuted rules go last; otherwise the algorithm's order stands."""
+    order = sorted(range(len(rules)), key=lambda place: isinstance(verdicts[place], Refuted))
+    return Findings(tuple(rules[place] for place in order), tuple(verdicts[place] for place in order))
+
+
+def _check(problem: Problem, rule: int, check: int) -> Verdict:
+    """What can be said of a rule now that it is chosen."""
+    case, meter = problem.case, problem.meter
+    box = case.relevant.box(rule)
+    known = problem.oracle.recall(box)
+    if isinstance(known, Proven):
+        return known
+    reserve, meter.reserve = meter.reserve, 0
+    with meter.timed("check"):
+        answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
+        if isinstance(answer, Unrefuted):
+            doubt = DOUBT / (check * (check + 1)) if check else DOUBT
+            answer = Sampling(CHECK_SAMPLES, 1.0 - doubt).find(case, box, problem.k, meter, problem.rng)
+    meter.reserve = reserve
+    if isinstance(answer, Unrefuted) and isinstance(known, Unrefuted):
+        return Unrefuted(known.tried + answer.tried, answer.samples, answer.confidence)
+    return answer
+
+
+def _impossible(problem: Problem) -> Findings:
+    """No rule is consistent with what is allowed: even the longest has an exception."""
+    return Findings((problem.allowed,), (problem.ask(problem.allowed),))
+
+
+def _fallback(problem: Problem, trail: Trail) -> tuple[int, Verdict]:
+    """The best rule that nothing known refutes: the search's own, or else the shortest that meets all known demands."""
+    demands = problem.demands()
+    for rule in trail.best:
+        if (demands & problem.words(rule)).any(axis=1).all():
+            return rule, _earned(problem, rule)
+    shortest = minimum_hitting_set(demands, problem.weights, node_limit=FALLBACK_NODES)
+    rule = unpack(shortest.members[None, :])[0] if shortest.feasible else problem.allowed
+    return rule, _earned(problem, rule)
+
+
+def _earned(problem: Problem, rule: int) -> Verdict:
+    """The verdict that the search itself has reached on a rule, without asking the model again."""
+    known = problem.oracle.recall(problem.case.relevant.box(rule))
+    return known if known is not None else Unrefuted(tried=0, samples=0, confidence=0.0)

@@ -1,0 +1,127 @@
+"""Codes: a table inside the engine, one small-integer array per feature, and how a table becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import TableError
+from ironrule.space.feature import Feature
+from ironrule.space.table import Column, Table, as_python
+
+Points = npt.NDArray[np.int32]
+"""Points of the space as a matrix of codes: one row per point, one column per feature."""
+
+Recode = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """Many rows as codes, column by column, each column in the smallest integer type that holds its feature."""
+
+    columns: tuple[npt.NDArray[Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that one pass over all columns reads."""
+        return sum(column.nbytes for column in self.columns)
+
+    def points(self, rows: Any = slice(None)) -> Points:
+        """The chosen rows as a dense matrix of codes."""
+        chosen = [column[rows] for column in self.columns]
+        matrix = np.empty((len(chosen[0]), len(chosen)), dtype=np.int32)
+        for j, column in enumerate(chosen):
+            matrix[:, j] = column
+        return matrix
+
+    def take(self, rows: Any) -> Codes:
+        """The chosen rows, still column by column."""
+        return Codes(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))
+
+    def inside(self, low: npt.NDArray[Any], high: npt.NDArray[Any], sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Which rows lie in the box; only columns that the box restricts are read."""
+        mask = np.ones(len(self), dtype=np.bool_)
+        for column, lo, hi, size in zip(self.columns, low, high, sizes, strict=True):
+            if lo > 0:
+                mask &= column >= lo
+            if hi < size - 1:
+                mask &= column <= hi
+        return mask
+
+
+def smallest_type(size: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest unsigned integer type that holds codes below ``size``."""
+    return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
+
+
+def encode_feature(feature: Feature, table: Table) -> npt.NDArray[Any]:
+    """The codes of one feature for every row; raises TableError, naming values, if some are outside the domain."""
+    codes = (
+        _one_hot_codes(feature, table) if feature.one_hot else _plain_codes(feature, table.column(feature.columns[0]))
+    )
+    return codes.astype(smallest_type(feature.size))
+
+
+def _plain_codes(feature: Feature, column: Column) -> Recode:
+    codes = _lookup(feature, column.values)
+    codes[column.missing] = feature.missing_code
+    wrong = (codes < 0) if feature.missing else (codes < 0) & ~column.missing
+    if wrong.any():
+        examples = ", ".join(sorted({repr(as_python(value)) for value in column.values[wrong][:1000]})[:3])
+        raise TableError(
+            f"{feature.name!r} must be {feature.describe()}, but {int(wrong.sum())} rows have other values "
+            f"({examples}); extend the domain, or leave those rows out"
+        )
+    if not feature.missing and column.missing.any():
+        raise TableError(
+            f"{feature.name!r} is never missing in this space, but it is missing in {int(column.missing.sum())} rows; "
+            f"declare it with missing = true"
+        )
+    return codes
+
+
+def _lookup(feature: Feature, values: npt.NDArray[Any]) -> Recode:
+    """Positions in the domain, -1 where a value is not in it."""
+    if values.dtype.kind in "iuf" and feature.numeric and feature.values:
+        return _sorted_lookup(np.asarray(feature.values), values)
+    if values.dtype.kind == "M":
+        return _sorted_lookup(np.asarray(feature.values, dtype="datetime64[us]"), values)
+    position: Callable[[Any], int | None] = {value: code for code, value in enumerate(feature.values)}.get
+    found = (position(value) for value in values.tolist())
+    return np.fromiter((-1 if code is None else code for code in found), np.int64, len(values))
+
+
+def _sorted_lookup(domain: npt.NDArray[Any], values: npt.NDArray[Any]) -> Recode:
+    order = np.argsort(domain, kind="stable")
+    ranked = domain[order]
+    places = np.minimum(np.searchsorted(ranked, values), len(ranked) - 1)
+    return np.where(ranked[places] == values, order[places], -1)
+
+
+def _one_hot_codes(feature: Feature, table: Table) -> Recode:
+    hot = [one_hot_column(table.column(name), name) for name in feature.columns]
+    counts = np.sum(hot, axis=0, dtype=np.int64)
+    allows_none = len(feature.values) > len(feature.columns)
+    if (counts > 1).any() or (not allows_none and (counts == 0).any()):
+        raise TableError(
+            f"the one-hot columns of {feature.name!r} must have exactly one 1 per row, but "
+            f"{int((counts != 1).sum())} rows have none or several"
+        )
+    codes = np.full(len(table), len(feature.columns), dtype=np.int64)
+    for code, column in enumerate(hot):
+        codes[column] = code
+    return codes
+
+
+def one_hot_column(column: Column, name: str) -> npt.NDArray[np.bool_]:
+    """A 0/1 column as a mask; raises TableError if it holds anything else."""
+    if column.missing.any() or not ((column.values == 0) | (column.values == 1)).all():
+        raise TableError(f"the one-hot column {name!r} must hold 0 and 1 only, but it holds other values")
+    return column.values.astype(np.bool_)

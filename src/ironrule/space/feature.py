@@ -1,0 +1,107 @@
+"""A feature: one column as a person knows it, with the finite, ordered list of values it can take.
+
+A value's position in the domain is its *code*. "Missing" is a value of its own, outside the order; where a feature has
+it, its code comes after all others. A one-hot group of table columns is one nominal feature.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ironrule.errors import SpaceError
+
+Value = Any
+"""A domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature: its name, its domain in order, and the table columns that carry it.
+
+    >>> Feature("age", (20, 30, 40), ordered=True).code(30)
+    1
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    ordered: bool
+    missing: bool = False
+    columns: tuple[str, ...] = ()
+    label: str | None = None
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            object.__setattr__(self, "columns", (self.name,))
+        if not self.values and not self.missing:
+            raise SpaceError(f"feature {self.name!r} must have at least one value, but its domain is empty")
+        if any(is_missing(value) for value in self.values):
+            raise SpaceError(
+                f"the domain of {self.name!r} must not list missing among its values; set missing=True instead"
+            )
+        if len(set(self.values)) != len(self.values):
+            raise SpaceError(f"the domain of {self.name!r} must have distinct values, but some occur twice")
+
+    @property
+    def size(self) -> int:
+        """How many codes there are, missing included."""
+        return len(self.values) + self.missing
+
+    @property
+    def missing_code(self) -> int:
+        """The code of missing; -1 where the feature is never missing."""
+        return len(self.values) if self.missing else -1
+
+    @property
+    def last(self) -> int:
+        """The code of the largest value; missing does not count. -1 where missing is the only value."""
+        return len(self.values) - 1
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether several table columns carry this feature, one per value."""
+        return len(self.columns) > 1
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every value is a number, so that arithmetic makes sense."""
+        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+
+    def value(self, code: int) -> Value:
+        """The value that a code stands for; ``None`` for missing."""
+        return None if code == self.missing_code else self.values[code]
+
+    def code(self, value: Value) -> int:
+        """The code of a value; raises SpaceError, saying what is allowed, if the domain does not have it."""
+        if is_missing(value):
+            if self.missing:
+                return self.missing_code
+            raise SpaceError(f"{self.name!r} is never missing in this space, but a missing value came")
+        try:
+            return self.values.index(value)
+        except ValueError:
+            raise SpaceError(f"{self.name!r} must be {self.describe()}, but {value!r} came") from None
+
+    def describe(self) -> str:
+        """The domain in a few words, for messages.
+
+        >>> Feature("age", tuple(range(18, 100)), ordered=True).describe()
+        'one of 82 values from 18 to 99'
+        """
+        if self.ordered and len(self.values) > 8:
+            text = f"one of {len(self.values)} values from {self.values[0]!r} to {self.values[-1]!r}"
+        else:
+            shown = ", ".join(repr(value) for value in self.values[:12])
+            text = f"one of {shown}" + (f", ... ({len(self.values)} values)" if len(self.values) > 12 else "")
+        return text + (" or missing" if self.missing else "")
+
+
+def is_missing(value: Value) -> bool:
+    """Whether a value in the user's terms stands for missing: None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, float):
+        return math.isnan(value)
+    return type(value).__name__ in ("NaTType", "NAType")

@@ -1,0 +1,159 @@
+"""From a table to a space: which columns are ordered, which are nominal, which belong together, and their domains.
+
+Numbers and dates are ordered, and so are columns whose type declares an order (a pandas ordered category, a polars
+Enum). Text, unordered categories and booleans are nominal. Domains are the distinct values seen (the paper's active
+domain), unless the caller declares more. Columns of zeros and ones that share a name prefix and have exactly one 1 in
+every row are a one-hot group, and become one nominal feature.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ironrule.errors import SpaceError, TableError
+from ironrule.progress import track
+from ironrule.space.codes import one_hot_column
+from ironrule.space.feature import Feature, Value
+from ironrule.space.table import Column, Table, as_python
+
+NONE_OF_THEM = "(none)"
+"""The value of a one-hot feature whose columns are all zero."""
+
+OneHot = Literal["detect"] | Mapping[str, Sequence[str]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What the caller knows better than the table: which columns are nominal, orders, domains, grids, groups."""
+
+    nominal: Sequence[str] = ()
+    ordered: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    domains: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    one_hot: OneHot = "detect"
+    constant: Literal["refuse", "keep"] = "refuse"
+
+
+def infer_features(table: Table, columns: Sequence[str], hints: Hints, progress: bool | None) -> tuple[Feature, ...]:
+    """The features of the chosen columns, in the order of the table."""
+    _check_hints(columns, hints)
+    groups = dict(_one_hot_groups(table, columns, hints))
+    grouped = {name: group for group, names in groups.items() for name in names}
+    features: dict[str, Feature] = {}
+    for name in track(columns, "Reading domains", len(columns), progress):
+        if name not in grouped:
+            features[name] = _plain_feature(name, table.column(name), hints)
+        elif grouped[name] not in features:
+            features[grouped[name]] = _one_hot_feature(grouped[name], groups[grouped[name]], table)
+    _refuse_constant(list(features.values()), hints)
+    return tuple(features.values())
+
+
+def _check_hints(columns: Sequence[str], hints: Hints) -> None:
+    for name in [*hints.nominal, *hints.ordered, *hints.domains, *hints.missing]:
+        if name not in columns:
+            raise SpaceError(
+                f"a hint must name a column of the table, but {name!r} came; columns: {', '.join(columns)}"
+            )
+
+
+def _refuse_constant(features: list[Feature], hints: Hints) -> None:
+    idle = [f.name for f in features if f.size == 1 and f.name not in hints.domains]
+    if idle and hints.constant == "refuse":
+        raise TableError(
+            f"a feature must have at least two values, but {', '.join(map(repr, idle))} never changes or is always "
+            f"missing; drop it, declare its domain, or pass constant='keep' (on the command line: --keep-constant)"
+        )
+
+
+def _plain_feature(name: str, column: Column, hints: Hints) -> Feature:
+    seen = _distinct(column)
+    declared = list(hints.ordered.get(name, ())) or list(hints.domains.get(name, ()))
+    ordered = name in hints.ordered or (name not in hints.nominal and _is_ordered(column, declared))
+    if name in hints.ordered or column.categories:
+        order = declared or [value for value in column.categories or () if value in set(seen)]
+        unknown = [value for value in seen if value not in set(order)]
+        if unknown:
+            raise SpaceError(
+                f"the order of {name!r} must list every value in the table, but {unknown[0]!r} is not in it"
+            )
+        values = order
+    else:
+        values = _in_order({*seen, *map(as_python, declared)})
+    return Feature(name, tuple(values), ordered, missing=bool(column.missing.any()) or name in hints.missing)
+
+
+def _is_ordered(column: Column, declared: list[Value]) -> bool:
+    if len(column.present) == 0:
+        return all(isinstance(value, (int, float)) for value in declared) and bool(declared)
+    return column.values.dtype.kind in "iufM" or column.categories is not None
+
+
+def _distinct(column: Column) -> list[Value]:
+    present = column.present
+    if present.dtype.kind in "iuf":
+        if present.dtype.kind == "f" and np.isinf(present).any():
+            raise TableError(
+                "numbers must be finite, but a column holds infinity; replace it by a number or by missing"
+            )
+        return list(np.unique(present + 0 if present.dtype.kind != "f" else present + 0.0).tolist())
+    if present.dtype.kind == "M":
+        return list(np.unique(present).astype("datetime64[us]").tolist())
+    return _in_order({as_python(value) for value in dict.fromkeys(present.tolist())})
+
+
+def _in_order(values: set[Value]) -> list[Value]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
+
+
+def _one_hot_groups(table: Table, columns: Sequence[str], hints: Hints) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if isinstance(hints.one_hot, Mapping):
+        for group, names in hints.one_hot.items():
+            absent = [name for name in names if name not in columns]
+            if absent or len(names) < 2:
+                raise SpaceError(
+                    f"one-hot group {group!r} must name two or more columns of the table, but {absent or names}"
+                )
+            yield group, tuple(names)
+    elif hints.one_hot == "detect":
+        for group, names in _same_prefix(columns).items():
+            if group not in columns and _exclusive(table, names):
+                yield group, tuple(names)
+
+
+def _same_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in columns:
+        parts = re.match(r"(.+)(?:_|=|:|\.|-)(.+)$", name)
+        if parts:
+            groups[parts[1]].append(name)
+    return {group: names for group, names in groups.items() if len(names) > 1}
+
+
+def _exclusive(table: Table, names: Sequence[str]) -> bool:
+    """Whether the columns hold 0 and 1 only, with exactly one 1 in every row."""
+    counts = np.zeros(len(table), dtype=np.int64)
+    for name in names:
+        try:
+            counts += one_hot_column(table.column(name), name)
+        except TableError:
+            return False
+    return bool((counts == 1).all())
+
+
+def _one_hot_feature(group: str, names: Sequence[str], table: Table) -> Feature:
+    hot = np.sum([one_hot_column(table.column(name), name) for name in names], axis=0, dtype=np.int64)
+    if (hot > 1).any():
+        raise TableError(f"one-hot group {group!r} must be exclusive, but {int((hot > 1).sum())} rows have several 1s")
+    skip = len(group) + 1
+    labels = [name[skip:] if name.startswith(group) and len(name) > skip else name for name in names]
+    return Feature(group, (*labels, *([NONE_OF_THEM] if (hot == 0).any() else [])), ordered=False, columns=tuple(names))

@@ -1,0 +1,232 @@
+"""The space: the product of all domains (the paper's Inst), with constraints on what can occur in it."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import ConstraintError, SpaceError, TableError
+from ironrule.progress import track
+from ironrule.space.codes import Codes, Points, encode_feature
+from ironrule.space.constrained import Feasible, feasible
+from ironrule.space.feature import Feature, Value, is_missing
+from ironrule.space.infer import Hints, OneHot, infer_features
+from ironrule.space.plaf import Constraint, bind, parse
+from ironrule.space.table import Table, as_python, read_table
+
+if TYPE_CHECKING:
+    from ironrule.space.file import Document
+
+MOST_FEATURES = 128
+
+
+@dataclass(frozen=True)
+class Space:
+    """Features with their domains, and constraints (over ``cf`` alone) on what can occur.
+
+    >>> space = Space((Feature("age", (20, 30, 40), ordered=True), Feature("job", ("clerk", "cook"), ordered=False)))
+    >>> space.size
+    6
+    """
+
+    features: tuple[Feature, ...]
+    constraints: tuple[Constraint, ...] = ()
+    feasible: Feasible = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "constraints", tuple(as_constraint(c) for c in self.constraints))
+        if not 1 <= len(self.features) <= MOST_FEATURES:
+            raise SpaceError(f"a space must have 1 to {MOST_FEATURES} features, but it has {len(self.features)}")
+        _refuse_repeats(self.features)
+        for constraint in self.constraints:
+            if constraint.mentions_instance:
+                raise ConstraintError(f"a constraint on the space must speak of cf alone, but it names x: {constraint}")
+        object.__setattr__(
+            self, "feasible", feasible(self.features, [bind(c, self.features) for c in self.constraints])
+        )
+
+    @classmethod
+    def infer(
+        cls,
+        table: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+        nominal: Sequence[str] = (),
+        ordered: Mapping[str, Sequence[Value]] | None = None,
+        domains: Mapping[str, Sequence[Value]] | None = None,
+        missing: Sequence[str] = (),
+        one_hot: OneHot = "detect",
+        constant: Literal["refuse", "keep"] = "refuse",
+        constraints: Sequence[str | Constraint] = (),
+        progress: bool | None = None,
+    ) -> Space:
+        """The space of a table: domains are the values seen, and what ``domains`` (a list or a grid) adds to them.
+
+        ``nominal`` names columns without an order although they are numbers; ``ordered`` gives categories their order;
+        ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array.
+        """
+        read = read_table(table, names)
+        chosen = tuple(read.names if columns is None else columns)
+        absent = [name for name in chosen if name not in read.names]
+        if absent:
+            raise TableError(f"the table must have the columns {', '.join(map(repr, absent))}, but it has not")
+        hints = Hints(nominal, dict(ordered or {}), dict(domains or {}), missing, one_hot, constant)
+        return cls(infer_features(read, chosen, hints, progress), tuple(as_constraint(c) for c in constraints))
+
+    @classmethod
+    def from_file(cls, path: str | Path, table: Any = None) -> Space:
+        """A space declared in a TOML, YAML or JSON file; features without values take those seen in ``table``."""
+        from ironrule.space.file import read_document
+
+        return cls.from_dict(read_document(Path(path)), table)
+
+    @classmethod
+    def from_dict(cls, document: Document, table: Any = None) -> Space:
+        """A space as :meth:`to_dict` or a file declares it."""
+        from ironrule.space.file import features_of
+
+        features, constraints = features_of(document, None if table is None else read_table(table))
+        return cls(features, tuple(as_constraint(c) for c in constraints))
+
+    def to_dict(self) -> Document:
+        """The space as plain data, the whole of every domain included."""
+        from ironrule.space.file import document_of
+
+        return document_of(self.features, [str(constraint) for constraint in self.constraints])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The features' names, in order."""
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The table columns that carry the features."""
+        return tuple(name for feature in self.features for name in feature.columns)
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int32]:
+        """How many codes every feature has."""
+        return np.array([feature.size for feature in self.features], dtype=np.int32)
+
+    @property
+    def size(self) -> int:
+        """How many points there are, constraints aside."""
+        return math.prod(feature.size for feature in self.features)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of features, domains and constraints: what a certificate names as its scope."""
+        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: str) -> Feature:
+        return self.features[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """The position of a feature; raises SpaceError, with the nearest name, if there is none such."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            close = difflib.get_close_matches(name, self.names, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; features: {', '.join(self.names)}"
+            raise SpaceError(f"{name!r} is no feature of this space{hint}") from None
+
+    def encode(self, table: Any, progress: bool | None = None) -> Codes:
+        """A whole table as codes, column by column."""
+        read = read_table(table, None if not isinstance(table, np.ndarray) else self.columns)
+        absent = [name for name in self.columns if name not in read.names]
+        if absent:
+            raise TableError(f"the table must have the columns {', '.join(map(repr, absent))}, but it has not")
+        features = track(self.features, "Encoding", len(self.features), progress)
+        return Codes(tuple(encode_feature(feature, read) for feature in features))
+
+    def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
+        """One row, given by column (or by feature, for a one-hot group), as codes."""
+        known = {*self.columns, *self.names, *ignore}
+        unknown = [name for name in row if name not in known]
+        if unknown:
+            raise TableError(f"a row must have only columns of the space, but {', '.join(map(repr, unknown))} came")
+        return np.array([_code_in(feature, row) for feature in self.features], dtype=np.int32)
+
+    def decode_row(self, point: Points) -> dict[str, Value]:
+        """A point in the user's terms, by feature; missing is None."""
+        return {feature.name: feature.value(int(code)) for feature, code in zip(self.features, point, strict=True)}
+
+    def extended(self, row: Mapping[str, Value]) -> Space:
+        """The same space with the row's values added to the domains that lack them."""
+        return replace(self, features=tuple(_with_value(feature, row) for feature in self.features))
+
+    def __repr__(self) -> str:
+        kinds = sum(feature.ordered for feature in self.features)
+        text = f"Space({len(self)} features: {kinds} ordered, {len(self) - kinds} nominal; {self.size:.3g} points"
+        return text + (f"; {len(self.constraints)} constraints)" if self.constraints else ")")
+
+
+def as_constraint(constraint: str | Constraint) -> Constraint:
+    """A constraint from its text, or as it is."""
+    return parse(constraint) if isinstance(constraint, str) else constraint
+
+
+def _refuse_repeats(features: Sequence[Feature]) -> None:
+    for names, what in (([f.name for f in features], "feature"), ([c for f in features for c in f.columns], "column")):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SpaceError(
+                f"every {what} must have a name of its own, but {', '.join(map(repr, twice))} occurs twice"
+            )
+
+
+def _code_in(feature: Feature, row: Mapping[str, Value]) -> int:
+    if feature.name in row:
+        return feature.code(_checked(feature, as_python(row[feature.name])))
+    absent = [name for name in feature.columns if name not in row]
+    if absent:
+        raise TableError(f"a row must have a value for {', '.join(map(repr, absent))}, but none came")
+    hot = [as_python(row[name]) for name in feature.columns]
+    if any(value not in (0, 1) for value in hot) or sum(hot) > 1:
+        raise TableError(f"the one-hot columns of {feature.name!r} must be 0 with one 1, but {hot} came")
+    if sum(hot) == 0 and len(feature.values) == len(feature.columns):
+        raise TableError(f"one of the one-hot columns of {feature.name!r} must be 1, but all are 0")
+    return hot.index(1) if 1 in hot else len(feature.columns)
+
+
+def _checked(feature: Feature, value: Value) -> Value:
+    """The value, if it is of the domain's type."""
+    if is_missing(value) or not feature.values:
+        return value
+    numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
+    if numbers and not number:
+        raise TableError(f"{feature.name!r} must be a number, but {value!r} came")
+    if not numbers and number and all(isinstance(known, str) for known in feature.values):
+        raise TableError(f"{feature.name!r} must be text, {feature.describe()}, but the number {value!r} came")
+    return value
+
+
+def _with_value(feature: Feature, row: Mapping[str, Value]) -> Feature:
+    if feature.name not in row:
+        return feature
+    value = _checked(feature, as_python(row[feature.name]))
+    if is_missing(value):
+        return replace(feature, missing=True)
+    if value in feature.values:
+        return feature
+    if feature.ordered and not feature.numeric and isinstance(value, str):
+        raise SpaceError(f"{value!r} has no place in the order of {feature.name!r}; declare the order in a space file")
+    values = (*feature.values, value)
+    return replace(feature, values=tuple(sorted(values)) if feature.ordered else values)

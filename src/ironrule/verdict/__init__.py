@@ -1,0 +1,27 @@
+"""Verdicts, certificates and budgets."""
+
+from ironrule.verdict.budget import Budget, Meter, Spent
+from ironrule.verdict.certificate import Certificate
+from ironrule.verdict.verdict import (
+    Proven,
+    Refuted,
+    Unrefuted,
+    Verdict,
+    upper_bound,
+    verdict_from_dict,
+    verdict_to_dict,
+)
+
+__all__ = [
+    "Budget",
+    "Certificate",
+    "Meter",
+    "Proven",
+    "Refuted",
+    "Spent",
+    "Unrefuted",
+    "Verdict",
+    "upper_bound",
+    "verdict_from_dict",
+    "verdict_to_dict",
+]

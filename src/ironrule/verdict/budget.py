@@ -1,0 +1,89 @@
+"""Budgets, and the meter that runs while one is spent.
+
+A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises :class:`Spent` where the
+search asks the model, and the driver of the search returns the best it has with the verdict it has earned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import BudgetError
+from ironrule.model import Model
+from ironrule.space import Points
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long a search may run: seconds, model evaluations (rows), or both. None means no limit.
+
+    A budget in evaluations with a seed gives the same answer every time; one in seconds depends on the machine.
+    """
+
+    evaluations: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):
+            if value is not None and not value > 0:
+                raise BudgetError(
+                    f"a budget's {name} must be more than zero, but {value!r} came; leave it out for no limit"
+                )
+
+
+class Spent(Exception):  # noqa: N818  # control flow inside a search, never seen by users
+    """The budget is spent."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts what one search does, and stops it when its budget is spent. One meter per search, never shared."""
+
+    budget: Budget = field(default_factory=Budget)
+    reserve: int = 0  # evaluations kept back, for the final check of what the search found
+    calls: int = 0
+    evaluations: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
+    started: float = field(default_factory=time.perf_counter)
+
+    def desired(self, model: Model, points: Points) -> npt.NDArray[np.bool_]:
+        """Ask the model which points are desired; raises Spent if that would pass the budget."""
+        self.check(len(points))
+        self.calls += 1
+        self.evaluations += len(points)
+        return model.desired(points)
+
+    def check(self, ahead: int = 0) -> None:
+        """Raise Spent if the budget does not allow ``ahead`` more evaluations, or time is up."""
+        if self.budget.evaluations is not None and self.evaluations + ahead > self.budget.evaluations - self.reserve:
+            raise Spent
+        if self.budget.seconds is not None and self.elapsed > self.budget.seconds:
+            raise Spent
+
+    @property
+    def affordable(self) -> int:
+        """How many more evaluations the budget allows."""
+        limit = self.budget.evaluations
+        return 1 << 62 if limit is None else max(0, limit - self.reserve - self.evaluations)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        return time.perf_counter() - self.started
+
+    @contextmanager
+    def timed(self, operator: str) -> Iterator[None]:
+        """Add the time of a block to an operator's account."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[operator] = self.seconds.get(operator, 0.0) + time.perf_counter() - began

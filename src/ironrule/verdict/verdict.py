@@ -1,0 +1,109 @@
+"""Verdicts: what is known of a rule. Three values, never a bool.
+
+``Proven``     no exception exists anywhere in the space, and here is the certificate.
+``Refuted``    here is a point that satisfies the rule and has the desired outcome.
+``Unrefuted``  searched, not proven: how many points were tried, and the bound on the share of exceptions that follows.
+
+The bound is the exact binomial one of Clopper and Pearson (1934): of n points drawn uniformly from the box, none was
+an exception; had a share p or more been exceptions, that would happen with probability (1 - p)^n at the most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ironrule.errors import InputError
+from ironrule.rule import Counterfactual
+from ironrule.space import Points
+from ironrule.verdict.certificate import Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """No exception exists in the space; the certificate lets somebody else check that."""
+
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        return f"proven: {self.certificate}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """The rule has an exception: ``counterfactual`` satisfies it and has the desired outcome."""
+
+    counterfactual: Counterfactual
+    points: Points = field(repr=False, compare=False)  # every exception found, as codes
+
+    def __str__(self) -> str:
+        return f"refuted: {self.counterfactual}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unrefuted:
+    """No exception was found, and none is excluded: ``bound`` limits their share of the rule's box.
+
+    ``tried`` counts every point of the box that the model was asked about; ``samples`` those among them that were
+    drawn uniformly after the rule was chosen, which alone carry the bound.
+    """
+
+    tried: int
+    samples: int
+    confidence: float
+
+    @property
+    def bound(self) -> float:
+        """The Clopper-Pearson upper bound on the share of exceptions in the box."""
+        return upper_bound(self.samples, self.confidence)
+
+    def __str__(self) -> str:
+        if self.samples == 0:
+            return f"unrefuted, not proven: no exception among {self.tried:,} points tried"
+        return (
+            f"unrefuted, not proven: no exception among {self.tried:,} points tried; "
+            f"with {self.confidence:.0%} confidence at most {self.bound:.2g} of the box are exceptions"
+        )
+
+
+Verdict = Proven | Refuted | Unrefuted
+
+
+def upper_bound(samples: int, confidence: float) -> float:
+    """The largest share of exceptions under which seeing none in ``samples`` draws is not too unlikely.
+
+    >>> round(upper_bound(1000, 0.95), 5)
+    0.00299
+    """
+    if samples == 0:
+        return 1.0
+    return -math.expm1(math.log1p(-confidence) / samples)  # 1 - doubt ** (1 / samples), without cancellation
+
+
+def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain data; ``kind`` names it."""
+    match verdict:
+        case Proven(certificate):
+            return {"kind": "proven", "certificate": certificate.to_dict()}
+        case Refuted(counterfactual):
+            return {"kind": "refuted", "counterfactual": counterfactual.to_dict()}
+        case Unrefuted(tried, samples, confidence):
+            data = {"kind": "unrefuted", "tried": tried, "samples": samples, "confidence": confidence}
+            return data | {"bound": verdict.bound}
+
+
+def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
+    """The verdict that :func:`verdict_to_dict` wrote."""
+    match data["kind"]:
+        case "proven":
+            return Proven(Certificate.from_dict(data["certificate"]))
+        case "refuted":
+            return Refuted(Counterfactual.from_dict(data["counterfactual"]), np.empty((0, 0), dtype=np.int32))
+        case "unrefuted":
+            return Unrefuted(data["tried"], data["samples"], data["confidence"])
+        case other:
+            raise InputError(f"a verdict must be proven, refuted or unrefuted, but {other!r} came")

@@ -1,0 +1,129 @@
+"""Hitting sets, against all subsets of a small universe."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from ironrule.errors import InputError
+from ironrule.rule.bits import members, pack, unpack
+from ironrule.rule.duals import hits_all
+from ironrule.rule.hitting import minimal_hitting_sets, minimum_hitting_set
+
+BITS = 8
+FEATURES = BITS // 2
+
+duals_strategy = st.lists(st.integers(0, 2**BITS - 1), max_size=12)
+full_duals = st.lists(st.integers(1, 2**BITS - 1), max_size=12)
+weights_strategy = st.lists(st.one_of(st.integers(1, 4).map(float), st.floats(0.1, 4.0)), min_size=BITS, max_size=BITS)
+
+
+def hitting_sets(duals: list[int]) -> list[int]:
+    return [one for one in range(2**BITS) if all(one & dual for dual in duals)]
+
+
+def minimal_by_definition(duals: list[int]) -> list[int]:
+    hitting = set(hitting_sets(duals))
+    return sorted(
+        (one for one in hitting if not any(one & ~(1 << i) in hitting for i in members(one))),
+        key=lambda one: (one.bit_count(), one),
+    )
+
+
+@settings(deadline=None)
+@given(duals_strategy, st.one_of(st.none(), weights_strategy), st.integers(0, 2**BITS - 1), st.integers(0, 2**BITS - 1))
+def test_the_minimum_is_the_least_weight_of_all_hitting_sets(
+    duals: list[int], weights: list[float] | None, required: int, forbidden: int
+) -> None:
+    required, each = required & ~forbidden, weights or [1.0] * BITS
+    fitting = [one for one in hitting_sets(duals) if one & required == required and not one & forbidden]
+    found = minimum_hitting_set(pack(duals, FEATURES), weights, required, forbidden)
+    assert found.optimal
+    assert found.feasible == bool(fitting)
+    if fitting:
+        (chosen,) = unpack(found.members)
+        assert chosen in fitting
+        assert found.weight == pytest.approx(sum(each[i] for i in members(chosen)))
+        assert found.weight == pytest.approx(min(sum(each[i] for i in members(one)) for one in fitting))
+        assert found.lower_bound == found.weight
+
+
+@settings(deadline=None)
+@given(full_duals, weights_strategy, st.integers(0, 3))
+def test_an_interrupted_search_still_brackets_the_minimum(
+    duals: list[int], weights: list[float], node_limit: int
+) -> None:
+    best = minimum_hitting_set(pack(duals, FEATURES), weights).weight
+    found = minimum_hitting_set(pack(duals, FEATURES), weights, node_limit=node_limit)
+    assert unpack(found.members)[0] in hitting_sets(duals)
+    assert found.lower_bound <= best + 1e-6 <= found.weight + 2e-6
+    assert not found.optimal or found.weight == pytest.approx(best)
+
+
+@settings(deadline=None)
+@given(duals_strategy)
+def test_all_minimal_hitting_sets_are_listed_once(duals: list[int]) -> None:
+    sets, complete = minimal_hitting_sets(pack(duals, FEATURES), limit=1000)
+    assert complete
+    assert unpack(sets) == minimal_by_definition(duals)
+
+
+@settings(deadline=None)
+@given(full_duals, st.integers(1, 6))
+def test_a_limit_keeps_the_smallest_minimal_hitting_sets(duals: list[int], limit: int) -> None:
+    expected = minimal_by_definition(duals)
+    sets, complete = minimal_hitting_sets(pack(duals, FEATURES), limit)
+    assert complete == (len(expected) <= limit)
+    assert set(unpack(sets)) <= set(expected)
+    assert [one.bit_count() for one in unpack(sets)] == [one.bit_count() for one in expected[:limit]]
+
+
+def test_without_nodes_the_list_does_not_claim_to_be_complete() -> None:
+    sets, complete = minimal_hitting_sets(pack([1, 2, 4], FEATURES), limit=5, node_limit=2)
+    assert (len(sets), complete) == (0, False)
+
+
+@pytest.mark.parametrize("features", [1, 32, 33, 128])
+def test_no_duals_are_hit_by_the_empty_set_and_an_empty_dual_by_nothing(features: int) -> None:
+    nothing, impossible = pack([], features), pack([0, 1], features)
+    assert unpack(minimum_hitting_set(nothing).members) == [0]
+    assert unpack(minimal_hitting_sets(nothing, 5)[0]) == [0]
+    assert not minimum_hitting_set(impossible).feasible
+    assert minimum_hitting_set(impossible).weight == np.inf
+    assert len(minimal_hitting_sets(impossible, 5)[0]) == 0
+
+
+@pytest.mark.parametrize("features", [14, 23, 46, 128])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_larger_minima_agree_with_integer_programming(features: int, weighted: bool) -> None:
+    rng = np.random.default_rng(features)
+    duals = [sum(1 << int(i) for i in rng.choice(2 * features, rng.integers(3, 9), replace=False)) for _ in range(90)]
+    weights = rng.uniform(0.5, 2.0, 2 * features) if weighted else np.ones(2 * features)
+    matrix = np.array([[dual >> i & 1 for i in range(2 * features)] for dual in duals])
+    exact = milp(weights, constraints=LinearConstraint(matrix, 1), integrality=1, bounds=Bounds(0, 1))
+    found = minimum_hitting_set(pack(duals, features), weights)
+    assert found.optimal
+    assert found.weight == pytest.approx(exact.fun, rel=1e-4)
+    assert hits_all(found.members[None, :], pack(duals, features)).all()
+
+
+def test_many_duals_may_make_the_list_of_minimal_sets_grow() -> None:
+    pairs = [0b11 << (2 * k) for k in range(10)]
+    sets, complete = minimal_hitting_sets(pack(pairs, 10), limit=5000)
+    assert (len(sets), complete) == (1024, True)
+    assert all(a < b for a, b in pairwise(unpack(sets)))
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    duals = pack([1, 2], FEATURES)
+    with pytest.raises(InputError, match="both required and forbidden"):
+        minimum_hitting_set(duals, required=1, forbidden=3)
+    with pytest.raises(InputError, match="positive"):
+        minimum_hitting_set(duals, weights=[0.0, 1.0])
+    with pytest.raises(InputError, match="At least one"):
+        minimal_hitting_sets(duals, limit=0)
