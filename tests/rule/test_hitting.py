@@ -66,6 +66,29 @@ def test_an_interrupted_search_still_brackets_the_minimum(
 
 
 @settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([4, 14, 40]), st.integers(0, 4), st.booleans())
+def test_whatever_stops_the_search_what_it_reports_hits_every_dual(
+    seed: int, features: int, node_limit: int, whole: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    flags = rng.random((rng.integers(1, 150), 2 * features)) < rng.uniform(0.05, 0.5)
+    duals = [sum(1 << int(i) for i in np.flatnonzero(row)) for row in flags]
+    weights = rng.integers(1, 5, 2 * features).astype(float) if whole else rng.uniform(0.01, 5.0, 2 * features)
+    forbidden = sum(1 << int(i) for i in np.flatnonzero(rng.random(2 * features) < 0.2))
+    required = sum(1 << int(i) for i in np.flatnonzero(rng.random(2 * features) < 0.1)) & ~forbidden
+    found = minimum_hitting_set(pack(duals, features), weights, required, forbidden, node_limit)
+    (chosen,) = unpack(found.members)
+    possible = all(dual & required or dual & ~forbidden for dual in duals)
+    assert found.feasible == possible
+    if possible:
+        assert all(chosen & dual for dual in duals)
+        assert chosen & required == required
+        assert not chosen & forbidden
+        assert found.weight == pytest.approx(sum(weights[i] for i in members(chosen)))
+        assert found.lower_bound <= found.weight
+
+
+@settings(deadline=None)
 @given(duals_strategy)
 def test_all_minimal_hitting_sets_are_listed_once(duals: list[int]) -> None:
     sets, complete = minimal_hitting_sets(pack(duals, FEATURES), limit=1000)

@@ -142,7 +142,9 @@ def test_a_comparison_with_a_missing_value_is_false(name, relation):
     assert not holds(text, instance={name: None})
 
 
-@pytest.mark.parametrize(("relation", "expected"), [("==", True), ("<=", True), (">=", True), ("<", False), ("!=", False)])
+@pytest.mark.parametrize(
+    ("relation", "expected"), [("==", True), ("<=", True), (">=", True), ("<", False), ("!=", False)]
+)
 @pytest.mark.parametrize("name", ["income", "education", "since"])
 def test_two_features_that_are_both_missing_are_equal(name, relation, expected):
     assert holds(f"cf.{name} {relation} x.{name}", instance={name: None}, **{name: None}) is expected

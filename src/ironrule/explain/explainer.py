@@ -14,7 +14,7 @@ from ironrule.errors import BudgetError, ConstraintError, InputError, OutcomeErr
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.recourse import recourse_box, recourse_constraints
 from ironrule.model import BlackBox, History, black_box, history_of
-from ironrule.rule import Counterfactual, relevant_to
+from ironrule.rule import Box, Counterfactual, relevant_to
 from ironrule.space import (
     Codes,
     Constraint,
@@ -27,10 +27,10 @@ from ironrule.space import (
     feasible,
     read_table,
 )
-from ironrule.verdict import Budget, Meter, Refuted
+from ironrule.verdict import Budget, Meter, Refuted, Spent, Verdict
 
 if TYPE_CHECKING:
-    from ironrule.oracles import Case
+    from ironrule.oracles import Case, Oracle
     from ironrule.search import Algorithm, Findings, Problem
 
 DEFAULT_BUDGET = Budget(evaluations=5_000_000)
@@ -50,10 +50,10 @@ class Explainer:
     """Explains single decisions of a classifier by rules.
 
     ``model`` is any function or estimator on rows like those of ``data``; ``data`` is the history: a pandas, polars or
-    Arrow table, or an array. ``desired`` names the desired class or classes (or, for a function that answers columns, their
-    positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by default those
-    seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at all; those that
-    also speak of ``x`` say what a counterfactual may change.
+    Arrow table, or an array. ``desired`` names the desired class or classes (or, for a function that answers columns,
+    their positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by
+    default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at
+    all; those that also speak of ``x`` say what a counterfactual may change.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -148,8 +148,7 @@ class Explainer:
         case = self._case(row, (*extra, *ranges))
         box = recourse_box(case.relevant, features_to_vary)
         meter = Meter(_budget(budget))
-        found = _find(GeCo(), case, box, _positive(k), meter, seed)
-        stopped = "budget" if found is None else None
+        found, stopped = _find(GeCo(), case, box, _positive(k), meter, seed)
         points = found.points if isinstance(found, Refuted) else np.empty((0, len(self.space)), dtype=np.int32)
         items = tuple(Counterfactual.between(self.space, case.instance, point) for point in points)
         return Counterfactuals(self.space.decode_row(case.instance), items, _statistics(meter, "GeCo", seed, stopped))
@@ -158,7 +157,7 @@ class Explainer:
         from ironrule.oracles import Case
 
         ready = self._prepared
-        instance = self.space.encode_row(_as_mapping(row, ready.table), ignore=ready.table.names)
+        instance = self.space.encode_row(_as_mapping(row, ready), ignore=ready.table.names)
         for predicate in ready.space.feasible.predicates:
             if not predicate(instance[None, :], None)[0]:
                 raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
@@ -234,10 +233,10 @@ def _occurring(space: Space, codes: Codes) -> Codes:
     return codes.take(kept)
 
 
-def _as_mapping(row: Any, table: Table) -> Mapping[str, Value]:
+def _as_mapping(row: Any, ready: _Prepared) -> Mapping[str, Value]:
     """A row given in any of the usual ways, as a mapping from column to value."""
     if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
-        return table.row(int(row))
+        return ready.table.row(int(row))
     if isinstance(row, Mapping):
         return row
     if hasattr(row, "columns") or hasattr(row, "column_names"):
@@ -247,8 +246,12 @@ def _as_mapping(row: Any, table: Table) -> Mapping[str, Value]:
         return read.row(0)
     if hasattr(row, "to_dict"):
         return dict(row.to_dict())
-    if isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) and len(row) == len(table.names):
-        return dict(zip(table.names, row, strict=True))
+    values = row[0] if isinstance(row, np.ndarray) and row.ndim == 2 and len(row) == 1 else row
+    if isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str):
+        for names in (ready.table.names, ready.model.layout.names):
+            if len(values) == len(names):
+                return dict(zip(names, values, strict=True))
+        raise TableError(f"a row must have {len(ready.table.names)} values, like the data, but {len(values)} came")
     raise TableError(f"a row must be a dictionary, a Series, a table of one row or a row number, but {row!r} came")
 
 
@@ -280,13 +283,14 @@ def _positive(k: int) -> int:
     return k
 
 
-def _find(oracle: Any, case: Case, box: Any, k: int, meter: Meter, seed: int) -> Any:
-    from ironrule.verdict import Spent
-
+def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int) -> tuple[Verdict | None, str | None]:
+    """The oracle's answer, or None and what stopped it."""
     try:
-        return oracle.find(case, box, k, meter, np.random.default_rng(seed))
+        return oracle.find(case, box, k, meter, np.random.default_rng(seed)), None
     except Spent:
-        return None
+        return None, "budget"
+    except KeyboardInterrupt:
+        return None, "interrupted"
 
 
 def _nearest(points: Points | None, instance: Points, k: int) -> Points:

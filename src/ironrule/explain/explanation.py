@@ -107,6 +107,8 @@ class Explanation:
         """The explanation that :meth:`to_dict` wrote; raises InputError if the data is none."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise InputError(f"an explanation must have format {FORMAT}, but something else came")
+        if not data.get("rules"):
+            raise InputError("an explanation must have at least one rule, but it has none")
         try:
             return cls(
                 {name: from_plain(value) for name, value in data["instance"].items()},
@@ -119,7 +121,9 @@ class Explanation:
                 data["history_rows"],
                 data["space"],
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except InputError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"an explanation must have all its fields, but: {error!r}") from None
 
     def to_json(self, indent: int | None = None) -> str:
@@ -131,7 +135,7 @@ class Explanation:
         """The explanation that :meth:`to_json` wrote."""
         try:
             return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, TypeError) as error:
             raise InputError(f"an explanation must be JSON, but: {error}") from None
 
     def __str__(self) -> str:
@@ -140,7 +144,8 @@ class Explanation:
         return explanation_text(self)
 
     def __repr__(self) -> str:
-        return f"<Explanation: {self.rule} {type(self.verdict).__name__}, covers {self.coverage} of {self.history_rows} rows>"
+        covers = f"covers {self.coverage} of {self.history_rows} rows"
+        return f"<Explanation: {self.rule} {type(self.verdict).__name__}, {covers}>"
 
     def _repr_html_(self) -> str:
         from ironrule.report.html import explanation_html
@@ -150,7 +155,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactuals(Sequence[Counterfactual]):
-    """Counterfactuals of one row, nearest first; ``tried`` points were asked about. Empty: none was found."""
+    """Counterfactuals of one row, nearest first. Empty: none was found."""
 
     instance: Mapping[str, Value]
     items: tuple[Counterfactual, ...]
@@ -175,11 +180,12 @@ class Counterfactuals(Sequence[Counterfactual]):
         }
 
     def __str__(self) -> str:
-        return (
-            "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1)) or "no counterfactual was found"
-        )
+        if self.items:
+            return "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1))
+        stopped = self.statistics.stopped
+        return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
 
     def _repr_html_(self) -> str:
         from ironrule.report.html import counterfactuals_html
 
-        return counterfactuals_html(self.items)
+        return counterfactuals_html(self.items) or f"<p>{self}</p>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,6 +9,8 @@ import numpy as np
 from ironrule.errors import InputError
 from ironrule.rule import Box, Relevant
 from ironrule.space import Constraint, Feature, Space, Value, parse
+from ironrule.space.plaf.syntax import Literal, Reference, Subject
+from ironrule.space.table import as_python
 
 
 def recourse_box(relevant: Relevant, features_to_vary: Sequence[str] | str) -> Box:
@@ -26,18 +27,21 @@ def recourse_box(relevant: Relevant, features_to_vary: Sequence[str] | str) -> B
 
 
 def recourse_constraints(space: Space, permitted_range: Mapping[str, Sequence[Value]]) -> list[Constraint]:
-    """Permitted ranges as constraints: lowest and highest for an ordered feature, a list of values for a nominal one."""
+    """Permitted ranges as constraints: lowest and highest for an ordered feature, a list of values otherwise."""
     return [parse(_as_text(space[name], values)) for name, values in permitted_range.items()]
 
 
 def _as_text(feature: Feature, values: Sequence[Value]) -> str:
-    name = f"cf[{json.dumps(feature.name)}]"
+    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+        raise InputError(f"the permitted range of {feature.name!r} must be a list, but {values!r} came")
+    name, literals = Reference(Subject.POINT, feature.name), [_literal(value) for value in values]
     if not feature.ordered:
-        return f"{name} in ({', '.join(_literal(value) for value in values)})"
+        return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
         raise InputError(f"the permitted range of {feature.name!r} must be [lowest, highest], but {list(values)} came")
-    return f"{name} >= {_literal(values[0])} and {name} <= {_literal(values[1])}"
+    return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
 
 
 def _literal(value: Value) -> str:
-    return repr(value).lower() if isinstance(value, bool) else json.dumps(value, ensure_ascii=False, default=str)
+    plain = as_python(value)
+    return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))

@@ -39,15 +39,21 @@ class BlackBox:
         """The outcome of every row of a history, with a progress bar where that takes long."""
         starts = range(0, len(codes), self.batch)
         parts = track(starts, "Asking the model", len(starts), progress)
-        return np.concatenate([self.desired(codes.points(slice(start, start + self.batch))) for start in parts])
+        outcomes = np.concatenate([self.desired(codes.points(slice(start, start + self.batch))) for start in parts])
+        if not outcomes.any():
+            points = codes.points(slice(0, self.batch))
+            self.decision.refuse_unknown_labels(self.layout.decode(points), len(points))
+        return outcomes
 
 
 def black_box(model: Any, table: Table, space: Space, desired: Any, threshold: float | None) -> BlackBox:
-    """A user's model over a space, checked: rows rebuilt from codes must get the same outcome as the user's own rows."""
+    """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
     wants_array = (
         hasattr(model, "predict") and hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
     )
-    layout = layout_like(space.features, table, as_array=wants_array)
+    fitted_on = getattr(model, "feature_names_in_", None)
+    order = None if fitted_on is None else tuple(map(str, fitted_on))
+    layout = layout_like(space.features, table, wants_array, order)
     box = BlackBox(layout, decision_of(model, desired, threshold))
     _check_layout(box, table, space)
     return box
@@ -77,5 +83,5 @@ def _own_rows(layout: Layout, table: Table, rows: npt.NDArray[np.int64]) -> Any:
     """The user's own rows in the columns and the form that the model is asked in."""
     if table.frame is None:
         return table.native[rows][:, [table.names.index(name) for name in layout.names]]
-    frame = table.frame[rows.tolist()].select(*layout.names)
+    frame = table.frame[rows.tolist()].select(list(layout.names))
     return frame.to_numpy() if layout.is_array else frame.to_native()

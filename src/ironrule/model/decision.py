@@ -30,21 +30,31 @@ class Decision:
     ask: Ask
     read: Callable[[npt.NDArray[Any]], Mask]
     undesired: str  # what the undesired outcome is called
+    unchecked: tuple[Any, ...] | None = None  # desired labels that the model does not list among its classes
 
     def __call__(self, table: Any, rows: int) -> Mask:
         """Which rows of the table have the desired outcome."""
         return self.read(_answer(self.ask, table, rows))
 
+    def refuse_unknown_labels(self, table: Any, rows: int) -> None:
+        """Raise OutcomeError if these rows, none of them desired, get labels: the desired one is likely misspelt."""
+        answer = _answer(self.ask, table, rows)
+        if self.unchecked is not None and answer.ndim == 1:
+            seen = ", ".join(sorted({repr(as_python(label)) for label in answer})[:12])
+            raise OutcomeError(
+                f"some past row must get a desired label, one of {list(self.unchecked)}, but the labels are {seen}"
+            )
+
 
 def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
-    if threshold is not None and not np.isfinite(threshold):
+    if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and np.isfinite(threshold)):
         raise OutcomeError(f"a threshold must be a finite number, but {threshold!r} came")
     if hasattr(model, "predict"):
         return _estimator_decision(model, desired, threshold)
     if not callable(model):
         raise ModelError(f"a model must be a function or have a predict method, but {type(model).__name__} came")
-    return Decision(model, _function_reader(desired, threshold), _undesired_name(desired))
+    return _function_decision(model, desired, threshold)
 
 
 def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
@@ -55,7 +65,7 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
                 "a model without classes (a regression) must come with a threshold: desired is a prediction above it; "
                 "pass threshold=..."
             )
-        return Decision(model.predict, _function_reader(desired, threshold), _undesired_name(desired))
+        return _function_decision(model.predict, desired, threshold)
     known = [as_python(label) for label in np.asarray(classes).ravel()]
     wanted = _wanted(desired, known)
     others = [label for label in known if label not in wanted]
@@ -84,7 +94,7 @@ def _wanted(desired: Any, known: list[Any]) -> tuple[Any, ...]:
 
 def _as_labels(desired: Any) -> tuple[Any, ...]:
     several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
-    labels = tuple(as_python(label) for label in (desired if several else (desired,)))
+    labels = tuple(dict.fromkeys(as_python(label) for label in (desired if several else (desired,))))
     if not labels:
         raise OutcomeError("at least one desired class must be named, but an empty collection came")
     return labels
@@ -94,8 +104,9 @@ def _undesired_name(desired: Any) -> str:
     return "the undesired outcome" if desired is None else "not " + " or ".join(repr(d) for d in _as_labels(desired))
 
 
-def _function_reader(desired: Any, threshold: float | None) -> Callable[[npt.NDArray[Any]], Mask]:
-    return FunctionReader(None if desired is None else _as_labels(desired), threshold)
+def _function_decision(ask: Ask, desired: Any, threshold: float | None) -> Decision:
+    wanted = None if desired is None else _as_labels(desired)
+    return Decision(ask, FunctionReader(wanted, threshold), _undesired_name(desired), wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,7 @@ class LabelReader:
     def __call__(self, answer: npt.NDArray[Any]) -> Mask:
         if answer.ndim != 1:
             raise ModelError(f"labels must come as one per row, but the answer has shape {answer.shape}")
+        _require_finite(answer)
         mask = np.zeros(len(answer), dtype=np.bool_)
         for label in self.wanted:
             mask |= np.asarray(answer == label, dtype=np.bool_)
@@ -133,9 +145,13 @@ class ColumnReader:
 
     def __call__(self, answer: npt.NDArray[Any]) -> Mask:
         scores = _numbers(answer)
-        wrong = [place for place in self.wanted if not 0 <= place < scores.shape[1]]
+        columns = range(scores.shape[1])
+        wrong = [place for place in self.wanted if place not in columns]
         if wrong:
-            raise OutcomeError(f"a desired class must be a column below {scores.shape[1]}, but {wrong[0]} came")
+            raise OutcomeError(
+                f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers, "
+                f"but {wrong[0]!r} came"
+            )
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
             return np.asarray(chosen.sum(axis=1) > self.threshold, dtype=np.bool_)
@@ -174,10 +190,15 @@ def _numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
             f"scores must be numbers, but the model answers {answer.dtype} such as {answer.ravel()[0]!r}; "
             f"name the desired class with desired=..."
         )
-    if not np.isfinite(answer).all():
-        raise ModelError(f"scores must be finite, but {int((~np.isfinite(answer)).sum())} answers are NaN or infinite")
+    _require_finite(answer)
     numbers: npt.NDArray[np.float64] = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
     return numbers
+
+
+def _require_finite(answer: npt.NDArray[Any]) -> None:
+    if answer.dtype.kind == "f" and not np.isfinite(answer).all():
+        wrong = int((~np.isfinite(answer)).sum())
+        raise ModelError(f"the model's answers must be finite, but {wrong} of {answer.size} are NaN or infinite")
 
 
 def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from ironrule.verdict import Meter, Unrefuted, Verdict
 class Layered:
     """Asks ``searcher``; what it leaves unrefuted goes to ``prover``, which may leave it so."""
 
-    searcher: Oracle = GeCo()
-    prover: Oracle = Exhaustive(limit=20_000)
+    searcher: Oracle = field(default_factory=GeCo)
+    prover: Oracle = field(default_factory=lambda: Exhaustive(limit=20_000))
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """The searcher's counterfactuals, or whatever the prover makes of a box without any."""

@@ -1,11 +1,13 @@
 """An oracle that remembers: every box is asked about once, and a counterfactual found for one box refutes others.
 
 A counterfactual without useless changes has none in any box that holds it, so what was found once needs no more work.
-And a box inside one where nothing was found, or where it is proven that there is nothing, is not searched again.
+And a box inside one where nothing was found, or where it is proven that there is nothing, is not searched again. That
+nothing was found is only believed until a counterfactual turns up there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,27 +23,28 @@ class Remembering:
     """One search's memory round an oracle."""
 
     oracle: Oracle
-    known: dict[bytes, Verdict] = field(default_factory=dict)
+    known: dict[bytes, tuple[Box, Verdict]] = field(default_factory=dict)
     points: Points | None = None
     clean: list[tuple[Box, Verdict]] = field(default_factory=list)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
-        key = _key(box)
-        if key not in self.known:
+        verdict = self.recall(box)
+        if verdict is None:
             inferred = self._from_points(case, box, k) or self._from_larger(box)
-            self.known[key] = inferred or self._ask(case, box, k, meter, rng)
-        return self.known[key]
+            verdict = inferred or self._ask(case, box, k, meter, rng)
+            self.known[_key(box)] = (box, verdict)
+        return verdict
 
     def recall(self, box: Box) -> Verdict | None:
         """The answer known for a box, if it was asked about."""
-        return self.known.get(_key(box))
+        _, verdict = self.known.get(_key(box), (box, None))
+        return verdict
 
     def learn(self, points: Points) -> None:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""
         self._add(points)
-        self.known = {key: verdict for key, verdict in self.known.items() if not isinstance(verdict, Unrefuted)}
-        self.clean = [(box, verdict) for box, verdict in self.clean if isinstance(verdict, Proven)]
+        self._keep(lambda _, verdict: not isinstance(verdict, Unrefuted))
 
     def _from_points(self, case: Case, box: Box, k: int) -> Refuted | None:
         if self.points is None:
@@ -69,6 +72,11 @@ class Remembering:
 
     def _add(self, points: Points) -> None:
         self.points = points if self.points is None else np.unique(np.concatenate([self.points, points]), axis=0)
+        self._keep(lambda box, verdict: not (isinstance(verdict, Unrefuted) and box.contains(points).any()))
+
+    def _keep(self, stands: Callable[[Box, Verdict], bool]) -> None:
+        self.known = {key: entry for key, entry in self.known.items() if stands(*entry)}
+        self.clean = [entry for entry in self.clean if stands(*entry)]
 
 
 def _key(box: Box) -> bytes:

@@ -41,5 +41,5 @@ class Oracle(Protocol):
     """Answers whether a box contains a counterfactual."""
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        """Up to ``k`` counterfactuals of the box as ``Refuted``; ``Proven`` if there is none; ``Unrefuted`` if unsure."""
+        """``Refuted`` with up to ``k`` counterfactuals in it, ``Proven`` if there is none, ``Unrefuted`` if unsure."""
         ...

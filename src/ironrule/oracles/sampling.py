@@ -1,6 +1,6 @@
 """The sampling oracle: draw points of the box uniformly. It refutes by luck and never proves, but it bounds.
 
-Drawn after the rule was chosen, n points without an exception bound the share of exceptions (Clopper and Pearson, 1934).
+Drawn after the rule was chosen, n points without an exception bound the share of exceptions (Clopper, Pearson, 1934).
 """
 
 from __future__ import annotations
@@ -27,5 +27,6 @@ class Sampling:
         points = case.feasible.draw(rng, box.low, box.high, count)
         found = points[meter.desired(case.model, points)] if len(points) else points
         if len(found):
-            return case.refuted(found[:k])
+            _, first = np.unique(found, axis=0, return_index=True)
+            return case.refuted(found[np.sort(first)[:k]])
         return Unrefuted(tried=len(points), samples=len(points), confidence=self.confidence)

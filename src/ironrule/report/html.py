@@ -23,9 +23,15 @@ def explanation_html(explanation: Explanation) -> str:
         f"<p><strong>gets: {escape(explanation.rule.outcome)}</strong></p>"
         f'<p><span style="background:{COLOURS[word]};color:#fff;border-radius:4px;padding:2px 8px">{word}</span> '
         f"{escape(str(explanation.verdict).partition(': ')[2])}</p>"
-        f"<p>{explanation.cardinality} components; covers {explanation.coverage:,} of {explanation.history_rows:,} past rows.</p>"
+        f"<p>{explanation.cardinality} components; covers {explanation.coverage:,} of "
+        f"{explanation.history_rows:,} past rows.{_stopped(explanation)}</p>"
         f"{_others(explanation)}{counterfactuals_html(explanation.counterfactuals)}</div>"
     )
+
+
+def _stopped(explanation: Explanation) -> str:
+    stopped = explanation.statistics.stopped
+    return f" The search was stopped early ({escape(stopped)})." if stopped else ""
 
 
 def _others(explanation: Explanation) -> str:
@@ -45,8 +51,8 @@ def counterfactuals_html(counterfactuals: Sequence[Counterfactual]) -> str:
         return ""
     cell = 'style="padding:2px 10px;text-align:left;border-bottom:1px solid #ccc"'
     rows = "".join(
-        f"<tr><td {cell}>{place}</td><td {cell}>{escape(change.feature)}</td><td {cell}>{escape(shown(change.before))}</td>"
-        f"<td {cell}>{escape(shown(change.after))}</td></tr>"
+        f"<tr><td {cell}>{place}</td><td {cell}>{escape(change.feature)}</td>"
+        f"<td {cell}>{escape(shown(change.before))}</td><td {cell}>{escape(shown(change.after))}</td></tr>"
         for place, counterfactual in enumerate(counterfactuals, 1)
         for change in counterfactual.changes
     )

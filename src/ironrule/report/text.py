@@ -11,7 +11,8 @@ def explanation_text(explanation: Explanation) -> str:
     lines = [
         str(explanation.rule),
         f"Verdict: {explanation.verdict}.",
-        f"Components: {explanation.cardinality}. Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
+        f"Components: {explanation.cardinality}. "
+        f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
     if explanation.statistics.stopped:
         lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")

@@ -13,7 +13,7 @@ from ironrule.space.codes import Points
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """For every feature the codes from ``low`` to ``high``, both included; ``high`` reaches missing where it may be so."""
+    """For every feature the codes from ``low`` to ``high``, both included; ``high`` may reach missing."""
 
     low: Points
     high: Points

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import datetime
 import keyword
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,9 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError, TableError
+from ironrule.space.codes import lookup
 from ironrule.space.feature import Feature, Value
 from ironrule.space.plain import from_plain, to_plain
-from ironrule.space.table import as_python, read_table
+from ironrule.space.table import Column, as_python, narrowed, read_table
+
+PANDAS_CONSTANTS = ("inf", "Inf", "datetime")
+"""Names that mean something else in a pandas query, quoted or not."""
 
 Op = Literal["<=", ">=", "=="]
 Mask = npt.NDArray[np.bool_]
@@ -29,7 +35,7 @@ class Component:
     """One condition of a rule.
 
     ``column`` is the table column that carries the feature, where its name differs; ``pattern`` says which one-hot
-    columns are 0 or 1; ``allowed`` lists the values that an ordered category may have.
+    columns are 0 or 1; ``allowed`` lists the values that a feature may have whose order is a declared one.
     """
 
     feature: str
@@ -47,10 +53,8 @@ class Component:
     def of(cls, feature: Feature, op: Op, value: Value) -> Component:
         """The component of a feature, with what it needs to be applied to a table later."""
         if feature.one_hot:
-            hot = feature.columns[feature.values.index(value) :][:1]
-            pattern = ((hot[0], 1),) if hot else tuple((name, 0) for name in feature.columns)
-            return cls(feature.name, op, value, pattern=pattern)
-        if op == "==" or feature.numeric or not isinstance(value, str):
+            return cls(feature.name, op, value, pattern=_pattern(feature, op, value))
+        if op == "==" or feature.natural:
             return cls(feature.name, op, value, feature.columns[0])
         place = feature.values.index(value)
         allowed = feature.values[: place + 1] if op == "<=" else feature.values[place:]
@@ -62,16 +66,14 @@ class Component:
         if self.pattern:
             matches = [read.column(name).values == wanted for name, wanted in self.pattern]
             return np.asarray(np.all(matches, axis=0), dtype=np.bool_)
-        if self.column not in read.names:
-            raise TableError(f"the table must have the column {self.column!r} that the rule speaks of, but it has not")
         column = read.column(self.column)
         if self.value is None:
             return column.missing
-        if self.allowed is not None:
-            return ~column.missing & _is_in(column.values, self.allowed)
-        values = column.values if column.values.dtype.kind != "O" else _comparable(column.values, column.missing, self)
+        if self.allowed is not None or self.op == "==":
+            return ~column.missing & _is_in(column.values, self.allowed or (self.value,))
+        values = _comparable(column, self)
         target = np.datetime64(self.value) if values.dtype.kind == "M" else self.value
-        compared = values <= target if self.op == "<=" else values >= target if self.op == ">=" else values == target
+        compared = values <= target if self.op == "<=" else values >= target
         return np.asarray(compared, dtype=np.bool_) & ~column.missing
 
     def to_query(self) -> str:
@@ -104,7 +106,7 @@ class Component:
         if self.pattern:
             data["pattern"] = [list(part) for part in self.pattern]
         if self.allowed is not None:
-            data["allowed"] = list(self.allowed)
+            data["allowed"] = [to_plain(value) for value in self.allowed]
         return data
 
     @classmethod
@@ -115,7 +117,7 @@ class Component:
                 f"a component must have a feature, an op of <=, >= or == and a value, but {dict(data)} came"
             )
         pattern = tuple((name, wanted) for name, wanted in data.get("pattern", ()))
-        allowed = None if data.get("allowed") is None else tuple(data["allowed"])
+        allowed = None if data.get("allowed") is None else tuple(map(from_plain, data["allowed"]))
         return cls(data["feature"], data["op"], from_plain(data["value"]), data.get("column", ""), pattern, allowed)
 
     def __str__(self) -> str:
@@ -136,28 +138,45 @@ def shown(value: Value) -> str:
     return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
 
 
-def _comparable(values: npt.NDArray[Any], missing: Mask, component: Component) -> npt.NDArray[Any]:
-    """An object column to compare with ==; an order on objects that are no numbers is refused, not guessed."""
-    if component.op != "==":
-        odd = next((value for value in values[~missing]), None)
-        raise InputError(f"{component.feature!r} must hold numbers for {component}, but {odd!r} came")
-    if missing.any():
-        values = values.copy()
-        values[missing] = None
-    return values
+def _pattern(feature: Feature, op: Op, value: Value) -> tuple[tuple[str, int], ...]:
+    """What the one-hot columns must be: the value's own is 1, or all those on the other side of it are 0."""
+    place = feature.values.index(value)
+    if op == "==" and place < len(feature.columns):
+        return ((feature.columns[place], 1),)
+    excluded = feature.columns[place + 1 :] if op == "<=" else feature.columns[:place]
+    return tuple((name, 0) for name in excluded)
+
+
+def _comparable(column: Column, component: Component) -> npt.NDArray[Any]:
+    """The column as numbers or dates; an order on anything else is refused, not guessed."""
+    values = column.values
+    if values.dtype.kind == "O":
+        values = narrowed(values, column.missing).values
+    wanted = "M" if isinstance(component.value, datetime.date) else "iuf"
+    if values.dtype.kind not in wanted and not column.missing.all():
+        raise TableError(
+            f"{component.feature!r} must hold {'dates' if wanted == 'M' else 'numbers'} for {component}, "
+            f"but {as_python(column.present[0])!r} came"
+        )
+    return (
+        values
+        if values.dtype.kind in wanted
+        else np.zeros(len(values), dtype="datetime64[us]" if wanted == "M" else float)
+    )
 
 
 def _is_in(values: npt.NDArray[Any], allowed: tuple[Value, ...]) -> Mask:
-    member = frozenset(allowed)
-    return np.fromiter((as_python(value) in member for value in values.tolist()), np.bool_, len(values))
+    """Which values are among those allowed, as Python compares them: exactly, whatever the types of the numbers."""
+    feature = Feature("", allowed, ordered=False)
+    return np.asarray(lookup(feature, values) >= 0, dtype=np.bool_)
 
 
 def _pandas_name(name: str) -> str:
-    if name.isidentifier() and not keyword.iskeyword(name):
-        return name
-    if "`" in name:
-        raise InputError(f"a column name in a pandas query must have no backtick, but {name!r} has one; use covers()")
-    return f"`{name}`"
+    plain = name.isidentifier()
+    read = plain and re.fullmatch(r"\w+", name) and unicodedata.normalize("NFKC", name) == name
+    if "`" in name or not name.isprintable() or name in PANDAS_CONSTANTS or (plain and not read):
+        raise InputError(f"a column name must be one that a pandas query can quote, but {name!r} is not; use covers()")
+    return name if plain and not keyword.iskeyword(name) else f"`{name}`"
 
 
 def _pandas_value(value: Value) -> str:

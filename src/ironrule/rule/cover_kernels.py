@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ZERO, Flags, Integers, Words, kernel
+from ironrule.rule.bit_kernels import ZERO, Flags, Integers, Words, kernel, part
 
 CHUNK = 256
 
 
-@kernel
+@part
 def _common(one: Words, many: Any, start: int, stop: int, common: Words) -> None:
     """Nonzero where `one` meets the sets [start, stop) of `many`."""
     for k in range(stop - start):
@@ -42,7 +42,7 @@ def sum_uncovered(rules: Any, duals: Any, counts: Integers) -> Integers:
     return total
 
 
-@kernel
+@part
 def _some_free(common: Words, size: int) -> bool:
     free = 0
     for k in range(size):
@@ -50,7 +50,7 @@ def _some_free(common: Words, size: int) -> bool:
     return free != 0
 
 
-@kernel
+@part
 def _misses_one(one: Words, many: Any, size: Any, common: Words) -> bool:
     """Whether some set of the first `size` has nothing in common with `one`."""
     for start in range(0, size, CHUNK):

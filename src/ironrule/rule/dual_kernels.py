@@ -3,8 +3,17 @@
 A block of rows goes through three steps without leaving the caches. First, byte planes: four features share a plane,
 two bits each. An interval test is one subtraction and one comparison, because `low <= c <= high` is
 `c - low <= high - low` in unsigned arithmetic that wraps; on bytes a vector register tests 32 or 64 rows at once.
-Second, eight planes side by side are a word of the row's dual. Third, the words are counted in a hash table with open
-addressing, kept at most a quarter full: a wrong first guess costs more, as a mispredicted branch, than a larger table.
+Second, eight planes side by side are a word of the row's dual. Third, the words are counted in a hash table of fixed
+size with open addressing.
+
+Whenever the table is a quarter full it is emptied into a run. A slot is the leading bits of the hash, so a run comes
+out almost in the order of the hashes, and is soon sorted. Afterwards the runs are merged, one range of hashes after the
+other. So no table outgrows the caches, threads share the work of merging, and the order of the result, that of the
+hashes, does not depend on their number.
+
+An entry, in a table or a run, is W words and a count; a slot is free if its count is zero. Arrays are flat and come
+from the caller, which spares the compiler much of its time. `wide` is a tuple of W numbers: its length, unlike a
+number, is known to the compiler, which therefore compiles once per W.
 """
 
 from __future__ import annotations
@@ -12,212 +21,242 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.np.numpy_support import carray
 
 from ironrule.rule.bit_kernels import (
     ONE,
+    ZERO,
     Bytes,
     Flags,
     Integers,
     Words,
     add_if_outside,
     kernel,
+    part,
     pointer_to_uint8,
     pointer_to_uint16,
     pointer_to_uint32,
 )
 
-BLOCK = 4096
-BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
+BLOCK = 2048
 SCATTER = np.uint64(0x9E3779B97F4A7C15)
+HALF = np.uint64(32)
 
 
-@kernel
-def _add_feature(codes: Any, low: Integers, high: Integers, j: int, plane: Bytes) -> None:
+@part
+def _add_feature(codes: Any, cast: Any, low: Integers, high: Integers, j: int, planes: Bytes, rows: int) -> None:
     """Put the two bits of one feature into its plane. The casts keep the arithmetic as narrow as the column."""
-    code = codes.dtype.type
-    low_a, span_a, bit_a = code(low[2 * j]), code(high[2 * j] - low[2 * j]), BITS[2 * (j % 4)]
-    low_b, span_b, bit_b = code(low[2 * j + 1]), code(high[2 * j + 1] - low[2 * j + 1]), BITS[2 * (j % 4) + 1]
-    for r in range(codes.size):
-        byte = add_if_outside(plane[r], codes[r], low_a, span_a, bit_a)
-        plane[r] = add_if_outside(byte, codes[r], low_b, span_b, bit_b)
+    low_a, span_a, bit_a = cast(low[2 * j]), cast(high[2 * j] - low[2 * j]), np.uint8(1 << 2 * (j & 3))
+    low_b, span_b, bit_b = cast(low[2 * j + 1]), cast(high[2 * j + 1] - low[2 * j + 1]), np.uint8(2 << 2 * (j & 3))
+    plane = np.uint64((j >> 2) * BLOCK)
+    for r in range(np.uint64(rows)):
+        byte = add_if_outside(planes[plane + r], codes[r], low_a, span_a, bit_a)
+        planes[plane + r] = add_if_outside(byte, codes[r], low_b, span_b, bit_b)
 
 
-@kernel
-def _fill_planes(
-    addresses: Integers, sizes: Integers, low: Integers, high: Integers, start: int, rows: int, planes: Any
-) -> None:
-    for p in range(planes.shape[0]):
-        for r in range(rows):
-            planes[p, r] = 0
+@part
+def _join(planes: Bytes, plane: int, word: int, words: Words, rows: int) -> None:
+    """Four planes make the low half of a word, the next four, which exist beyond 16 features, its high half."""
+    a, w = np.uint64(plane * BLOCK), np.uint64(word * BLOCK)
+    b, c, d = a + np.uint64(BLOCK), a + np.uint64(2 * BLOCK), a + np.uint64(3 * BLOCK)
+    high = np.uint64(32 * (plane // 4 % 2))
+    for r in range(np.uint64(rows)):
+        half = np.uint64(planes[a + r]) | np.uint64(planes[b + r]) << np.uint64(8)
+        half |= np.uint64(planes[c + r]) << np.uint64(16) | np.uint64(planes[d + r]) << np.uint64(24)
+        words[w + r] = half << high | (words[w + r] if high else ZERO)
+
+
+@part
+def fill_words(columns: Any, start: int, rows: int, planes: Bytes, words: Words) -> None:
+    """Write the duals of a block of rows: word w of row r at w * BLOCK + r."""
+    addresses, sizes, low, high = columns
+    for r in range(planes.size):
+        planes[r] = 0
     for j in range(addresses.size):
-        at, plane = addresses[j] + start * sizes[j], planes[j // 4]
+        at = addresses[j] + start * sizes[j]
         if sizes[j] == 1:
-            _add_feature(carray(pointer_to_uint8(at), rows), low, high, j, plane)
+            _add_feature(pointer_to_uint8(at), np.uint8, low, high, j, planes, rows)
         elif sizes[j] == 2:
-            _add_feature(carray(pointer_to_uint16(at), rows), low, high, j, plane)
+            _add_feature(pointer_to_uint16(at), np.uint16, low, high, j, planes, rows)
         else:
-            _add_feature(carray(pointer_to_uint32(at), rows), low, high, j, plane)
+            _add_feature(pointer_to_uint32(at), np.uint32, low, high, j, planes, rows)
+    for plane in range(0, planes.size // BLOCK, 4):
+        _join(planes, plane, plane // 8, words, rows)
 
 
-@kernel
-def _join(planes: Any, word: Words, rows: int) -> None:
-    """Four planes make the low half of a word, the next four, where there are any, its high half."""
-    a, b, c, d = planes[0], planes[1], planes[2], planes[3]
-    for r in range(rows):
-        low = np.uint64(a[r]) | np.uint64(b[r]) << np.uint64(8)
-        word[r] = low | np.uint64(c[r]) << np.uint64(16) | np.uint64(d[r]) << np.uint64(24)
-    if planes.shape[0] > 4:
-        a, b, c, d = planes[4], planes[5], planes[6], planes[7]
-        for r in range(rows):
-            low = np.uint64(a[r]) << np.uint64(32) | np.uint64(b[r]) << np.uint64(40)
-            word[r] |= low | np.uint64(c[r]) << np.uint64(48) | np.uint64(d[r]) << np.uint64(56)
-
-
-@kernel
-def _keep(words: Any, wanted: Flags) -> int:
+@part
+def _keep(words: Words, width: int, wanted: Flags, start: int, rows: int) -> int:
     """Move the wanted rows to the front, without a branch to mispredict."""
     kept = 0
-    for r in range(wanted.size):
-        for w in range(words.shape[0]):
-            words[w, kept] = words[w, r]
-        kept += int(wanted[r])
+    for r in range(rows):
+        for w in range(width):
+            words[w * BLOCK + kept] = words[w * BLOCK + r]
+        kept += int(wanted[start + r])
     return kept
 
 
-@kernel
-def _shift(slots: int) -> Any:
-    bits = 0
-    while 1 << bits < slots:
-        bits += 1
-    return np.uint64(64 - bits)
+@part
+def _hash(entries: Words, at: Any, step: Any, wide: Any) -> Any:
+    mixed = entries[at] * SCATTER
+    for w in range(1, len(wide)):
+        mixed = (mixed ^ (mixed >> HALF) ^ entries[at + np.uint64(w) * step]) * SCATTER
+    return mixed
 
 
-@kernel
-def _count_single(keys: Words, counts: Integers, words: Words, rows: int) -> int:
-    """Count duals of one word; return how many were new, not counting the empty dual, which equals an unused key.
+@part
+def _differ(table: Words, slot: Any, entries: Words, at: Any, step: Any, wide: Any) -> Any:
+    """Zero if the dual in the slot is that of the entry."""
+    bits = table[slot] ^ entries[at]
+    for w in range(1, len(wide)):
+        bits |= table[slot + np.uint64(w)] ^ entries[at + np.uint64(w) * step]
+    return bits
 
-    Unsigned positions spare a test for negative ones; a look at the count only where the key differs spares a load.
+
+@part
+def _count(
+    table: Words,
+    shared_bits: Any,
+    slot_bits: int,
+    few_new: Any,
+    entries: Words,
+    first: Any,
+    row: Any,
+    step: Any,
+    many: int,
+    wide: Any,
+) -> int:
+    """Add entries to the table, `row` apart, their words `step` apart; return how many duals were new.
+
+    All entries share the leading bits of the hash; the next ones are the slot. Rows of a block, which are those with
+    row = 1, count once each. Where new duals are rare, a guess that there is none is
+    cheap; elsewhere a free slot and the right one are treated alike, without a branch to mispredict.
     """
-    new, last, shift = 0, np.uint64(keys.size - 1), _shift(keys.size)
-    for r in range(rows):
-        word = words[r]
-        slot = (word * SCATTER) >> shift
-        while keys[slot] != word:
-            if counts[slot] == 0:
-                keys[slot] = word
-                new += 1
-                break
-            slot = (slot + ONE) & last
-        counts[slot] += 1
+    shared, shift, new = np.uint64(shared_bits), np.uint64(64 - slot_bits), 0
+    width = np.uint64(len(wide))
+    size = width + ONE
+    for k in range(many):
+        at = first + np.uint64(k) * row
+        more = ONE if row == ONE else entries[at + width]
+        slot = ((_hash(entries, at, step, wide) << shared) >> shift) * size
+        if few_new and _differ(table, slot, entries, at, step, wide) == ZERO:
+            new += int(table[slot + width] == ZERO)
+            table[slot + width] += more
+            continue
+        while min(_differ(table, slot, entries, at, step, wide), table[slot + width]) != ZERO:
+            slot += size
+        for w in range(len(wide)):
+            table[slot + np.uint64(w)] = entries[at + np.uint64(w) * step]
+        new += int(table[slot + width] == ZERO)
+        table[slot + width] += more
     return new
 
 
-@kernel
-def _slot_of(keys: Any, counts: Integers, words: Any, r: int, shift: Any) -> Any:
-    """The slot of the dual in column r of `words`, or the free slot where it belongs."""
-    width, last = words.shape[0], np.uint64(counts.size - 1)
-    mixed = words[0, r] * SCATTER
-    for w in range(1, width):
-        mixed = (mixed ^ (mixed >> np.uint64(32)) ^ words[w, r]) * SCATTER
-    slot = mixed >> shift
-    while counts[slot] != 0:
-        w = 0
-        while w < width and keys[slot, w] == words[w, r]:
-            w += 1
-        if w == width:
-            break
-        slot = (slot + ONE) & last
-    return slot
+@part
+def _empty(table: Words, slot_bits: int, runs: Words, start: Any, wide: Any) -> Any:
+    """Move all entries of the table to the end of the runs, sort them by hash and return the new end."""
+    width, end, at = np.uint64(len(wide)), start, ZERO
+    size = width + ONE
+    last = size << np.uint64(slot_bits)
+    while at < last or table[at + width] != ZERO:
+        for w in range(len(wide) + 1):
+            runs[end + np.uint64(w)] = table[at + np.uint64(w)]
+        end += size * np.uint64(table[at + width] != ZERO)
+        table[at + width] = ZERO
+        at += size
+    before, at = ZERO, start
+    while at < end:
+        mixed = _hash(runs, at, ONE, wide)
+        if mixed < before:
+            _sink(runs, start, at, mixed, wide)
+        else:
+            before = mixed
+        at += size
+    return end
 
 
-@kernel
-def _count(keys: Any, counts: Integers, words: Any, rows: int, shift: Any) -> int:
-    """Count duals of several words; return how many were new."""
-    new = 0
-    for r in range(rows):
-        slot = _slot_of(keys, counts, words, r, shift)
-        if counts[slot] == 0:
-            new += 1
-            for w in range(words.shape[0]):
-                keys[slot, w] = words[w, r]
-        counts[slot] += 1
-    return new
-
-
-@kernel
-def add_counts(keys: Any, counts: Integers, more_keys: Any, more_counts: Integers) -> int:
-    """Add another table to one that has room for it; return how many duals were new."""
-    new, shift, words = 0, _shift(counts.size), more_keys.T
-    for k in range(more_counts.size):
-        if more_counts[k] != 0:
-            slot = _slot_of(keys, counts, words, k, shift)
-            new += int(counts[slot] == 0)
-            for w in range(keys.shape[1]):
-                keys[slot, w] = more_keys[k, w]
-            counts[slot] += more_counts[k]
-    return new
-
-
-@kernel
-def with_room(keys: Any, counts: Integers, used: Any, more: int) -> Any:
-    """The table, or a larger copy, at most a quarter full now and half full after so many more."""
-    slots = counts.size
-    while slots < max(4 * used, 2 * (used + more)):
-        slots *= 4
-    if slots == counts.size:
-        return keys, counts
-    larger_keys, larger_counts = np.zeros((slots, keys.shape[1]), np.uint64), np.zeros(slots, np.int64)
-    add_counts(larger_keys, larger_counts, keys, counts)
-    return larger_keys, larger_counts
-
-
-@kernel
-def used_keys(keys: Any, counts: Integers) -> Any:
-    """The duals in the table, in no particular order."""
-    used = 0
-    for slot in range(counts.size):
-        used += int(counts[slot] != 0)
-    found, k = np.empty((used, keys.shape[1]), np.uint64), 0
-    for slot in range(counts.size):
-        if counts[slot] != 0:
-            for w in range(keys.shape[1]):
-                found[k, w] = keys[slot, w]
-            k += 1
-    return found
-
-
-@kernel
-def look_up(keys: Any, counts: Integers, duals: Any) -> Integers:
-    """The counts of duals that are in the table."""
-    found, shift, words = np.empty(duals.shape[0], np.int64), _shift(counts.size), duals.T
-    for k in range(found.size):
-        found[k] = counts[_slot_of(keys, counts, words, k, shift)]
-    return found
+@part
+def _sink(runs: Words, start: Any, at: Any, mixed: Any, wide: Any) -> None:
+    """Exchange an entry with those before it that have a larger hash."""
+    size = np.uint64(len(wide) + 1)
+    while at > start and _hash(runs, at - size, ONE, wide) > mixed:
+        for w in range(len(wide) + 1):
+            here, there = at + np.uint64(w), at - size + np.uint64(w)
+            runs[here], runs[there] = runs[there], runs[here]
+        at -= size
 
 
 @kernel
 def count_duals(
-    addresses: Integers, sizes: Integers, low: Integers, high: Integers, wanted: Flags, start: int, stop: int
-) -> Any:
-    """The hash table (keys, counts) of the duals of rows [start, stop), and at most how many slots are in use."""
-    width = (2 * addresses.size + 63) // 64
-    planes = np.empty((4 if addresses.size <= 16 else 8 * width, BLOCK), np.uint8)
-    words = np.empty((width, BLOCK), np.uint64)
-    keys, counts, used = np.zeros((4 * BLOCK, width), np.uint64), np.zeros(4 * BLOCK, np.int64), np.int64(1)
+    columns: Any,
+    wanted: Flags,
+    start: int,
+    stop: int,
+    work: Any,
+    slot_bits: int,
+    runs: Words,
+    begin: int,
+    ends: Integers,
+    wide: Any,
+) -> int:
+    """Write the runs of rows [start, stop), from position `begin` on, and where each ends; return how many there are.
+
+    `columns` are the addresses, item sizes and bounds, `work` are planes, words and an empty table.
+    """
+    planes, words, table = work
+    few_new: Any = np.bool_(False)  # not a literal, for which parts would be compiled once more
+    used, count, end = 0, 0, np.uint64(begin)
     for first in range(start, stop, BLOCK):
         rows = min(BLOCK, stop - first)
-        keys, counts = with_room(keys, counts, used, rows)
-        _fill_planes(addresses, sizes, low, high, first, rows, planes)
-        for w in range(width):
-            _join(planes[8 * w : 8 * w + 8], words[w], rows)
+        fill_words(columns, first, rows, planes, words)
         if wanted.size:
-            rows = _keep(words, wanted[first : first + rows])
-        if width == 1:
-            used += _count_single(keys.reshape(-1), counts, words[0], rows)
-        else:
-            used += _count(keys, counts, words, rows, _shift(counts.size))
-    return keys, counts, used
+            rows = _keep(words, len(wide), wanted, first, rows)
+        new = _count(table, np.int64(0), slot_bits, few_new, words, ZERO, ONE, np.uint64(BLOCK), rows, wide)
+        few_new = 16 * new < rows
+        used += new
+        if used > 1 << slot_bits >> 2 or first + BLOCK >= stop:
+            end = _empty(table, slot_bits, runs, end, wide)
+            ends[count] = np.int64(end)
+            count, used = count + 1, 0
+    return count
+
+
+@kernel
+def cut_runs(runs: Words, starts: Integers, ends: Integers, part_bits: int, cuts: Any, wide: Any) -> None:
+    """Write where in run k the part p begins, that is, the hashes whose leading bits are p, to cuts[k, p]."""
+    size = len(wide) + 1
+    for k in range(starts.size):
+        for p in range(cuts.shape[1]):
+            low, high = np.int64(0), (ends[k] - starts[k]) // size
+            while low < high:
+                middle = (low + high) >> 1
+                mixed = _hash(runs, np.uint64(starts[k] + middle * size), ONE, wide)
+                if np.int64((mixed >> ONE) >> np.uint64(63 - part_bits)) < p:
+                    low = middle + 1
+                else:
+                    high = middle
+            cuts[k, p] = starts[k] + low * size
+
+
+@kernel
+def merge_parts(
+    runs: Words,
+    cuts: Any,
+    first: int,
+    stop: int,
+    shared_bits: int,
+    slot_bits: int,
+    table: Words,
+    merged: Words,
+    start: int,
+    wide: Any,
+) -> int:
+    """Write the parts [first, stop) of all runs, merged, from position `start` on; return where they end."""
+    size, end = len(wide) + 1, np.uint64(start)
+    for p in range(first, stop):
+        for k in range(cuts.shape[0]):
+            at, many = np.uint64(cuts[k, p]), (cuts[k, p + 1] - cuts[k, p]) // size
+            _count(table, shared_bits, slot_bits, np.bool_(False), runs, at, np.uint64(size), ONE, many, wide)
+        end = _empty(table, slot_bits, merged, end, wide)
+    return int(end)
 
 
 @kernel

@@ -11,9 +11,9 @@ Every component is an interval of codes: component i, of feature i // 2, holds o
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,17 @@ from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Integers, Words
 from ironrule.rule.bits import popcount, width
 from ironrule.rule.cover_kernels import flag_hitters, flag_minimal, sum_uncovered
-from ironrule.rule.dual_kernels import BLOCK, add_counts, count_duals, fill_duals, look_up, used_keys, with_room
+from ironrule.rule.dual_kernels import BLOCK, count_duals, cut_runs, fill_duals, merge_parts
 
 ROWS_PER_WORKER = 100_000
+ENTRIES_PER_WORKER = 20_000
+SLOT_BITS = 15  # of the hash table a thread counts in: with one word per dual, half a megabyte
 CODES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctDuals:
-    """The distinct duals of some rows, sorted, and how many rows have each."""
+    """The distinct duals of some rows and how many rows have each, in an order that only depends on the duals."""
 
     bits: Words
     counts: Integers
@@ -57,7 +59,7 @@ def distinct_duals(
     >>> history = [np.array([0, 1, 2, 1], dtype=np.uint8)]
     >>> found = distinct_duals(history, low=[0, 1], high=[1, 2])  # F <= 1 and F >= 1
     >>> found.bits.ravel().tolist(), found.counts.tolist()
-    ([0, 1, 2], [2, 1, 1])
+    ([0, 2, 1], [2, 1, 1])
     """
     lows, highs = _bounds(low, high, len(columns))
     wanted = np.empty(0, np.bool_)
@@ -68,14 +70,8 @@ def distinct_duals(
     addresses = np.array([column.ctypes.data for column in kept], np.int64)
     sizes = np.array([column.itemsize for column in kept], np.int64)
     limits = np.repeat([np.iinfo(column.dtype).max for column in kept], 2)
-    arguments = (addresses, sizes, lows, np.minimum(highs, limits), wanted)
-    parts = _parts(length, workers)
-    if len(parts) == 1:
-        tables = [count_duals(*arguments, 0, length)]
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            tables = list(pool.map(lambda part: count_duals(*arguments, *part), parts))
-    return _merged(tables)
+    pointers = (addresses, sizes, lows, np.minimum(highs, limits))
+    return _counted(pointers, wanted, _parts(length, workers), (0,) * width(len(kept)))
 
 
 def duals_of(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> Words:
@@ -153,13 +149,69 @@ def _parts(length: int, workers: int | None) -> list[tuple[int, int]]:
     return [(first, min(first + step, length)) for first in range(0, length, step)] if length else [(0, 0)]
 
 
-def _merged(tables: Sequence[tuple[Words, Integers, int]]) -> DistinctDuals:
-    keys, counts, used = tables[0]
-    for more_keys, more_counts, more in tables[1:]:
-        keys, counts = with_room(keys, counts, used, more)
-        used += add_counts(keys, counts, more_keys, more_counts)
-    bits = _sorted(used_keys(keys, counts))
-    return DistinctDuals(bits, look_up(keys, counts, bits))
+def _counted(pointers: Any, wanted: Flags, parts: list[tuple[int, int]], wide: tuple[int, ...]) -> DistinctDuals:
+    """Count every part of the rows in a thread of its own, then merge the runs."""
+    size, planes = len(wide) + 1, 4 if len(pointers[0]) <= 16 else 8 * len(wide)
+    runs = np.empty((parts[-1][1] + len(parts)) * size, np.uint64)
+    begins = [(first + t) * size for t, (first, _) in enumerate(parts)]  # emptying a table overwrites one entry more
+    ends = [np.empty((stop - first) // BLOCK + 1, np.int64) for first, stop in parts]
+    works = [
+        (np.empty(planes * BLOCK, np.uint8), np.zeros(len(wide) * BLOCK, np.uint64), _table(SLOT_BITS, wide))
+        for _ in parts
+    ]
+
+    def count(t: int) -> int:
+        return count_duals(pointers, wanted, *parts[t], works[t], SLOT_BITS, runs, begins[t], ends[t], wide)
+
+    stops = [ends[t][:found] for t, found in enumerate(_in_threads(count, len(parts)))]
+    starts = [np.append(begin, stop)[:-1] for begin, stop in zip(begins, stops, strict=True)]
+    return _merged(runs, np.concatenate(starts), np.concatenate(stops), len(parts), wide)
+
+
+def _table(slot_bits: int, wide: tuple[int, ...]) -> Words:
+    """An empty hash table, with room behind the last slot for the entries, half as many, that may want it."""
+    return np.zeros(((3 << slot_bits >> 1) + 1) * (len(wide) + 1), np.uint64)
+
+
+def _in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
+    """What `work` returns for 0, 1, ..., each in a thread, the first in this one."""
+    answers: list[Any] = [None] * count
+
+    def answer(t: int) -> None:
+        answers[t] = work(t)
+
+    threads = [Thread(target=answer, args=(t,)) for t in range(1, count)]
+    for thread in threads:
+        thread.start()
+    answer(0)
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def _merged(runs: Words, starts: Integers, ends: Integers, workers: int, wide: tuple[int, ...]) -> DistinctDuals:
+    """The runs merged, in parts of about as many hashes as fit into a table; neighbouring parts share a thread."""
+    size = len(wide) + 1
+    entries = int((ends - starts).sum()) // size
+    part_bits = (entries >> (SLOT_BITS - 1)).bit_length()
+    cuts = np.empty((len(starts), (1 << part_bits) + 1), np.int64)
+    cut_runs(runs, starts, ends, part_bits, cuts, wide)
+    sizes = np.diff(cuts, axis=1).sum(axis=0) // size
+    slot_bits = max(1, int(2 * sizes.max()).bit_length())
+    before = np.append(0, np.cumsum(sizes))
+    threads = min(workers, max(1, entries // ENTRIES_PER_WORKER))
+    shares = [int(np.searchsorted(before, entries * t // threads)) for t in range(threads)] + [len(sizes)]
+    merged = np.empty((entries + threads) * size, np.uint64)
+    firsts = [(int(before[share]) + t) * size for t, share in enumerate(shares[:-1])]
+    tables = [_table(slot_bits, wide) for _ in firsts]
+
+    def merge(t: int) -> int:
+        share = shares[t], shares[t + 1]
+        return merge_parts(runs, cuts, *share, part_bits, slot_bits, tables[t], merged, firsts[t], wide)
+
+    lasts = _in_threads(merge, threads)
+    found = np.concatenate([merged[a:b].reshape(-1, size) for a, b in zip(firsts, lasts, strict=True)])
+    return DistinctDuals(np.ascontiguousarray(found[:, :-1]), found[:, -1].astype(np.int64))
 
 
 def _distinct(bits: Words) -> Words:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
 from ironrule.rule.duals import minimal
-from ironrule.rule.hitting_kernels import flag_dominated, search_minimum
+from ironrule.rule.hitting_kernels import flag_dominated, search_minimum, work_arrays
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
@@ -72,8 +72,9 @@ def minimum_hitting_set(
     limit = NO_LIMIT if node_limit is None else node_limit
     own = each[problem.elements]
     whole = bool((own == np.round(own)).all() and own.sum() < LARGEST_EXACT)
-    chosen, weight, lower, complete = search_minimum(*problem.sides, own, whole, limit)
-    members = must | _pack(problem.elements[chosen], width)
+    work = work_arrays(len(own), len(problem.sides[1]) - 1)
+    weight, lower, complete = search_minimum(*problem.sides, own, whole, limit, work)
+    members = must | _pack(problem.elements[work[0][-2]], width)
     lower = np.ceil(lower - 1e-6) if whole else lower
     total = fixed + weight
     optimal = bool(complete or fixed + lower >= total)
@@ -128,7 +129,8 @@ def _reduced(duals: Words, weights: Floats) -> _Problem:
     """Without the duals that contain another and the elements that another replaces, until there are none."""
     while True:
         problem = _problem(minimal(duals))
-        gone = flag_dominated(problem.sides[0], weights[problem.elements])
+        gone = np.zeros(len(problem.elements), np.bool_)
+        flag_dominated(problem.sides[0], weights[problem.elements], gone)
         if not gone.any():
             return problem
         duals = duals & ~_pack(problem.elements[gone], duals.shape[1])

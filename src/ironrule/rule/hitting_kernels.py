@@ -17,20 +17,30 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, popcount
+from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Floats, Integers, Words, kernel, lowest, part, popcount
 
 ROOT_STEPS = 200
 NODE_STEPS = 12
 SLACK = 1e-6
 
 
-@kernel
+def work_arrays(elements: int, duals: int) -> Any:
+    """What :func:`search_minimum` works on, made here because every allocation in a kernel costs compile time."""
+    u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
+    flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
+    sets = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64), *flags
+    numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
+    positions = (np.zeros((levels, u), np.int64), *np.zeros((2, levels), np.int64), np.zeros(d, np.int64))
+    return sets, numbers, positions
+
+
+@part
 def _ceiling(best: float, integral: bool) -> float:
     """A bound above this proves that nothing cheaper than `best` is left."""
     return best - 1.0 + SLACK if integral else best - 1e-9 * max(1.0, best)
 
 
-@kernel
+@part
 def _open_duals(open_: Words, active: Integers) -> int:
     count = 0
     for k in range(open_.size):
@@ -42,7 +52,7 @@ def _open_duals(open_: Words, active: Integers) -> int:
     return count
 
 
-@kernel
+@part
 def _degree(hit: Words, open_: Words) -> int:
     total = ZERO
     for k in range(open_.size):
@@ -50,7 +60,7 @@ def _degree(hit: Words, open_: Words) -> int:
     return int(total)
 
 
-@kernel
+@part
 def _is_empty(open_: Words) -> bool:
     union = ZERO
     for k in range(open_.size):
@@ -58,11 +68,12 @@ def _is_empty(open_: Words) -> bool:
     return bool(union == ZERO)
 
 
-@kernel
-def _greedy(hit: Any, weights: Floats, costs: Floats, chosen: Any) -> float:
+@part
+def _greedy(hit: Any, weights: Floats, costs: Floats, chosen: Any, open_: Words) -> float:
     """Choose what hits most per cost, drop what turned out redundant, and return the weight, infinite on failure."""
     u, words = hit.shape
-    open_ = np.zeros(words, np.uint64)
+    for k in range(words):
+        open_[k] = ZERO
     for i in range(u):
         chosen[i] = False
         for k in range(words):
@@ -80,7 +91,7 @@ def _greedy(hit: Any, weights: Floats, costs: Floats, chosen: Any) -> float:
             open_[k] &= ~hit[pick, k]
 
 
-@kernel
+@part
 def _irredundant(hit: Any, weights: Floats, chosen: Any) -> float:
     """Drop redundant elements, each time a heaviest one, and return the weight of the others."""
     while True:
@@ -95,7 +106,7 @@ def _irredundant(hit: Any, weights: Floats, chosen: Any) -> float:
         chosen[worst] = False
 
 
-@kernel
+@part
 def _is_redundant(hit: Any, chosen: Any, one: int) -> bool:
     for k in range(hit.shape[1]):
         alone = hit[one, k]
@@ -107,7 +118,7 @@ def _is_redundant(hit: Any, chosen: Any, one: int) -> bool:
     return True
 
 
-@kernel
+@part
 def _counting_bound(hit: Any, weights: Floats, open_: Words, allowed: Any, need: int, degree: Floats) -> float:
     """Each element hits so many open duals: the cheapest way, in fractions, to hit as many as there are."""
     for i in range(weights.size):
@@ -126,7 +137,7 @@ def _counting_bound(hit: Any, weights: Floats, open_: Words, allowed: Any, need:
     return cost
 
 
-@kernel
+@part
 def _reduced_costs(
     starts: Integers,
     elements: Integers,
@@ -150,7 +161,7 @@ def _reduced_costs(
     return bound
 
 
-@kernel
+@part
 def _step(
     starts: Integers, elements: Integers, active: Integers, reduced: Floats, prices: Floats, slope: Floats, gap: float
 ) -> None:
@@ -169,7 +180,7 @@ def _step(
             prices[e] = max(0.0, prices[e] + gap / norm * slope[e])
 
 
-@kernel
+@part
 def _fix(bound: float, ceiling: float, reduced: Floats, allowed: Any) -> int:
     """Forbid what no cheaper solution contains; return an element that every cheaper solution contains, or -1."""
     forced = -1
@@ -181,7 +192,7 @@ def _fix(bound: float, ceiling: float, reduced: Floats, allowed: Any) -> int:
     return forced
 
 
-@kernel
+@part
 def _branch(
     starts: Integers,
     elements: Integers,
@@ -213,27 +224,26 @@ def _branch(
 
 @kernel
 def search_minimum(
-    hit: Any, starts: Integers, elements: Integers, weights: Floats, integral: bool, node_limit: int
+    hit: Any, starts: Integers, elements: Integers, weights: Floats, integral: bool, node_limit: int, work: Any
 ) -> Any:
-    """The cheapest hitting set found, its weight, a lower bound, and whether the search was complete.
+    """The weight of the cheapest hitting set found, a lower bound, and whether the search was complete.
+
+    The set itself is left in `work`, as the flags named `chosen`.
 
     One function because it is the search itself: take the next child of the deepest level, or go up; bound it; branch.
     """
     u, words, d = hit.shape[0], hit.shape[1], starts.size - 1
-    levels = min(u, d) + 2
-    open_, allowed = np.zeros((levels, words), np.uint64), np.ones((levels, u), np.bool_)
-    prices, cost, bounds = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels)
-    branch, children, child = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
-    room, reduced, slope, trial = np.empty(d, np.int64), np.empty(u), np.empty(d), np.empty(d)
-    chosen, candidate = np.zeros(u, np.bool_), np.zeros(u, np.bool_)
-    best = _greedy(hit, weights, weights, chosen)
+    open_, spare, allowed, chosen, candidate = work[0]
+    prices, cost, bounds, reduced, slope, trial = work[1]
+    branch, children, child, room = work[2]
+    best = _greedy(hit, weights, weights, chosen, spare)
     for e in range(d):
         open_[0, e >> 6] |= ONE << np.uint64(e & 63)
         prices[0, e] = np.inf
         for p in range(starts[e], starts[e + 1]):
             i = elements[p]
             prices[0, e] = min(prices[0, e], weights[i] / _degree(hit[i], hit[i]))
-    level, nodes, fresh = 0, 0, True
+    level, nodes, fresh = np.int64(0), 0, True
     while level >= 0:
         if not fresh:
             if child[level] == children[level]:
@@ -257,7 +267,7 @@ def search_minimum(
             for above in range(level + 1):
                 if above == level or child[above] < children[above]:
                     lower = min(lower, bounds[above])
-            return chosen, best, lower, False
+            return best, lower, False
         nodes += 1
         children[level], child[level] = 0, 0
         active = room[: _open_duals(open_[level], room)]
@@ -282,7 +292,7 @@ def search_minimum(
         for step in range(steps):
             value = cost[level] + _reduced_costs(starts, elements, active, weights, allowed[level], trial, reduced)
             if level == 0 and step % 10 == 9:
-                weight = _greedy(hit, weights, reduced, candidate)
+                weight = _greedy(hit, weights, reduced, candidate, spare)
                 if weight < best - 1e-9 * max(1.0, best):
                     best, ceiling = weight, _ceiling(weight, integral)
                     for i in range(u):
@@ -306,14 +316,13 @@ def search_minimum(
             continue
         _reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
         children[level] = _branch(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
-    return chosen, best, best, True
+    return best, best, True
 
 
 @kernel
-def flag_dominated(hit: Any, weights: Floats) -> Any:
-    """Elements that another, no heavier one can replace everywhere; of equals the first stays."""
+def flag_dominated(hit: Any, weights: Floats, gone: Flags) -> None:
+    """Flag elements that another, no heavier one can replace everywhere; of equals the first stays."""
     u, words = hit.shape
-    gone = np.zeros(u, np.bool_)
     for a in range(u):
         for b in range(u):
             if a != b and not gone[b] and weights[b] <= weights[a]:
@@ -323,4 +332,3 @@ def flag_dominated(hit: Any, weights: Floats) -> Any:
                 if k == words:
                     gone[a] = True
                     break
-    return gone

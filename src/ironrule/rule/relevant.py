@@ -64,13 +64,15 @@ class Relevant:
         return chosen
 
     def _named(self, text: str) -> int:
-        feature, _, op = text.rpartition(" ") if text.endswith((" <=", " >=", " ==")) else (text, "", "")
-        j = self.space.index(feature)
+        split = text.endswith((" <=", " >=", " ==")) and text not in self.space.names
+        name, _, op = text.rpartition(" ") if split else (text, "", "")
+        j = self.space.index(name)
+        feature = self.space.features[j]
+        if (op in ("<=", ">=") and not feature.ordered) or (op == "==" and feature.ordered and not feature.missing):
+            kinds = "== alone" if not feature.ordered else "<= and >="
+            raise InputError(f"a component of {name!r} must have {kinds}, but {text!r} came")
         bits = [bit for bit in (2 * j, 2 * j + 1) if self.usable >> bit & 1]
-        chosen = [bit for bit in bits if not op or self.component(bit).op == op]
-        if op and not chosen:
-            raise InputError(f"{text!r} must be a component that can exclude something here, but it is none")
-        return sum(1 << bit for bit in chosen)
+        return sum(1 << bit for bit in bits if not op or self.component(bit).op == op)
 
 
 def relevant_to(space: Space, instance: Points) -> Relevant:

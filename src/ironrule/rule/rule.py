@@ -55,8 +55,8 @@ class Rule:
         return tuple(dict.fromkeys(texts))
 
     def to_query(self) -> str:
-        """The rule as a pandas query; ``index == index`` (everything) for the empty rule."""
-        return " and ".join(component.to_query() for component in self.components) or "index == index"
+        """The rule as a pandas query; one that holds everywhere for the empty rule."""
+        return " and ".join(component.to_query() for component in self.components) or "index.isna() or index.notna()"
 
     def to_sql(self) -> str:
         """The rule as a WHERE clause in standard SQL."""

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Integers, Words, kernel, lowest
+from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Integers, Words, kernel, lowest, part
 
 ALL_SIZES = -1
 
 
-@kernel
-def _needed(hit: Any, chosen: Integers, size: int, once: Words) -> bool:
+@part
+def _needed(hit: Any, chosen: Integers, size: Any, once: Words) -> bool:
     """Whether every member is the only one to hit some dual."""
     for c in range(size):
         k = 0
@@ -33,7 +33,7 @@ def _needed(hit: Any, chosen: Integers, size: int, once: Words) -> bool:
     return True
 
 
-@kernel
+@part
 def _choose(starts: Integers, elements: Integers, covered: Words, allowed: Flags, used: Flags) -> Any:
     """An open dual with fewest candidates (-1 if none is open), how many, and the size of a disjoint family."""
     d, pick, fewest, family = starts.size - 1, -1, elements.size + 1, 0
@@ -59,7 +59,7 @@ def _choose(starts: Integers, elements: Integers, covered: Words, allowed: Flags
     return pick, fewest, family
 
 
-@kernel
+@part
 def _doubled(found: Any) -> Any:
     larger = np.zeros((2 * found.shape[0], found.shape[1]), np.bool_)
     for r in range(found.shape[0]):
@@ -69,19 +69,17 @@ def _doubled(found: Any) -> Any:
 
 
 @kernel
-def _search(
-    hit: Any, starts: Integers, elements: Integers, exact: int, found: Any, count: int, limit: int, nodes: int
-) -> Any:
+def _search(sides: Any, exact: int, found: Any, count: int, limit: int, nodes: int, work: Any) -> Any:
     """Append minimal hitting sets to `found`, all or of one exact size; stop beyond `limit` or without nodes left.
 
     Returns (found, count, nodes left, whether a larger size may hold more).
     """
-    u, words, d = hit.shape[0], hit.shape[1], starts.size - 1
-    levels = min(u, d) + 2
-    covered, once = np.zeros((levels, words), np.uint64), np.zeros((levels, words), np.uint64)
-    branch, total, left = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
-    chosen, allowed, used = np.zeros(levels, np.int64), np.ones(u, np.bool_), np.zeros(u, np.bool_)
-    level, entered, more = 0, True, False
+    hit, starts, elements = sides
+    covered, once, branch, total, left, chosen, allowed, used = work
+    words = hit.shape[1]
+    for i in range(allowed.size):
+        allowed[i] = True
+    level, entered, more = np.int64(0), True, False
     while level >= 0:
         if entered:
             entered = False
@@ -127,15 +125,21 @@ def _search(
     return found, count, nodes, more
 
 
-@kernel
-def list_minimal(hit: Any, starts: Integers, elements: Integers, limit: int, nodes: int) -> Any:
-    """The minimal hitting sets as flags per element, and whether these are all. Size -1 means all sizes."""
-    found, count, left, more, size = np.zeros((min(limit, 64), hit.shape[0]), np.bool_), 0, nodes, True, ALL_SIZES
+def list_minimal(hit: Words, starts: Integers, elements: Integers, limit: int, nodes: int) -> tuple[Flags, bool]:
+    """The minimal hitting sets as flags per element, and whether these are all."""
+    u, levels = len(hit), min(len(hit), len(starts) - 1) + 2
+    work = (
+        *np.zeros((2, levels, hit.shape[1]), np.uint64),
+        np.zeros((levels, u), np.int64),
+        *np.zeros((3, levels), np.int64),
+        *np.zeros((2, u), np.bool_),
+    )
+    found, count, left, more, size = np.zeros((min(limit, 64), u), np.bool_), 0, nodes, True, ALL_SIZES
     while more and count < limit and left >= 0:
-        found, count, left, more = _search(hit, starts, elements, size, found, count, limit, left)
+        found, count, left, more = _search((hit, starts, elements), size, found, count, limit, left, work)
         if size == ALL_SIZES and not more:
             return found[:count], True
         if size == ALL_SIZES and left >= 0:
-            found, count = np.zeros((min(limit, 64), hit.shape[0]), np.bool_), 0
+            found, count = np.zeros((min(limit, 64), u), np.bool_), 0
         size += 1
     return found[: min(count, limit)], False

@@ -13,14 +13,16 @@ from ironrule.verdict import Refuted
 def extensions(problem: Problem, rule: int, limit: int) -> list[int]:
     """The paper's Steps 1 to 4: a refuted rule with each minimal hitting set of the duals of its counterfactuals added.
 
-    Every consistent rule that contains the rule contains one of these, as long as they are not more than ``limit``.
-    A rule that cannot be refuted has no extensions.
+    What is required and not met yet is hit as well. Every consistent rule that contains the rule and meets what is
+    required contains one of these, as long as they are not more than ``limit``. A rule that cannot be refuted, and
+    lacks nothing, has no extensions.
     """
     verdict = problem.ask(rule)
-    if not isinstance(verdict, Refuted):
+    demands = pack([some & problem.allowed for some in problem.required if not some & rule], problem.n)
+    if isinstance(verdict, Refuted):
+        demands = np.concatenate([problem.duals(verdict), demands])
+    if len(demands) == 0:
         return []
-    unmet = [some & problem.allowed for some in problem.required if not some & rule]
-    demands = np.concatenate([problem.duals(verdict), pack(unmet, problem.n)])
     sets, _ = minimal_hitting_sets(demands, limit)
     problem.meter.events["extensions"] += len(sets)
     return [rule | added for added in unpack(sets)] if len(sets) else []

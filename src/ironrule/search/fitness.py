@@ -91,7 +91,8 @@ class Scores:
         first = self._shares(rules, few)
         passed = [rule for rule, share in zip(rules, first, strict=True) if share == 0.0]
         rest = dict(zip(passed, self._shares(passed, self.samples - few), strict=True))
-        return [rest.get(rule, share) for rule, share in zip(rules, first, strict=True)]
+        part = 1.0 - few / self.samples  # the first few, without an exception, count as well
+        return [rest[rule] * part if rule in rest else share for rule, share in zip(rules, first, strict=True)]
 
     def _shares(self, rules: list[int], each: int) -> list[float]:
         shares: list[float] = []

@@ -144,7 +144,7 @@ class _Evolution:
         return children
 
     def _crossover(self, population: list[int]) -> set[int]:
-        """For every pair, c random choices of t = max(|Ri|, |Rj|) + 1 of their components; all of them if t is enough."""
+        """For every pair, c random choices of t = max(|Ri|, |Rj|) + 1 of their components, or all."""
         flags = self._flags(population)
         first, second = np.triu_indices(len(population), k=1)
         first, second = np.repeat(first, self.settings.c), np.repeat(second, self.settings.c)

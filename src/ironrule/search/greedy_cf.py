@@ -1,8 +1,8 @@
 """GreedyRuleCF (Geng, Schleich, Suciu, VLDB 2022, Algorithm 3).
 
-Only the smallest candidate is ever extended: by each minimal hitting set of the duals of its counterfactuals. Cardinality
-never falls, so the first candidate that the oracle cannot refute is returned. Among candidates of one cardinality the one
-that fewest desired rows of the history satisfy comes first, since it is least likely to be refuted.
+Only the smallest candidate is ever extended: by each minimal hitting set of the duals of its counterfactuals.
+Cardinality never falls, so the first candidate that the oracle cannot refute is returned. Among candidates of one
+cardinality the one that fewest desired rows of the history satisfy comes first, since it is least likely to be refuted.
 """
 
 from __future__ import annotations

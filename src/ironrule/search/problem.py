@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case
 from ironrule.rule.bits import members, pack
-from ironrule.rule.duals import DistinctDuals, duals_of, minimal
+from ironrule.rule.duals import DistinctDuals, duals_of, hits_all, minimal
 from ironrule.verdict import Meter, Refuted, Verdict
 
 
@@ -22,8 +22,8 @@ from ironrule.verdict import Meter, Refuted, Verdict
 class Problem:
     """Find short consistent rules for the instance of a case.
 
-    ``allowed`` are the components that may be used, each of ``required`` a set of which at least one must be; ``history``
-    holds the distinct duals of the desired past rows.
+    ``allowed`` are the components that may be used, each of ``required`` a set of which at least one must be;
+    ``history`` holds the distinct duals of the desired past rows.
     """
 
     case: Case
@@ -50,6 +50,16 @@ class Problem:
     def ask(self, rule: int) -> Verdict:
         """The oracle's verdict on a rule; a rule is asked about once."""
         return self.oracle.find(self.case, self.case.relevant.box(rule), self.k, self.meter, self.rng)
+
+    def exceptions(self, rule: int) -> Refuted | None:
+        """What counterfactuals found so far and past rows say against a rule, if anything; nobody is asked."""
+        box, points = self.case.relevant.box(rule), self.oracle.points
+        inside = np.empty((0, self.n), dtype=np.int32) if points is None else points[box.contains(points)]
+        if len(inside) == 0 and not hits_all(pack(rule, self.n), self.history.bits)[0]:
+            past = self.case.history.desired
+            rows = np.flatnonzero(past.inside(box.low, box.high, self.case.space.sizes))
+            inside = np.unique(past.points(rows[: self.k]), axis=0)
+        return self.case.refuted(inside[: self.k]) if len(inside) else None
 
     def duals(self, refuted: Refuted) -> npt.NDArray[np.uint64]:
         """What the exceptions demand of a rule, restricted to what may be used."""

@@ -55,11 +55,10 @@ def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:
         for rule in rules:
             checks += 1
             verdicts.append(_check(problem, rule, checks if algorithm.attempts > 1 else 0))
+            if isinstance(verdict := verdicts[-1], Refuted):
+                problem.oracle.learn(verdict.points)  # at once: the next check may be interrupted
         if not isinstance(verdicts[0], Refuted) or checks >= algorithm.attempts:
             return _in_order(rules, verdicts)
-        for verdict in verdicts:
-            if isinstance(verdict, Refuted):
-                problem.oracle.learn(verdict.points)
 
 
 def _in_order(rules: list[int], verdicts: list[Verdict]) -> Findings:
@@ -75,6 +74,8 @@ def _check(problem: Problem, rule: int, check: int) -> Verdict:
     known = problem.oracle.recall(box)
     if isinstance(known, Proven):
         return known
+    if refuted := problem.exceptions(rule):
+        return refuted
     reserve, meter.reserve = meter.reserve, 0
     with meter.timed("check"):
         answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
@@ -89,7 +90,7 @@ def _check(problem: Problem, rule: int, check: int) -> Verdict:
 
 def _impossible(problem: Problem) -> Findings:
     """No rule is consistent with what is allowed: even the longest has an exception."""
-    return Findings((problem.allowed,), (problem.ask(problem.allowed),))
+    return Findings((problem.allowed,), (problem.exceptions(problem.allowed) or problem.ask(problem.allowed),))
 
 
 def _fallback(problem: Problem, trail: Trail) -> tuple[int, Verdict]:
@@ -106,4 +107,4 @@ def _fallback(problem: Problem, trail: Trail) -> tuple[int, Verdict]:
 def _earned(problem: Problem, rule: int) -> Verdict:
     """The verdict that the search itself has reached on a rule, without asking the model again."""
     known = problem.oracle.recall(problem.case.relevant.box(rule))
-    return known if known is not None else Unrefuted(tried=0, samples=0, confidence=0.0)
+    return problem.exceptions(rule) or known or Unrefuted(tried=0, samples=0, confidence=0.0)

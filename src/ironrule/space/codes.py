@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import datetime
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +46,7 @@ class Codes:
         """The chosen rows, still column by column."""
         return Codes(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))
 
-    def inside(self, low: npt.NDArray[Any], high: npt.NDArray[Any], sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def inside(self, low: npt.NDArray[Any], high: npt.NDArray[Any], sizes: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Which rows lie in the box; only columns that the box restricts are read."""
         mask = np.ones(len(self), dtype=np.bool_)
         for column, lo, hi, size in zip(self.columns, low, high, sizes, strict=True):
@@ -70,7 +71,7 @@ def encode_feature(feature: Feature, table: Table) -> npt.NDArray[Any]:
 
 
 def _plain_codes(feature: Feature, column: Column) -> Recode:
-    codes = _lookup(feature, column.values)
+    codes = lookup(feature, column.values)
     codes[column.missing] = feature.missing_code
     wrong = (codes < 0) if feature.missing else (codes < 0) & ~column.missing
     if wrong.any():
@@ -87,15 +88,30 @@ def _plain_codes(feature: Feature, column: Column) -> Recode:
     return codes
 
 
-def _lookup(feature: Feature, values: npt.NDArray[Any]) -> Recode:
+def lookup(feature: Feature, values: npt.NDArray[Any]) -> Recode:
     """Positions in the domain, -1 where a value is not in it."""
     if values.dtype.kind in "iuf" and feature.numeric and feature.values:
-        return _sorted_lookup(np.asarray(feature.values), values)
-    if values.dtype.kind == "M":
-        return _sorted_lookup(np.asarray(feature.values, dtype="datetime64[us]"), values)
-    position: Callable[[Any], int | None] = {value: code for code, value in enumerate(feature.values)}.get
-    found = (position(value) for value in values.tolist())
-    return np.fromiter((-1 if code is None else code for code in found), np.int64, len(values))
+        domain = np.asarray(feature.values)
+        if np.result_type(domain, values).kind == domain.dtype.kind == values.dtype.kind:
+            return _sorted_lookup(domain, values)
+    if values.dtype.kind == "O":
+        return _codes_of(feature, values.tolist())
+    distinct, inverse = np.unique(values, return_inverse=True)  # Python compares numbers of different types exactly
+    return _codes_of(feature, distinct.tolist())[inverse]
+
+
+def _codes_of(feature: Feature, values: Sequence[Any]) -> Recode:
+    if feature.dated:
+        values = [_moment(value) for value in values]
+    position = {_moment(value): code for code, value in enumerate(feature.values)}
+    return np.fromiter((position.get(value, -1) for value in values), np.int64, len(values))
+
+
+def _moment(value: Any) -> Any:
+    """A date as the moment it begins, so that a domain of dates fits a column of times; all else as it is."""
+    if type(value) is datetime.date:
+        return datetime.datetime.combine(value, datetime.time())
+    return value
 
 
 def _sorted_lookup(domain: npt.NDArray[Any], values: npt.NDArray[Any]) -> Recode:

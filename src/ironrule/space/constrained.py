@@ -25,7 +25,7 @@ REJECTION_ROUNDS = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Features that constraints tie together; ``combinations`` lists what they can be, or is None where that is long."""
+    """Features that constraints tie together; ``combinations`` lists what they can be, or is None if too long."""
 
     columns: tuple[int, ...]
     combinations: Points | None

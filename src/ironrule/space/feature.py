@@ -6,9 +6,11 @@ it, its code comes after all others. A one-hot group of table columns is one nom
 
 from __future__ import annotations
 
-import math
+import datetime
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ironrule.errors import SpaceError
 
@@ -41,8 +43,21 @@ class Feature:
             raise SpaceError(
                 f"the domain of {self.name!r} must not list missing among its values; set missing=True instead"
             )
+        if any(type(value).__hash__ is None for value in self.values):
+            raise SpaceError(f"the domain of {self.name!r} must list single values, but {list(self.values)} came")
         if len(set(self.values)) != len(self.values):
             raise SpaceError(f"the domain of {self.name!r} must have distinct values, but some occur twice")
+        if self.one_hot:
+            self._check_one_hot()
+
+    def _check_one_hot(self) -> None:
+        nobody = len(self.values) - len(self.columns)  # whether all columns may be zero: one value more than columns
+        if nobody not in (0, 1) or self.missing or (self.ordered and nobody):
+            raise SpaceError(
+                f"the one-hot feature {self.name!r} must have one value per column (and, if it has no order, may have "
+                f"one more for none of them) and no missing, but {len(self.values)} values came for "
+                f"{len(self.columns)} columns" + (", and missing" if self.missing else "")
+            )
 
     @property
     def size(self) -> int:
@@ -68,6 +83,17 @@ class Feature:
     def numeric(self) -> bool:
         """Whether every value is a number, so that arithmetic makes sense."""
         return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+
+    @property
+    def natural(self) -> bool:
+        """Whether the order of the domain is that of the numbers or dates in it."""
+        comparable = self.numeric or self.dated
+        return comparable and all(low < high for low, high in zip(self.values, self.values[1:], strict=False))
+
+    @property
+    def dated(self) -> bool:
+        """Whether every value is a date or a time."""
+        return all(isinstance(value, datetime.date) for value in self.values)
 
     def value(self, code: int) -> Value:
         """The value that a code stands for; ``None`` for missing."""
@@ -102,6 +128,8 @@ def is_missing(value: Value) -> bool:
     """Whether a value in the user's terms stands for missing: None, NaN, NaT or pandas' NA."""
     if value is None:
         return True
-    if isinstance(value, float):
-        return math.isnan(value)
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
     return type(value).__name__ in ("NaTType", "NAType")

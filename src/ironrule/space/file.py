@@ -20,12 +20,12 @@ A feature without values or grid takes the values seen in the table.
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ironrule.errors import MissingExtraError, SpaceError
 from ironrule.space.feature import Feature, Value
@@ -34,6 +34,8 @@ from ironrule.space.plain import from_plain, to_plain
 from ironrule.space.table import Table
 
 Document = dict[str, Any]
+
+LONGEST_GRID = 1_000_000
 
 KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit"}
 
@@ -79,24 +81,40 @@ def features_of(document: Document, table: Table | None) -> tuple[tuple[Feature,
     entries = document.get("features", {})
     if not isinstance(entries, dict) or not entries:
         raise SpaceError("a space must have features, each under its name, but it has none")
-    features = tuple(_feature(name, entry, table) for name, entry in entries.items())
-    return features, list(document.get("constraints", ()))
+    constraints = document.get("constraints", [])
+    if not isinstance(constraints, list):
+        raise SpaceError(f"'constraints' must be a list of texts, but {constraints!r} came")
+    return tuple(_feature(str(name), entry, table) for name, entry in entries.items()), constraints
 
 
 def _feature(name: str, entry: Mapping[str, Any], table: Table | None) -> Feature:
-    unknown = set(entry) - KEYS
-    if unknown or entry.get("kind") not in (None, "ordered", "nominal"):
-        raise SpaceError(
-            f"feature {name!r} must have only {', '.join(sorted(KEYS))} with kind 'ordered' or 'nominal', but {dict(entry)} came"
-        )
+    _check_entry(name, entry)
     columns = tuple(entry.get("columns", (name,)))
-    values = _declared_values(name, entry)
-    if not values and "missing" not in entry:
-        seen = _seen(name, columns, entry, table)
+    if "values" in entry or "grid" in entry:
+        values, ordered = _declared_values(name, entry), entry.get("kind") == "ordered"
+        listed = Feature(name, values, ordered, missing=True)
+        if "kind" not in entry and values and (listed.numeric or listed.dated):
+            values, ordered = tuple(sorted(values)), True
+        missing = entry.get("missing", False)
     else:
-        ordered = entry.get("kind", "ordered" if all(isinstance(v, (int, float)) for v in values) else "nominal")
-        seen = Feature(name, values, ordered == "ordered", bool(entry.get("missing", False)), columns)
-    return Feature(seen.name, seen.values, seen.ordered, seen.missing, columns, entry.get("label"), entry.get("unit"))
+        seen = _seen(name, columns, entry, table)
+        values, ordered, missing = seen.values, seen.ordered, entry.get("missing", seen.missing)
+    return Feature(name, values, ordered, missing, columns, entry.get("label"), entry.get("unit"))
+
+
+def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
+    if not isinstance(entry, Mapping) or set(entry) - KEYS or entry.get("kind") not in (None, "ordered", "nominal"):
+        raise SpaceError(
+            f"feature {name!r} must have only {', '.join(sorted(KEYS))} with kind 'ordered' or 'nominal', "
+            f"but {entry!r} came"
+        )
+    for key, kind, word in (
+        ("values", list, "a list"),
+        ("columns", list, "a list"),
+        ("missing", bool, "true or false"),
+    ):
+        if not isinstance(entry.get(key, kind()), kind):
+            raise SpaceError(f"{key!r} of feature {name!r} must be {word}, but {entry[key]!r} came")
 
 
 def _seen(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: Table | None) -> Feature:
@@ -123,13 +141,16 @@ def _declared_values(name: str, entry: Mapping[str, Any]) -> tuple[Value, ...]:
     if grid is None:
         return tuple(from_plain(value) for value in entry.get("values", ()))
     try:
-        start, stop, step = grid["start"], grid["stop"], grid.get("step", 1)
-        steps = int(np.floor((stop - start) / step + 1e-9)) + 1
-    except (KeyError, TypeError, ZeroDivisionError):
+        start, stop, step = (Decimal(repr(number)) for number in (grid["start"], grid["stop"], grid.get("step", 1)))
+        steps = int((stop - start) // step) + 1 if step > 0 else 0
+    except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError):
         raise SpaceError(f"the grid of {name!r} must have numbers start, stop and step, but {grid!r} came") from None
-    if steps < 1:
-        raise SpaceError(f"the grid of {name!r} must go from start to a larger stop, but {grid!r} came")
-    return tuple(start + i * step for i in range(steps))
+    if not 1 <= steps <= LONGEST_GRID:
+        raise SpaceError(
+            f"the grid of {name!r} must go from start up to stop in 1 to {LONGEST_GRID:,} values, but {grid!r} came"
+        )
+    number = int if all(isinstance(grid.get(key, 1), int) for key in ("start", "step")) else float
+    return tuple(number(start + i * step) for i in range(steps))  # decimals, since 3 * 0.1 is not 0.3
 
 
 def document_of(features: Sequence[Feature], constraints: Sequence[str]) -> Document:
@@ -152,20 +173,32 @@ def to_toml(document: Document, longest: int = 24) -> str:
     """A document as TOML; domains longer than ``longest`` are left out, to be taken from the table again."""
     lines = [f"constraints = {_literal(document.get('constraints', []))}"]
     for name, entry in document["features"].items():
-        lines += ["", f"[features.{json.dumps(name, ensure_ascii=False)}]"]
-        brief = len(entry["values"]) > longest
+        lines += ["", f"[features.{_quoted(name)}]"]
+        brief = len(entry["values"]) > longest and "columns" not in entry and _in_any_table(entry)
         if brief:
-            lines.append(
-                f"# {len(entry['values'])} values from {entry['values'][0]} to {entry['values'][-1]}, as in the table"
-            )
+            first, last = (_literal(entry["values"][place]) for place in (0, -1))
+            lines.append(f"# {len(entry['values'])} values from {first} to {last}, as in the table")
         skipped = {"values", "missing"} if brief else set()
         lines += [f"{key} = {_literal(value)}" for key, value in entry.items() if key not in skipped]
     return "\n".join(lines) + "\n"
 
 
+def _in_any_table(entry: Document) -> bool:
+    """Whether a table tells the order as well: not that of categories."""
+    values = tuple(from_plain(value) for value in entry["values"])
+    return entry["kind"] == "nominal" or Feature("", values, ordered=True).natural
+
+
 def _literal(value: Any) -> str:
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_literal(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_literal(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    """A scalar as TOML writes it: as JSON does, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

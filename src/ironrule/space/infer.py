@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ironrule.space.table import Column, Table, as_python
 
 NONE_OF_THEM = "(none)"
 """The value of a one-hot feature whose columns are all zero."""
+
+SEPARATORS = "_=:.-"
+"""What stands between the name of a one-hot group and a value in a column's name."""
 
 OneHot = Literal["detect"] | Mapping[str, Sequence[str]] | None
 
@@ -73,20 +76,33 @@ def _refuse_constant(features: list[Feature], hints: Hints) -> None:
 
 
 def _plain_feature(name: str, column: Column, hints: Hints) -> Feature:
-    seen = _distinct(column)
-    declared = list(hints.ordered.get(name, ())) or list(hints.domains.get(name, ()))
+    seen = _distinct(name, column)
+    declared = _declared(name, column, hints)
     ordered = name in hints.ordered or (name not in hints.nominal and _is_ordered(column, declared))
     if name in hints.ordered or column.categories:
-        order = declared or [value for value in column.categories or () if value in set(seen)]
-        unknown = [value for value in seen if value not in set(order)]
+        order = declared or [value for value in column.categories or () if value in seen]
+        unknown = [value for value in seen if value not in order]
         if unknown:
             raise SpaceError(
                 f"the order of {name!r} must list every value in the table, but {unknown[0]!r} is not in it"
             )
         values = order
     else:
-        values = _in_order({*seen, *map(as_python, declared)})
+        values = _in_order({*seen, *declared})
     return Feature(name, tuple(values), ordered, missing=bool(column.missing.any()) or name in hints.missing)
+
+
+def _declared(name: str, column: Column, hints: Hints) -> list[Value]:
+    """The values that the caller lists, in the column's own type where that rounds numbers or tells days from times."""
+    listed = [as_python(value) for value in hints.ordered.get(name, ()) or hints.domains.get(name, ())]
+    if column.values.dtype.kind not in "fM" or not listed:
+        return listed
+    try:
+        return list(np.array(listed, dtype=column.values.dtype).tolist())
+    except (ValueError, TypeError):
+        raise SpaceError(
+            f"the domain of {name!r} must fit its column, {column.values.dtype}, but {listed} came"
+        ) from None
 
 
 def _is_ordered(column: Column, declared: list[Value]) -> bool:
@@ -95,16 +111,16 @@ def _is_ordered(column: Column, declared: list[Value]) -> bool:
     return column.values.dtype.kind in "iufM" or column.categories is not None
 
 
-def _distinct(column: Column) -> list[Value]:
+def _distinct(name: str, column: Column) -> list[Value]:
     present = column.present
     if present.dtype.kind in "iuf":
         if present.dtype.kind == "f" and np.isinf(present).any():
             raise TableError(
-                "numbers must be finite, but a column holds infinity; replace it by a number or by missing"
+                f"numbers must be finite, but column {name!r} holds infinity; replace it by a number or by missing"
             )
         return list(np.unique(present + 0 if present.dtype.kind != "f" else present + 0.0).tolist())
     if present.dtype.kind == "M":
-        return list(np.unique(present).astype("datetime64[us]").tolist())
+        return list(np.unique(present).tolist())
     return _in_order({as_python(value) for value in dict.fromkeys(present.tolist())})
 
 
@@ -121,7 +137,12 @@ def _one_hot_groups(table: Table, columns: Sequence[str], hints: Hints) -> Itera
             absent = [name for name in names if name not in columns]
             if absent or len(names) < 2:
                 raise SpaceError(
-                    f"one-hot group {group!r} must name two or more columns of the table, but {absent or names}"
+                    f"one-hot group {group!r} must name two or more columns of the table, "
+                    f"but {absent or list(names)} came"
+                )
+            if group in columns and group not in names:
+                raise SpaceError(
+                    f"one-hot group {group!r} must have a name of its own, but there is a column of that name"
                 )
             yield group, tuple(names)
     elif hints.one_hot == "detect":
@@ -133,7 +154,7 @@ def _one_hot_groups(table: Table, columns: Sequence[str], hints: Hints) -> Itera
 def _same_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = defaultdict(list)
     for name in columns:
-        parts = re.match(r"(.+)(?:_|=|:|\.|-)(.+)$", name)
+        parts = re.match(rf"(.+)[{SEPARATORS}](.+)$", name)
         if parts:
             groups[parts[1]].append(name)
     return {group: names for group, names in groups.items() if len(names) > 1}
@@ -154,6 +175,6 @@ def _one_hot_feature(group: str, names: Sequence[str], table: Table) -> Feature:
     hot = np.sum([one_hot_column(table.column(name), name) for name in names], axis=0, dtype=np.int64)
     if (hot > 1).any():
         raise TableError(f"one-hot group {group!r} must be exclusive, but {int((hot > 1).sum())} rows have several 1s")
-    skip = len(group) + 1
-    labels = [name[skip:] if name.startswith(group) and len(name) > skip else name for name in names]
+    labels = [re.sub(rf"^{re.escape(group)}[{SEPARATORS}](?=.)", "", name) for name in names]
+    labels = labels if len(set(labels)) == len(labels) else list(names)
     return Feature(group, (*labels, *([NONE_OF_THEM] if (hot == 0).any() else [])), ordered=False, columns=tuple(names))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ironrule.errors import SpaceError
 from ironrule.space.codes import Points
-from ironrule.space.feature import Feature
+from ironrule.space.feature import Feature, is_missing
 from ironrule.space.table import Table
 
 
@@ -39,19 +39,33 @@ class Layout:
         return self.build(self.names, [self.lookups[i].take(points[:, j]) for i, j in enumerate(self.sources)])
 
 
-def layout_like(features: Sequence[Feature], table: Table, as_array: bool = False) -> Layout:
-    """The layout of a given table, restricted to the columns that the features carry."""
+def layout_like(
+    features: Sequence[Feature], table: Table, as_array: bool = False, order: Sequence[str] | None = None
+) -> Layout:
+    """The layout of a given table: the columns that the features carry, or those of them that ``order`` names."""
     carrier = {name: j for j, feature in enumerate(features) for name in feature.columns}
     absent = [name for name in carrier if name not in table.names]
     if absent:
         raise SpaceError(
             f"the table must have every column of the space, but {', '.join(map(repr, absent))} is not there"
         )
-    names = tuple(name for name in table.names if name in carrier)
-    entries = [_entries(features[carrier[name]], name) for name in names]
+    left_out = [name for name in order or () if name not in carrier]
+    if left_out:
+        raise SpaceError(f"the space must have every column of the model, but {left_out[0]!r} is not in it")
+    names = tuple(order) if order is not None else tuple(name for name in table.names if name in carrier)
     lookup, build = _array_maker(table) if table.frame is None else _frame_maker(table)
-    lookups = tuple(lookup(name, values) for name, values in zip(names, entries, strict=True))
+    lookups = tuple(_fitting(lookup, features[carrier[name]], name) for name in names)
     return Layout(names, tuple(carrier[name] for name in names), lookups, _as_matrix if as_array else build)
+
+
+def _fitting(lookup: Callable[[str, list[Any]], Any], feature: Feature, column: str) -> Any:
+    """The column's look-up; raises SpaceError if its type cannot hold the domain."""
+    try:
+        return lookup(column, _entries(feature, column))
+    except Exception as error:  # every library has its own
+        raise SpaceError(
+            f"the domain of {feature.name!r} must fit the type of column {column!r}, but: {error}"
+        ) from error
 
 
 def _entries(feature: Feature, column: str) -> list[Any]:
@@ -66,23 +80,44 @@ Maker = tuple[Callable[[str, list[Any]], Any], Callable[[tuple[str, ...], list[A
 
 
 def _array_maker(table: Table) -> Maker:
-    dtype = table.native.dtype
-    return (lambda _, values: _typed(values, dtype)), _as_matrix
+    return (lambda name, values: _typed(values, table.native[:, table.names.index(name)])), _as_matrix
 
 
-def _typed(values: list[Any], dtype: Any) -> npt.NDArray[Any]:
-    if None in values and dtype.kind in "iu":
-        dtype = np.dtype(float)
-    if dtype.kind == "O":
-        entries = np.empty(len(values), dtype=object)
-        entries[:] = values
-        return entries
-    return np.array([np.nan if value is None else value for value in values], dtype=dtype)
+def _typed(values: list[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values in the type of a column, or in a wider one where that cannot hold them."""
+    kind = like.dtype.kind
+    if kind == "f":
+        return np.array([np.nan if value is None else value for value in values], dtype=like.dtype)
+    if kind == "M" or (kind == "b" and set(values) <= {0, 1}):
+        return np.array(values, dtype=like.dtype)
+    natural = np.array([np.nan if value is None else value for value in values]) if kind in "iu" else np.array(values)
+    if kind in "iu" and np.can_cast(_least_type(natural), like.dtype):
+        return natural.astype(like.dtype)
+    if kind in "iuU" and natural.dtype.kind in "iufU":
+        return natural.astype(np.promote_types(natural.dtype, like.dtype))
+    return _as_objects(values, next((value for value in like if is_missing(value)), None))
+
+
+def _least_type(numbers: npt.NDArray[Any]) -> np.dtype[Any]:
+    """The least type that holds all numbers."""
+    if numbers.dtype.kind not in "iu":
+        return numbers.dtype
+    return np.promote_types(np.min_scalar_type(numbers.min()), np.min_scalar_type(numbers.max()))
+
+
+def _as_objects(values: list[Any], missing: Any) -> npt.NDArray[Any]:
+    """The values as objects, with what the user's column has where it is missing: models tell None from NaN."""
+    entries = np.empty(len(values), dtype=object)
+    entries[:] = [missing if value is None else value for value in values]
+    return entries
 
 
 def _as_matrix(_: tuple[str, ...], columns: list[Any]) -> npt.NDArray[Any]:
     arrays = [column if isinstance(column, np.ndarray) else np.asarray(column) for column in columns]
-    matrix = np.empty((len(arrays[0]), len(arrays)), dtype=np.result_type(*arrays))
+    mixed = len({array.dtype.kind for array in arrays} - set("biuf")) > 0
+    alike = len({array.dtype.kind for array in arrays}) == 1
+    common = np.dtype(object) if mixed and not alike else np.result_type(*arrays)
+    matrix = np.empty((len(arrays[0]), len(arrays)), dtype=common)
     for j, column in enumerate(arrays):
         matrix[:, j] = column
     return matrix
@@ -94,18 +129,41 @@ def _frame_maker(table: Table) -> Maker:
     backend = table.frame.implementation
     schema = table.frame.schema
 
-    def lookup(name: str, values: list[Any]) -> _Gather:
-        typed = [None if v is None else bool(v) for v in values] if schema[name] == nw.Boolean else values
+    def lookup(name: str, values: list[Any]) -> Any:
+        marker = _missing_number(table.frame[name]) if schema[name].is_float() else None
+        kept = [marker if value is None else value for value in values]
+        typed = [None if v is None else bool(v) for v in kept] if schema[name] == nw.Boolean else kept
+        if backend.is_pyarrow():
+            return _arrow_entries(typed, table.native.schema.field(name).type)
         return _Gather(nw.new_series(name, typed, schema[name], backend=backend))
 
-    return lookup, _as_native
+    return lookup, _as_arrow if backend.is_pyarrow() else _as_native
+
+
+def _missing_number(series: nw.Series[Any]) -> float | None:
+    """What a column of numbers has where it is missing: NaN if that is all it has."""
+    return None if series.is_null().any() or not series.is_nan().any() else float("nan")
+
+
+def _arrow_entries(values: list[Any], dtype: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, dtype)
+
+
+def _as_arrow(names: tuple[str, ...], columns: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(dict(zip(names, columns, strict=True)))
 
 
 def _pandas_entries(series: Any, values: list[Any]) -> Any:
-    dtype = series.dtype
-    if isinstance(dtype, np.dtype):
-        return _typed(values, dtype) if dtype.kind in "iufbO" else series.__class__(values, dtype=dtype).to_numpy()
-    return series.__class__(values, dtype=dtype).array
+    if isinstance(series.dtype, np.dtype):
+        return _typed(values, series.to_numpy())
+    strange = [v for v in values if v is not None and v not in getattr(series.dtype, "categories", values)]
+    if strange:
+        raise ValueError(f"{strange[0]!r} is not one of its categories")
+    return series.__class__(values, dtype=series.dtype).array
 
 
 def _as_pandas(names: tuple[str, ...], columns: list[Any]) -> Any:
@@ -113,7 +171,8 @@ def _as_pandas(names: tuple[str, ...], columns: list[Any]) -> Any:
 
     if all(isinstance(column, np.ndarray) and column.dtype == np.float64 for column in columns):
         return pd.DataFrame(_as_matrix(names, columns), columns=list(names), copy=False)
-    return pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
+    objects = [pd.Series(c, dtype=object, copy=False) if c.dtype == object else c for c in columns]  # no guessing
+    return pd.DataFrame(dict(zip(names, objects, strict=True)), copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

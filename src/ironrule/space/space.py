@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import hashlib
 import json
@@ -22,7 +23,7 @@ from ironrule.space.constrained import Feasible, feasible
 from ironrule.space.feature import Feature, Value, is_missing
 from ironrule.space.infer import Hints, OneHot, infer_features
 from ironrule.space.plaf import Constraint, bind, parse
-from ironrule.space.table import Table, as_python, read_table
+from ironrule.space.table import as_python, read_table
 
 if TYPE_CHECKING:
     from ironrule.space.file import Document
@@ -49,6 +50,7 @@ class Space:
         if not 1 <= len(self.features) <= MOST_FEATURES:
             raise SpaceError(f"a space must have 1 to {MOST_FEATURES} features, but it has {len(self.features)}")
         _refuse_repeats(self.features)
+        _refuse_infinity(self.features)
         for constraint in self.constraints:
             if constraint.mentions_instance:
                 raise ConstraintError(f"a constraint on the space must speak of cf alone, but it names x: {constraint}")
@@ -162,7 +164,8 @@ class Space:
         unknown = [name for name in row if name not in known]
         if unknown:
             raise TableError(f"a row must have only columns of the space, but {', '.join(map(repr, unknown))} came")
-        return np.array([_code_in(feature, row) for feature in self.features], dtype=np.int32)
+        others = set(ignore) - set(self.columns)
+        return np.array([_code_in(feature, row, others) for feature in self.features], dtype=np.int32)
 
     def decode_row(self, point: Points) -> dict[str, Value]:
         """A point in the user's terms, by feature; missing is None."""
@@ -192,12 +195,33 @@ def _refuse_repeats(features: Sequence[Feature]) -> None:
             )
 
 
-def _code_in(feature: Feature, row: Mapping[str, Value]) -> int:
-    if feature.name in row:
-        return feature.code(_checked(feature, as_python(row[feature.name])))
-    absent = [name for name in feature.columns if name not in row]
-    if absent:
+def _refuse_infinity(features: Sequence[Feature]) -> None:
+    for feature in features:
+        if any(isinstance(value, float) and math.isinf(value) for value in feature.values):
+            raise SpaceError(f"the domain of {feature.name!r} must have finite numbers, but infinity came")
+
+
+def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> int:
+    given = [name for name in feature.columns if name in row]
+    if feature.name in row and feature.name not in others and (feature.columns == (feature.name,) or not given):
+        return _code_of(feature, row[feature.name])
+    if len(given) < len(feature.columns):
+        absent = [name for name in feature.columns if name not in row]
         raise TableError(f"a row must have a value for {', '.join(map(repr, absent))}, but none came")
+    if feature.name in row and feature.name not in others:
+        raise TableError(f"a row must have either {feature.name!r} or its columns {given}, but both came")
+    return _hot_code(feature, row) if feature.one_hot else _code_of(feature, row[given[0]])
+
+
+def _code_of(feature: Feature, value: Value) -> int:
+    try:
+        return feature.code(_checked(feature, as_python(value)))
+    except SpaceError as error:
+        advice = "extend the domain: Explainer(..., space=space.extended(row)), or --extend-domain on the command line"
+        raise TableError(f"{error}; {advice}") from None
+
+
+def _hot_code(feature: Feature, row: Mapping[str, Value]) -> int:
     hot = [as_python(row[name]) for name in feature.columns]
     if any(value not in (0, 1) for value in hot) or sum(hot) > 1:
         raise TableError(f"the one-hot columns of {feature.name!r} must be 0 with one 1, but {hot} came")
@@ -207,9 +231,11 @@ def _code_in(feature: Feature, row: Mapping[str, Value]) -> int:
 
 
 def _checked(feature: Feature, value: Value) -> Value:
-    """The value, if it is of the domain's type."""
+    """The value, if it is of the domain's type; a date may also come as text."""
     if is_missing(value) or not feature.values:
         return value
+    if feature.dated:
+        return _as_date(feature, value)
     numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
     if numbers and not number:
         raise TableError(f"{feature.name!r} must be a number, but {value!r} came")
@@ -218,15 +244,30 @@ def _checked(feature: Feature, value: Value) -> Value:
     return value
 
 
+def _as_date(feature: Feature, value: Value) -> Value:
+    """A date or time as the domain has them: by day, or by moment."""
+    try:
+        moment = datetime.datetime.fromisoformat(value if isinstance(value, str) else value.isoformat())
+    except (ValueError, AttributeError):
+        raise TableError(f'{feature.name!r} must be a date such as "2024-12-31", but {value!r} came') from None
+    by_day = type(feature.values[0]) is datetime.date
+    return moment.date() if by_day and moment.time() == datetime.time() else moment
+
+
 def _with_value(feature: Feature, row: Mapping[str, Value]) -> Feature:
-    if feature.name not in row:
+    name = feature.columns[0] if feature.columns[0] in row and not feature.one_hot else feature.name
+    if name not in row:
         return feature
-    value = _checked(feature, as_python(row[feature.name]))
+    value = _checked(feature, as_python(row[name]))
     if is_missing(value):
         return replace(feature, missing=True)
     if value in feature.values:
         return feature
-    if feature.ordered and not feature.numeric and isinstance(value, str):
+    if feature.one_hot:
+        raise SpaceError(
+            f"{feature.name!r} must be {feature.describe()}, since it has one column each; {value!r} has none"
+        )
+    if feature.ordered and not feature.natural:
         raise SpaceError(f"{value!r} has no place in the order of {feature.name!r}; declare the order in a space file")
     values = (*feature.values, value)
     return replace(feature, values=tuple(sorted(values)) if feature.ordered else values)

@@ -6,8 +6,9 @@ pandas, polars and Arrow tables come through narwhals; a two-dimensional NumPy a
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import TableError
+from ironrule.space.feature import is_missing
 
 Mask = npt.NDArray[np.bool_]
+
+KNOWN_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,15 @@ class Table:
         return len(self.native)
 
     def column(self, name: str) -> Column:
-        """One column; text and other objects come as an object array."""
-        if self.frame is None:
-            return _array_column(self.native[:, self.names.index(name)])
-        return _series_column(self.frame[name])
+        """One column; text and booleans come as an object array; raises TableError, naming it, if it cannot be read."""
+        if name not in self.names:
+            raise TableError(f"the table must have the column {name!r}, but it has {', '.join(map(repr, self.names))}")
+        try:
+            if self.frame is None:
+                return _array_column(self.native[:, self.names.index(name)])
+            return _series_column(self.frame[name])
+        except TableError as error:
+            raise TableError(f"column {name!r}: {error}") from None
 
     def row(self, position: int) -> dict[str, Any]:
         """One row as a dictionary of Python values, ``None`` for missing."""
@@ -86,16 +95,15 @@ def _from_frame(data: Any) -> Table:
         raise TableError(
             "a table must be a DataFrame, an Arrow table or an array, but a dictionary came; wrap it first"
         )
+    kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
+    if "Lazy" in kind:
+        raise TableError(f"a table must be in memory, but a {kind} came; call .collect() on it first")
     names = getattr(data, "column_names", None)  # Arrow's name for it
     _check_names(list(data.columns) if names is None and hasattr(data, "columns") else list(names or ()))
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
-        raise TableError(
-            f"a table must be a pandas, polars or Arrow table or a NumPy array, but {kind} came"
-            + ("; call .collect() on it first" if "Lazy" in kind else "")
-        ) from None
+        raise TableError(f"a table must be a pandas, polars or Arrow table or a NumPy array, but {kind} came") from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 
 
@@ -112,20 +120,60 @@ def _array_column(values: npt.NDArray[Any]) -> Column:
     if values.dtype.kind == "f":
         return Column(values, np.isnan(values))
     if values.dtype.kind == "M":
-        return Column(values, np.isnat(values))
-    if values.dtype.kind != "O":
+        return Column(_exact_dates(values), np.isnat(values))
+    if values.dtype.kind in "biuU":
         return Column(values, np.zeros(len(values), dtype=np.bool_))
-    missing = np.fromiter((value is None or value != value for value in values), np.bool_, len(values))
-    return _narrow(values, missing)
+    return narrowed(values.astype(object), _missing_in(values))
 
 
-def _narrow(values: npt.NDArray[Any], missing: Mask) -> Column:
-    """An object column that holds only numbers is a numeric column."""
+def _missing_in(values: npt.NDArray[Any]) -> Mask:
+    return np.fromiter(map(is_missing, values), np.bool_, len(values))
+
+
+def narrowed(values: npt.NDArray[Any], missing: Mask) -> Column:
+    """An object column; one that holds only numbers, or only dates, as numbers or dates."""
     kinds = set(map(type, values[~missing] if missing.any() else values))
-    if kinds and kinds <= {int, float} or kinds and all(issubclass(kind, np.number) for kind in kinds):
-        filled = np.where(missing, 0, values) if missing.any() else values
-        return Column(filled.astype(float if any(issubclass(k, (float, np.floating)) for k in kinds) else int), missing)
+    _refuse_odd_types(kinds)
+    if kinds and all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds):
+        return Column(_as_numbers(np.where(missing, 0, values), kinds), missing)
+    if kinds and all(issubclass(kind, datetime.date) for kind in kinds):
+        return Column(_as_dates(np.where(missing, np.datetime64("NaT"), values), kinds), missing)
     return Column(values, missing)
+
+
+def _refuse_odd_types(kinds: Iterable[type]) -> None:
+    for kind in kinds:
+        if not issubclass(kind, KNOWN_TYPES):
+            raise TableError(
+                f"values must be numbers, text, booleans or dates, but {kind.__name__} came; convert the column, "
+                f"to text for example"
+            )
+
+
+def _as_numbers(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
+    try:
+        return values.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
+    except OverflowError:
+        raise TableError("whole numbers must fit in 64 bits, but a larger one came") from None
+
+
+def _as_dates(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
+    if any(getattr(value, "tzinfo", None) is not None for value in values):
+        _refuse_zone("times with one")
+    return values.astype("datetime64[D]" if kinds == {datetime.date} else "datetime64[us]")
+
+
+def _refuse_zone(what: str) -> None:
+    raise TableError(f"dates must have no time zone, but {what} came; with pandas: .dt.tz_convert(None)")
+
+
+def _exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Dates by day, or by microsecond, which is what Python's own can tell apart."""
+    days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
+    exact = values.astype("datetime64[D]" if days else "datetime64[us]")
+    if ((exact != values) & ~np.isnat(values)).any():
+        raise TableError("dates must be whole microseconds, but finer ones came; with pandas: .dt.floor('us')")
+    return exact
 
 
 def _series_column(series: nw.Series[Any]) -> Column:
@@ -137,14 +185,19 @@ def _series_column(series: nw.Series[Any]) -> Column:
     if dtype.is_integer():
         whole = series.fill_null(0) if missing.any() else series
         return Column(whole.to_numpy().astype(np.uint64 if dtype == nw.UInt64 else np.int64), missing)
-    if dtype.is_temporal() and not isinstance(dtype, (nw.Duration, nw.Time)):
-        return Column(series.to_numpy().astype("datetime64[us]"), missing)
-    if isinstance(dtype, (nw.Enum, nw.Categorical)):
-        return Column(_objects(series), missing, _declared_order(series))
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        _refuse_zone(repr(dtype.time_zone))
+    if isinstance(dtype, nw.Datetime):
+        return Column(_exact_dates(series.to_numpy()), missing)
+    if dtype == nw.Date:
+        return Column(series.to_numpy().astype("datetime64[D]"), missing)
     values = _objects(series)
-    if dtype == nw.Boolean:
+    if isinstance(dtype, (nw.Enum, nw.Categorical)):
+        _refuse_odd_types(set(map(type, values[~missing])))
+        return Column(values, missing, _declared_order(series))
+    if dtype in (nw.Boolean, nw.String):
         return Column(values, missing)
-    return _narrow(values, missing | np.fromiter((v is None or v != v for v in values), np.bool_, len(values)))
+    return narrowed(values, missing | _missing_in(values))
 
 
 def _objects(series: nw.Series[Any]) -> npt.NDArray[Any]:
@@ -154,20 +207,24 @@ def _objects(series: nw.Series[Any]) -> npt.NDArray[Any]:
 
 
 def _declared_order(series: nw.Series[Any]) -> tuple[Any, ...] | None:
-    """The categories in order, where the column's type declares an order (pandas ordered category, polars Enum)."""
-    native = getattr(series.to_native(), "dtype", None)
-    if getattr(native, "ordered", False):
-        return tuple(as_python(value) for value in native.categories)  # type: ignore[union-attr]
-    if isinstance(series.dtype, nw.Enum) and getattr(native, "ordered", True):
+    """The categories in order, where the column's type declares one (pandas and Arrow ordered, polars Enum)."""
+    native = series.to_native()
+    dtype = getattr(native, "dtype", None) if hasattr(native, "dtype") else getattr(native, "type", None)
+    ordered = getattr(dtype, "ordered", None)
+    if dtype is not None and ordered and hasattr(dtype, "categories"):
+        return tuple(as_python(value) for value in dtype.categories)
+    if ordered:
+        return tuple(native.unify_dictionaries().chunk(0).dictionary.to_pylist())
+    if isinstance(series.dtype, nw.Enum) and ordered is None:
         return tuple(series.dtype.categories)
     return None
 
 
 def as_python(value: Any) -> Any:
     """A value as plain Python: NumPy scalars unwrapped, every kind of missing as None."""
+    if is_missing(value):
+        return None
     if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else value.astype("datetime64[us]").item()
+        return _exact_dates(np.asarray(value)).item()
     value = value.item() if isinstance(value, np.generic) else value
-    if hasattr(value, "to_pydatetime") and value == value:
-        return value.to_pydatetime()
-    return None if value is None or type(value).__name__ in ("NaTType", "NAType") or value != value else value
+    return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value

@@ -1,7 +1,7 @@
 """Budgets, and the meter that runs while one is spent.
 
-A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises :class:`Spent` where the
-search asks the model, and the driver of the search returns the best it has with the verdict it has earned.
+A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises :class:`Spent` where
+the search asks the model, and the driver of the search returns the best it has with the verdict it has earned.
 """
 
 from __future__ import annotations

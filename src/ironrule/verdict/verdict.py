@@ -66,8 +66,20 @@ class Unrefuted:
             return f"unrefuted, not proven: no exception among {self.tried:,} points tried"
         return (
             f"unrefuted, not proven: no exception among {self.tried:,} points tried; "
-            f"with {self.confidence:.0%} confidence at most {self.bound:.2g} of the box are exceptions"
+            f"with {_floor_percent(self.confidence)} confidence at most {_ceil(self.bound):.2g} of the box are "
+            f"exceptions"
         )
+
+
+def _floor_percent(share: float) -> str:
+    """A share in percent, never rounded up: 0.9983 is not 100 %."""
+    return f"{math.floor(share * 1e4 + 1e-6) / 100:g}%"
+
+
+def _ceil(share: float) -> float:
+    """A share with two digits, never rounded down."""
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
+    return min(1.0, math.ceil(share / unit - 1e-9) * unit)
 
 
 Verdict = Proven | Refuted | Unrefuted

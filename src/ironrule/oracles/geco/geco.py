@@ -8,21 +8,23 @@ best k counterfactuals stay the same for a generation.
 As the verifier behind a rule it must not give up merely because its best candidates stopped changing. While it has no
 counterfactual it goes on: desired rows of the history, pulled into the box (where the model's desired regions are boxes
 that each hold such a row, as in a decision tree fitted on the history, this alone finds an exception whenever there is
-one), restarts from random points of the box, and samples of the box. Only then does it answer ``Unrefuted``.
+one), restarts from random points of the box, and samples of the box (all of it where it is small). Only then does it
+answer ``Unrefuted``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from ironrule.oracles.exhaustive import enumerate_box
 from ironrule.oracles.geco.deltas import Deltas, Hashing, from_points
 from ironrule.oracles.geco.distance import Distance, Mix
 from ironrule.oracles.geco.options import options_in
 from ironrule.oracles.geco.population import Population
-from ironrule.oracles.geco.refine import diverse, nearest_of_each_dual, without_useless_changes
+from ironrule.oracles.geco.refine import diverse, without_useless_changes
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points
@@ -31,7 +33,7 @@ from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
 
 @dataclass(frozen=True, slots=True)
 class GeCo:
-    """The counterfactual system. All counts are points; ``seeds``, ``restarts`` and ``samples`` only matter to a verifier."""
+    """The counterfactual system. Counts are points; ``seeds``, ``restarts`` and ``samples`` matter to a verifier."""
 
     population: int = 100
     initial: int = 20
@@ -42,15 +44,15 @@ class GeCo:
     restarts: int = 2
     samples: int = 2_000
     refined: int = 3
-    mix: Mix = Mix()
+    mix: Mix = field(default_factory=Mix)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        """Up to k diverse counterfactuals in the box without useless changes; ``Unrefuted`` if all efforts find none."""
+        """Up to k diverse counterfactuals without useless changes; ``Unrefuted`` if all efforts find none."""
         population = self.start(case, box, meter, rng)
         for newcomers in self._efforts(case, box, population, rng):
             population.admit(newcomers)
             if population.found:
-                return case.refuted(self._improved(case, population, k, meter).expand(case.instance))
+                return case.refuted(self._improved(case, population, k).expand(case.instance))
         return Unrefuted(tried=population.tried, samples=0, confidence=0.0)
 
     def start(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Population:
@@ -72,7 +74,10 @@ class GeCo:
             if restart < self.restarts:
                 population.forget()
                 yield from_points(case.feasible.draw(rng, box.low, box.high, self.population), case.instance)
-        yield from_points(case.feasible.draw(rng, box.low, box.high, self.samples), case.instance)
+        if box.size > self.samples:
+            yield from_points(case.feasible.draw(rng, box.low, box.high, self.samples), case.instance)
+        else:
+            yield from_points(np.concatenate(list(enumerate_box(box))), case.instance)
 
     def _pulled(self, case: Case, box: Box) -> Iterator[Points]:
         """Desired rows of the history pulled into the box, those that move least first, in growing batches."""
@@ -86,13 +91,13 @@ class GeCo:
             yield box.pull(seeds[order[start : start + size]])
             start, size = start + size, size * 4
 
-    def _improved(self, case: Case, population: Population, k: int, meter: Meter) -> Deltas:
+    def _improved(self, case: Case, population: Population, k: int) -> Deltas:
         """The best counterfactuals after some generations; those that are there if the budget ends first."""
         try:
             self._evolve(population, k)
-            return self._best(case, population, k, meter)
+            return self._best(case, population, k)
         except Spent:
-            return diverse(case, population.counterfactuals(), population.distance, k)
+            return diverse(case, population.archive, population.distance, k)
 
     def _evolve(self, population: Population, k: int) -> None:
         """Generations until the best k counterfactuals stay the same for one."""
@@ -103,7 +108,7 @@ class GeCo:
             if len(before) >= k and np.array_equal(before, population.best(k)):
                 return
 
-    def _best(self, case: Case, population: Population, k: int, meter: Meter) -> Deltas:
+    def _best(self, case: Case, population: Population, k: int) -> Deltas:
         distance = population.distance
-        candidates = nearest_of_each_dual(case, population.counterfactuals(), distance)[: self.refined * k]
-        return diverse(case, without_useless_changes(case, candidates, distance, meter), distance, k)
+        candidates = diverse(case, population.archive, distance, self.refined * k)
+        return diverse(case, without_useless_changes(case, candidates, distance, population.desired_among), distance, k)

@@ -53,9 +53,16 @@ def cascade(rng: np.random.Generator, case: Case, box: Box, candidates: Deltas) 
             break
         for predicate in case.feasible.predicates:
             broken = np.flatnonzero(~predicate(points, case.feasible.instance))
-            if len(broken):
-                _mend(rng, case, box, predicate, points, broken)
+            places = predicate.consequence_columns or predicate.columns
+            for column, share in zip(places, _shared_out(rng, broken, len(places)), strict=True):
+                _mend(rng, case, box, predicate, points, share, column)
     return from_points(points[case.feasible.admits(points)], case.instance)
+
+
+def _shared_out(rng: np.random.Generator, rows: npt.NDArray[np.intp], parts: int) -> list[npt.NDArray[np.intp]]:
+    """The rows in so many parts, each row in one of them at random."""
+    lots = rng.integers(0, max(1, parts), size=len(rows))
+    return [rows[lots == part] for part in range(parts)]
 
 
 def _mend(
@@ -65,9 +72,9 @@ def _mend(
     predicate: Predicate,
     points: Points,
     broken: npt.NDArray[np.intp],
+    column: int,
 ) -> None:
-    """Give one feature of the consequence, in every broken point, a value that satisfies the constraint."""
-    column = int(rng.choice(predicate.consequence_columns))
+    """Give one feature, in every broken point, a value that satisfies the constraint where there is such a value."""
     codes = np.arange(box.low[column], box.high[column] + 1, dtype=np.int32)
     if len(codes) > CASCADE_VALUES:
         codes = rng.choice(codes, CASCADE_VALUES, replace=False)

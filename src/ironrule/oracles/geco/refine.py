@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,19 +11,19 @@ from ironrule.oracles.geco.deltas import NOTHING, Deltas, override
 from ironrule.oracles.geco.distance import Distance
 from ironrule.oracles.protocol import Case
 from ironrule.rule.duals import duals_of, minimal
-from ironrule.verdict import Meter
+
+Ask = Callable[[Deltas], npt.NDArray[np.bool_]]
 
 
-def without_useless_changes(case: Case, found: Deltas, distance: Distance, meter: Meter) -> Deltas:
+def without_useless_changes(case: Case, found: Deltas, distance: Distance, ask: Ask) -> Deltas:
     """Undo changes, one at a time and the largest first, as long as the point stays desired and can occur."""
     alive = np.ones(len(found), dtype=np.bool_)
     while alive.any():
         rows, slots = np.nonzero((found.features != NOTHING) & alive[:, None])
         features = found.features[rows, slots]
         trials = override(found[rows], Deltas(features[:, None], case.instance[features][:, None]), case.instance)
-        points = trials.expand(case.instance)
-        good = case.feasible.admits(points)
-        good[good] = meter.desired(case.model, points[good])
+        good = case.feasible.admits(trials.expand(case.instance))
+        good[good] = ask(trials[good])
         gains = np.full(found.features.shape, -np.inf)
         gains[rows[good], slots[good]] = distance.of_codes(features, found.codes[rows, slots])[good]
         alive &= gains.max(axis=1) > -np.inf

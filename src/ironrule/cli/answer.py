@@ -1,0 +1,70 @@
+"""What a command answers, and how it reaches the user: on standard output, and in a file where one was asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ironrule.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``."""
+
+    view: RenderableType
+    data: dict[str, Any]
+    output: Path | None = None
+    text: str = ""
+
+
+def deliver(answer: Answer, as_json: bool) -> None:
+    """Print the answer, then write its file: what was found is shown even if the disk is full."""
+    _print(_as_json(answer.data, sys.stdout.encoding) if as_json else _drawn(answer.view))
+    if answer.output is not None:
+        answer.output.write_text(answer.text, encoding="utf-8")
+
+
+def json_text(data: dict[str, Any]) -> str:
+    """The text of a JSON file."""
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def check_output(output: Path | None, endings: tuple[str, ...]) -> Path | None:
+    """The path of a file to be written, if it can be: told before the work, not after it."""
+    if output is None:
+        return None
+    if output.suffix.lower() not in endings:
+        raise InputError(f"the output file must end in {' or '.join(endings)}, but {output.name!r} came")
+    if not output.parent.is_dir():
+        raise InputError(f"the output file must lie in a folder that exists, but there is no {str(output.parent)!r}")
+    if output.is_dir():
+        raise InputError(f"the output must be a file, but {str(output)!r} is a folder")
+    return output
+
+
+def _as_json(data: dict[str, Any], encoding: str | None) -> str:
+    unicode = (encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(data, indent=2, ensure_ascii=not unicode) + "\n"
+
+
+def _drawn(view: RenderableType) -> str:
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(view)
+    return capture.get()
+
+
+def _print(text: str) -> None:
+    """Write to standard output; what its encoding cannot say becomes a question mark, not a failure."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()

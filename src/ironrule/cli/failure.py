@@ -1,0 +1,67 @@
+"""What the command line says when something goes wrong: one clear message on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ironrule.errors import IronruleError, ModelError
+
+UNEXPECTED, BAD_INPUT, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
+DEBUG = "IRONRULE_DEBUG"
+
+
+def with_exit_code(command: Callable[[], None], as_json: bool) -> int:
+    """Run a command; whatever it raises becomes a message and an exit code, never a traceback."""
+    try:
+        command()
+    except SystemExit as end:  # argparse ends so after --help and --version
+        return end.code if isinstance(end.code, int) else 0
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _say("error", "Interrupted", "interrupted", as_json)
+        return INTERRUPTED
+    except Exception as error:
+        return _report(error, as_json)
+    return 0
+
+
+def _report(error: Exception, as_json: bool) -> int:
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+    code, message = _judge(error)
+    _say("error", type(error).__name__, message, as_json)
+    return code
+
+
+def _judge(error: Exception) -> tuple[int, str]:
+    if isinstance(error, IronruleError):
+        return (MODEL_FAILED if isinstance(error, ModelError) else BAD_INPUT), str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return BAD_INPUT, f"{error.strerror or type(error).__name__}: {error.filename}"
+    return UNEXPECTED, f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where it happened)"
+
+
+@contextlib.contextmanager
+def warnings_as_lines(as_json: bool) -> Iterator[None]:
+    """Show each warning as one line on standard error, without file names and source code."""
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        _say("warning", category.__name__, str(message), as_json)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _say(what: str, kind: str, message: str, as_json: bool) -> None:
+    data = {what: {"type": kind, "message": message}}
+    with contextlib.suppress(BrokenPipeError):  # nobody is left to tell
+        print(json.dumps(data) if as_json else f"{what}: {message}", file=sys.stderr)

@@ -1,0 +1,84 @@
+"""Model files: skops by default, which loads only types that are trusted; pickle and joblib only on request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ironrule.errors import InputError, MissingExtraError, OutcomeError
+
+PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+def read_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False) -> Any:
+    """The model in a file; raises InputError if it cannot be had, or not without trusting it first."""
+    if not path.is_file():
+        raise InputError(f"the model file must exist, but there is no file {str(path)!r}")
+    ending = path.suffix.lower()
+    if ending == ".skops":
+        return _read_skops(path, trust)
+    if ending not in PICKLES:
+        raise InputError(f"the model file must end in .skops, {', '.join(PICKLES)}, but {path.name!r} came")
+    if not trust_pickle:
+        raise InputError(
+            f"{path.name} is a pickle, and loading one can run any code that its author put in it; if you trust it, "
+            f"add --trust-pickle, else have the model saved as .skops"
+        )
+    return _read_pickle(path)
+
+
+def _read_skops(path: Path, trust: Sequence[str]) -> Any:
+    try:
+        from skops import io
+    except ImportError:
+        raise MissingExtraError("skops", "skops", "reading a .skops file") from None
+    try:
+        untrusted = sorted(set(io.get_untrusted_types(file=path)) - set(trust))
+        if not untrusted:
+            return io.load(path, trusted=list(trust))
+    except Exception as error:  # a broken file fails in as many ways as there are bytes
+        raise _unreadable(path, error) from error
+    raise InputError(
+        f"{path.name} must hold only types that are trusted, but it also holds {', '.join(untrusted)}; "
+        f"if you trust them, add: --trust {' '.join(untrusted)}"
+    )
+
+
+def _read_pickle(path: Path) -> Any:
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except Exception as error:  # a pickle can raise whatever it likes
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    text = str(error).strip().partition("\n")[0]
+    return InputError(
+        f"{path.name} must be a readable model file, but loading it failed: {type(error).__name__}: {text}"
+    )
+
+
+def desired_of(labels: Sequence[str] | None, model: Any) -> Any:
+    """The desired classes, given as text, in the model's own type; raises OutcomeError if it has none such."""
+    if labels is None:
+        return None
+    known = getattr(model, "classes_", None)
+    if known is None:
+        return tuple(_number_or_text(label) for label in labels)
+    by_text = {str(label): label for label in known}
+    unknown = [label for label in labels if label not in by_text]
+    if unknown:
+        raise OutcomeError(f"the desired class must be one of {', '.join(by_text)}, but {unknown[0]!r} came")
+    return tuple(by_text[label] for label in dict.fromkeys(labels))
+
+
+def _number_or_text(label: str) -> Any:
+    for number in (int, float):
+        try:
+            return number(label)
+        except ValueError:
+            continue
+    return label

@@ -1,0 +1,109 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ironrule.space import Constraint
+    from ironrule.verdict import Budget
+
+ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic")  # a test compares them with the registry, which is slow to import
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The data file and how to read it as a space."""
+    parser.add_argument("data", metavar="DATA", type=Path, help="past rows: .csv, .csv.gz, .tsv or .parquet")
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--target", metavar="COLUMN", help="a column to leave out: what the model was trained to predict"
+    )
+    group.add_argument(
+        "--space", metavar="FILE", type=Path, help="what values features can take (see ironrule inspect)"
+    )
+    group.add_argument("--keep-constant", action="store_true", help="accept columns that never change")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model file, and what counts as desired."""
+    parser.add_argument(
+        "model", metavar="MODEL", type=Path, help="a fitted model: .skops, or .pkl and .joblib if trusted"
+    )
+    group = parser.add_argument_group("model")
+    group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
+    group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
+    group.add_argument(
+        "--trust", metavar="TYPE", nargs="+", action="extend", default=[], help="types to accept in a .skops"
+    )
+    group.add_argument(
+        "--trust-pickle", action="store_true", help="load a pickle or joblib file, which can run any code"
+    )
+
+
+def add_row(parser: argparse.ArgumentParser) -> None:
+    """The row in question."""
+    group = parser.add_argument_group("row")
+    group.add_argument(
+        "--row", metavar="ROW", required=True, help="a row number from 0, or a JSON object of column: value"
+    )
+    group.add_argument("--extend-domain", action="store_true", help="add the row's values to domains that lack them")
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """How many answers, within which budget, from which seed, under which constraints."""
+    group = parser.add_argument_group("search")
+    group.add_argument("--k", metavar="K", type=int, default=5, help="how many answers at the most (default 5)")
+    group.add_argument(
+        "--constraint", metavar="TEXT", nargs="+", action="extend", default=[], help="see docs/constraints.md"
+    )
+    group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds")
+    group.add_argument("--evaluations", metavar="N", type=int, help="budget in rows that the model is asked about")
+    add_seed(group)
+
+
+def add_algorithm(parser: argparse._ActionsContainer) -> None:
+    """Which algorithm searches for rules."""
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0], help="default: greedy_cf")
+
+
+def add_seed(parser: argparse._ActionsContainer) -> None:
+    """The seed."""
+    parser.add_argument("--seed", metavar="N", type=_seed, default=0, help="same seed, same answer (default 0)")
+
+
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    """The file to write."""
+    parser.add_argument("--output", metavar="FILE", type=Path, help=f"also write {what} to a file")
+
+
+def budget_of(options: argparse.Namespace) -> Budget | None:
+    """The budget that was asked for; None where the default will do."""
+    from ironrule.verdict import Budget
+
+    if options.seconds is None and options.evaluations is None:
+        return None
+    return Budget(evaluations=options.evaluations, seconds=options.seconds)
+
+
+def constraints_of(options: argparse.Namespace) -> list[Constraint]:
+    """The constraints, read before any file is opened."""
+    from ironrule.space import parse
+
+    return [parse(text) for text in options.constraint]
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if seed < 0:
+        raise argparse.ArgumentTypeError(f"a seed must be a whole number from 0, but {text!r} came")
+    return seed
+
+
+_seed.__name__ = "whole number"  # argparse names it in "invalid whole number value"

@@ -1,0 +1,44 @@
+"""The argument parser: the commands, and errors that come as Ironrule's own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+import ironrule
+from ironrule.cli import counterfactual, demo, explain, inspect
+from ironrule.errors import InputError
+
+COMMANDS = (demo, explain, counterfactual, inspect)
+
+EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse reports errors by a method to override: ours raises, so that all errors leave by one door."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see {self.prog} --help)")
+
+
+def new_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; each leaves the function that runs it in ``run``."""
+    parser = Parser(prog="ironrule", description=_what_it_does(), epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"ironrule {ironrule.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        about = (command.__doc__ or "").partition(": ")[2]
+        child = commands.add_parser(
+            command.NAME,
+            help=command.HELP,
+            description=about[:1].upper() + about[1:],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_options(child)
+        child.set_defaults(run=command.run)
+    return parser
+
+
+def _what_it_does() -> str:
+    return "Explain one decision of a classifier by a rule without exceptions."

@@ -1,0 +1,88 @@
+"""From the options to a question that the library can be asked: an explainer, and the row in doubt."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ironrule.errors import InputError, TableError
+
+if TYPE_CHECKING:
+    from ironrule.explain import Explainer
+    from ironrule.space import Constraint, Space
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An explainer, and the row to ask it about."""
+
+    explainer: Explainer
+    row: Row
+
+
+def question_of(options: argparse.Namespace, constraints: Sequence[Constraint] = ()) -> Question:
+    """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
+    from ironrule.cli.files import read_data
+    from ironrule.cli.models import desired_of, read_model
+    from ironrule.explain import Explainer
+
+    wanted = row_of(options.row)
+    model = read_model(options.model, options.trust, options.trust_pickle)
+    desired = desired_of(options.desired, model)
+    data = read_data(options.data, options.target)
+    space = space_of(options, data, _columns_of(model))
+    row = _found(wanted, data, options.target)
+    space = space.extended(row) if options.extend_domain else space
+    explainer = Explainer(
+        model, data, desired=desired, threshold=options.threshold, space=space, constraints=constraints
+    )
+    return Question(explainer, row)
+
+
+def row_of(text: str) -> int | Row:
+    """A row number, or a row as a JSON object."""
+    try:
+        row = json.loads(text, object_pairs_hook=_distinct)
+    except json.JSONDecodeError as error:
+        raise InputError(f"a row must be a number or a JSON object, but it cannot be read: {error}") from None
+    if isinstance(row, dict) or (isinstance(row, int) and not isinstance(row, bool)):
+        return row
+    raise InputError(f"a row must be a number or a JSON object, but {type(row).__name__} came")
+
+
+def space_of(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
+    """The space from the file that the user gave, or as inferred from the data."""
+    from ironrule.space import Space
+
+    if options.space is not None:
+        return Space.from_file(options.space, data)
+    return Space.infer(data, columns=columns, constant="keep" if options.keep_constant else "refuse")
+
+
+def _columns_of(model: Any) -> list[str] | None:
+    """The columns that the model was fitted on, where it says so."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _found(wanted: int | Row, data: Any, target: str | None) -> Row:
+    from ironrule.space import read_table
+
+    if isinstance(wanted, int):
+        return read_table(data).row(wanted)
+    return {name: value for name, value in wanted.items() if name != target}
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    from ironrule.space.plain import from_plain
+
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise TableError("a row must give every column once, but one occurs twice")
+    plain: dict[str, Any] = from_plain(row)
+    return plain

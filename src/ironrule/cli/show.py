@@ -1,0 +1,144 @@
+"""Explanations, counterfactuals and spaces as a terminal shows them: the sentence first, tables below.
+
+Everything from the user's data is plain Text, never markup. Only what a rule or a change speaks of is shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from ironrule.report.text import verdict_word
+from ironrule.rule import Counterfactual, shown
+
+if TYPE_CHECKING:
+    from ironrule.explain import Counterfactuals, Explanation, Statistics
+    from ironrule.space import Feature, Space
+
+COLOURS = {"proven": "green", "unrefuted": "yellow", "refuted": "red"}
+STOPPED = {"budget": "The budget ran out", "interrupted": "Interrupted"}
+
+
+@contextlib.contextmanager
+def searching() -> Iterator[None]:
+    """A spinner on standard error while a search runs, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status("Searching (Ctrl-C: the best so far)"):
+        yield
+
+
+def heading(text: str) -> RenderableType:
+    """A line that says what comes."""
+    return Text(text + "\n", style="bold")
+
+
+def explanation_view(explanation: Explanation) -> RenderableType:
+    """The rule as a sentence with its verdict, then the other rules, then the counterfactuals."""
+    word = verdict_word(explanation.verdict)
+    holds = word != "refuted"
+    title = Text(f" {word} " if holds else " refuted: this does not hold ", style=f"bold {COLOURS[word]}")
+    facts = [
+        Text(f"Verdict: {explanation.verdict}."),
+        Text(
+            f"Components: {explanation.cardinality}. "
+            f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."
+        ),
+        *_stopped(explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."),
+    ]
+    panel = Panel(
+        Text(str(explanation.rule)), title=title, title_align="left", border_style=COLOURS[word], padding=(1, 2)
+    )
+    parts = [
+        panel,
+        *facts,
+        *_other_rules(explanation),
+        *_changes(explanation.counterfactuals),
+        _effort(explanation.statistics),
+    ]
+    return Group(*parts)
+
+
+def counterfactuals_view(found: Counterfactuals) -> RenderableType:
+    """The changes per counterfactual, or an honest word that none was found."""
+    none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
+    parts = _changes(found.items) or [Text(none)]
+    stopped = _stopped(found.statistics, "the search did not come to its end.")
+    return Group(*parts, *stopped, _effort(found.statistics))
+
+
+def space_view(space: Space, rows: int) -> RenderableType:
+    """One line per feature: its kind, its values, how many, whether it can be missing, and a group's columns."""
+    grouped = any(feature.one_hot for feature in space.features)
+    table = _table("feature", "kind", "values", "how many", "missing", *(["columns"] if grouped else []))
+    for feature in space.features:
+        kind, missing = "ordered" if feature.ordered else "nominal", "yes" if feature.missing else "no"
+        columns = [", ".join(feature.columns) if feature.one_hot else ""] if grouped else []
+        cells = _cells(feature.name, kind, _domain(feature), f"{len(feature.values):,}", missing, *columns)
+        table.add_row(*cells)
+    size = f"{rows:,} rows, {len(space)} features, {space.size:.3g} points."
+    limits = [Text(f"Constraint: {constraint}") for constraint in space.constraints]
+    return Group(table, *limits, Text(size))
+
+
+def _domain(feature: Feature) -> str:
+    if not feature.values:
+        return "always missing"
+    if feature.ordered and len(feature.values) > 6:
+        return f"{shown(feature.values[0])} to {shown(feature.values[-1])}"
+    more = ", ..." if len(feature.values) > 6 else ""
+    return ", ".join(shown(value) for value in feature.values[:6]) + more
+
+
+def _stopped(statistics: Statistics, consequence: str) -> list[RenderableType]:
+    if statistics.stopped is None:
+        return []
+    return [Text(f"{STOPPED[statistics.stopped]}: {consequence}", style="yellow")]
+
+
+def _other_rules(explanation: Explanation) -> list[RenderableType]:
+    if len(explanation.ranked) < 2:
+        return []
+    table = _table("other rules", "verdict", "past rows")
+    for other in explanation.ranked[1:]:
+        conditions = " and ".join(other.rule.conditions) or "everyone"
+        table.add_row(*_cells(conditions, verdict_word(other.verdict), f"{other.coverage:,}"))
+    return [table]
+
+
+def _changes(counterfactuals: Sequence[Counterfactual]) -> list[RenderableType]:
+    if not counterfactuals:
+        return []
+    table = _table("", "feature", "now", "would be")
+    for place, counterfactual in enumerate(counterfactuals, 1):
+        for first, change in enumerate(counterfactual.changes):
+            number = f"{place}" if first == 0 else ""
+            last = first == len(counterfactual.changes) - 1
+            cells = _cells(number, change.feature, shown(change.before), shown(change.after))
+            table.add_row(*cells, end_section=last)
+    return [Text("\nWhat would have changed the outcome", style="bold"), table]
+
+
+def _effort(statistics: Statistics) -> RenderableType:
+    text = f"{statistics.algorithm}, seed {statistics.seed}: {statistics.evaluations:,} evaluations"
+    return Text(f"{text} in {statistics.seconds:.2f} s.", style="dim")
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in titles:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _cells(*texts: Any) -> list[Text]:
+    return [Text(str(text)) for text in texts]

@@ -1,0 +1,60 @@
+"""ironrule demo, and the data that it brings along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import ironrule
+from ironrule.data import load_german
+
+WITHOUT_PANDAS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("pandas", "polars", "pyarrow", "skops", "yaml"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+from ironrule.cli import main
+sys.exit(main(["demo"]))
+"""
+
+
+def test_the_demo_explains_a_denied_applicant_without_extras():
+    result = subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    assert "a decision tree denies" in text
+    assert "gets: 'bad'." in text.replace(" │ │ ", " ")
+    assert "Verdict: unrefuted, not proven" in text
+    assert "Past rows covered" in text
+    assert "What would have changed the outcome" in text
+
+
+def test_the_demo_tells_another_row_with_json(run):
+    explanation = ironrule.Explanation.from_dict(run("demo", "--row", "4", "--json").json)
+    features, names, _ = load_german(as_frame=False)
+    assert explanation.instance == dict(zip(names, features[4], strict=True))
+    assert explanation.coverage >= 1
+
+
+def test_an_applicant_who_is_not_denied_is_refused_with_one_who_is(refused):
+    assert "but 0 is not; 1 is" in refused("demo", "--row", "0")
+    assert "must be below 1000" in refused("demo", "--row", "1000")
+
+
+def test_german_credit_comes_as_a_frame_with_numbers_and_text():
+    features, target = load_german()
+    assert features.shape == (1000, 19)
+    assert features["age_in_years"].dtype.kind == "i"
+    assert target.value_counts().to_dict() == {"good": 700, "bad": 300}
+
+
+def test_german_credit_as_a_frame_names_the_extra_it_needs(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ironrule.MissingExtraError, match=r"pip install 'ironrule\[pandas\]'"):
+        load_german()

@@ -1,0 +1,64 @@
+"""ironrule inspect: the space as inferred, and the way back through a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from loans import FEATURES, Files
+
+from ironrule import Space
+
+
+def test_the_space_is_shown_feature_by_feature(run, files: Files):
+    result = run("inspect", files.data, "--target", "paid")
+    assert result.code == 0, result.err
+    assert "20 to 29" in result.text
+    assert "'clerk', 'cook', 'none, or other'" in result.text
+    assert "60 rows, 3 features" in result.text
+
+
+def test_json_is_a_document_that_declares_the_space(run, files: Files):
+    document = run("inspect", files.data, "--target", "paid", "--json").json
+    assert Space.from_dict(document).names == tuple(FEATURES)
+
+
+def test_a_written_space_can_be_corrected_and_passed_back(run, files: Files, tmp_path: Path):
+    path = tmp_path / "space.toml"
+    assert run("inspect", files.data, "--target", "paid", "--output", str(path)).code == 0
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("constraints = []", 'constraints = ["cf.age >= 20"]'), encoding="utf-8")
+    assert "Constraint: cf.age >= 20" in run("inspect", files.data, "--space", str(path)).text
+    result = run("explain", *files.ask("--space", str(path), "--json"))
+    assert result.code == 0, result.err
+    assert set(result.json["instance"]) == set(FEATURES)
+
+
+def test_a_space_written_as_json_reads_back_the_same(run, files: Files, tmp_path: Path):
+    path = tmp_path / "space.json"
+    first = run("inspect", files.data, "--output", str(path), "--json").json
+    assert run("inspect", files.data, "--space", str(path), "--json").json == first
+
+
+def test_one_hot_groups_and_missing_values_are_seen(run, tmp_path: Path):
+    table = pd.DataFrame({"job_cook": [1, 0, 0], "job_clerk": [0, 1, 1], "age": [20, None, 30]})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    features = run("inspect", str(tmp_path / "data.csv"), "--json").json["features"]
+    assert features["job"]["columns"] == ["job_cook", "job_clerk"]
+    assert features["age"]["missing"] is True
+    assert "job_cook, job_clerk" in run("inspect", str(tmp_path / "data.csv")).text
+
+
+def test_constant_columns_are_refused_unless_kept(run, refused, tmp_path: Path):
+    path = tmp_path / "data.csv"
+    pd.DataFrame({"same": [1, 1], "none": [None, None], "age": [20, 30]}).to_csv(path, index=False)
+    message = refused("inspect", str(path))
+    assert "'same', 'none'" in message
+    assert "--keep-constant" in message
+    assert "always missing" in run("inspect", str(path), "--keep-constant").text
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(run, tmp_path: Path):
+    path = tmp_path / "data.csv"
+    pd.DataFrame({"[bold]age[/bold]": [20, 30]}).to_csv(path, index=False)
+    assert "[bold]age[/bold]" in run("inspect", str(path)).out

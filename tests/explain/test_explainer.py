@@ -1,0 +1,473 @@
+"""The public face: what an explainer accepts, refuses, promises and leaves alone."""
+
+import copy
+import json
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+import ironrule
+from ironrule import Budget, Explainer, Proven, Refuted, Space, Unrefuted
+from ironrule.errors import BudgetError, ConstraintError, InputError, ModelError, OutcomeError, SpaceError, TableError
+from ironrule.search import ALGORITHMS
+from loans import DENIED, GRADES, decide, past, score, wide
+
+PAST, WIDE = past(), wide()
+LOW = {f"f{j}": int(value) for j, value in enumerate([2, 3, 4, 5, 5, 5, 5, 5])}
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return Explainer(decide, PAST, desired="good")
+
+
+@pytest.fixture(scope="module")
+def large():
+    return Explainer(score, WIDE)
+
+
+def told(explanation):
+    """All of an explanation but the time it took."""
+    data = explanation.to_dict()
+    data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in ("seconds", "operators")}
+    return data
+
+
+def exceptions(explanation, model, table):
+    """How many rows satisfy the rule and are desired."""
+    desired = np.asarray(model(table))
+    desired = desired == "good" if desired.dtype.kind == "U" else desired > 0.5
+    return int((explanation.rule.covers(table) & desired).sum())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_explanation_has_what_the_contract_names(explainer, algorithm):
+    explanation = explainer.explain(DENIED, algorithm=algorithm, k=3, seed=1)
+    assert isinstance(explanation.rule.components, tuple)
+    for component in explanation.rule.components:
+        assert component.op in ("<=", ">=", "==")
+        assert component.value == DENIED[component.feature]
+    assert explanation.rules[0] is explanation.rule
+    assert 1 <= len(explanation.rules) <= 3
+    assert isinstance(explanation.verdict, (ironrule.Proven, ironrule.Refuted, ironrule.Unrefuted))
+    assert explanation.cardinality == len(explanation.rule.components)
+    assert explanation.coverage == int(explanation.rule.covers(PAST).sum())
+    assert explanation.counterfactuals or algorithm == "genetic"  # which never asks for any
+    for counterfactual in explanation.counterfactuals:
+        row = pd.DataFrame([dict(counterfactual.values)])
+        assert decide(row).tolist() == ["good"]
+        assert {c.feature: c.after for c in counterfactual.changes}.items() <= dict(counterfactual.values).items()
+        assert all(change.before == DENIED[change.feature] for change in counterfactual.changes)
+    assert explanation.statistics.algorithm == ALGORITHMS[algorithm].__name__
+    assert explanation.statistics.evaluations >= explanation.statistics.model_calls > 0
+    assert exceptions(explanation, decide, PAST) == 0
+
+
+def test_the_rule_of_a_small_space_is_proven_and_has_no_exception_anywhere(explainer):
+    explanation = explainer.explain(DENIED)
+    assert isinstance(explanation.verdict, Proven)
+    assert explanation.verdict.certificate.space == explainer.space.fingerprint
+    points = np.indices(tuple(explainer.space.sizes)).reshape(len(explainer.space), -1).T
+    table = pd.DataFrame([explainer.space.decode_row(point) for point in points])
+    assert exceptions(explanation, decide, table) == 0
+    assert explanation.verdict.certificate.points == int(explanation.rule.covers(table).sum())
+
+
+def test_the_rule_of_a_large_space_is_unrefuted_with_a_bound(large):
+    explanation = large.explain(LOW)
+    assert isinstance(explanation.verdict, Unrefuted)
+    assert explanation.verdict.bound < 0.01
+    assert set(explanation.rule.features) <= {"f0", "f1", "f2"}
+
+
+def test_an_algorithm_may_come_as_a_value(large):
+    explanation = large.explain(LOW, ironrule.GreedyRuleCF(q=10))
+    assert explanation.statistics.algorithm == "GreedyRuleCF"
+
+
+ROW = int(np.flatnonzero(decide(PAST) == "bad")[3])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW,
+        np.int64(ROW),
+        ROW - len(PAST),
+        dict(PAST.iloc[ROW]),
+        PAST.iloc[ROW],
+        PAST.iloc[[ROW]],
+        pl.DataFrame(PAST)[ROW],
+        pa.Table.from_pandas(PAST).slice(ROW, 1),
+        PAST.iloc[ROW].tolist(),
+        PAST.iloc[ROW].to_numpy(),
+        PAST.iloc[[ROW]].to_numpy(),
+        tuple(PAST.iloc[ROW]),
+    ],
+    ids=lambda row: type(row).__name__,
+)
+def test_a_row_may_come_in_any_form(explainer, row):
+    assert told(explainer.explain(row)) == told(explainer.explain(ROW))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (DENIED | {"height": 5}, "only columns of the space, but 'height' came"),
+        ({k: v for k, v in DENIED.items() if k != "job"}, "must have a value for 'job'"),
+        (DENIED | {"income": 99}, "'income' must be one of 1, 2, 3, 4, but 99 came; extend the domain"),
+        (DENIED | {"income": "1"}, "'income' must be a number, but '1' came"),
+        (DENIED | {"income": None}, "'income' is never missing"),
+        (DENIED | {"job": "baker"}, "'job' must be one of 'clerk', 'cook', \"judge's aide\", but 'baker' came"),
+        (PAST.iloc[:2], "one row must come to be explained, but a table of 2 rows came"),
+        (PAST.iloc[:0], "at least one row"),
+        (len(PAST), "must be below 200"),
+        ([1, 2, 3], "a row must have 6 values, like the data, but 3 came"),
+        ("income=1", "a row must be a dictionary"),
+        (True, "a row must be a dictionary"),
+        (None, "a row must be a dictionary"),
+        (1.5, "a row must be a dictionary"),
+    ],
+    ids=str,
+)
+def test_a_row_that_does_not_fit_is_refused(explainer, row, message):
+    with pytest.raises(TableError, match=message):
+        explainer.explain(row)
+    with pytest.raises(TableError, match=message):
+        explainer.counterfactuals(row)
+
+
+def test_a_row_outside_the_domain_can_be_explained_in_an_extended_space(explainer):
+    row = DENIED | {"income": 0}
+    longer = Explainer(decide, PAST, desired="good", space=explainer.space.extended(row))
+    assert isinstance(longer.explain(row).verdict, Proven)
+
+
+def test_a_row_with_the_desired_outcome_is_refused(explainer):
+    for question in (explainer.explain, explainer.counterfactuals):
+        with pytest.raises(OutcomeError, match="must have the undesired outcome, but the model already gives"):
+            question(DENIED | {"income": 4, "accounts": 0})
+
+
+@pytest.mark.parametrize("budget", [0, 0.0, -1])
+def test_a_budget_of_zero_is_refused(explainer, budget):
+    with pytest.raises(BudgetError, match="must be more than zero"):
+        explainer.explain(DENIED, budget=budget)
+    with pytest.raises(BudgetError, match="must be more than zero"):
+        explainer.explain(DENIED, budget=Budget(evaluations=0))
+
+
+@pytest.mark.parametrize("budget", ["10", True, [1]])
+def test_a_budget_that_is_none_is_refused(explainer, budget):
+    with pytest.raises(BudgetError, match="a budget must be a Budget or a number of seconds"):
+        explainer.explain(DENIED, budget=budget)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3", None])
+def test_k_must_be_a_positive_whole_number(explainer, k):
+    for question in (explainer.explain, explainer.counterfactuals):
+        with pytest.raises(InputError, match="k must be a whole number of at least 1"):
+            question(DENIED, k=k)
+
+
+def test_an_unknown_algorithm_is_refused_with_those_there_are(explainer):
+    with pytest.raises(InputError, match=r"must be one of greedy_cf, genetic_cf, genetic.*, but 'magic' came"):
+        explainer.explain(DENIED, algorithm="magic")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_requirements_and_prohibitions_are_kept(explainer, algorithm):
+    asked = explainer.explain(DENIED, algorithm=algorithm, require=["since"], forbid=["accounts", "income >="])
+    assert "since" in asked.rule.features
+    assert "accounts" not in asked.rule.features
+    assert ("income", ">=") not in [(c.feature, c.op) for c in asked.rule.components]
+    assert not isinstance(asked.verdict, Refuted)
+    assert exceptions(asked, decide, PAST) == 0
+
+
+def test_a_component_may_be_required(explainer):
+    asked = explainer.explain(DENIED, require="accounts >=")
+    assert ("accounts", ">=") in [(c.feature, c.op) for c in asked.rule.components]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_prohibition_that_leaves_no_consistent_rule_is_refuted_not_claimed(explainer, algorithm):
+    asked = explainer.explain(DENIED, algorithm=algorithm, forbid=["income", "grade"])
+    assert isinstance(asked.verdict, Refuted)
+    point = pd.DataFrame([dict(asked.verdict.counterfactual.values)])
+    assert decide(point).tolist() == ["good"]
+    assert asked.rule.covers(point).all()
+    everything = explainer.explain(DENIED, algorithm=algorithm, forbid=list(explainer.space.names))
+    assert isinstance(everything.verdict, Refuted)
+    assert everything.cardinality == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"require": ["height"]}, SpaceError, "'height' is no feature of this space"),
+        ({"forbid": ["incom"]}, SpaceError, r"did you mean 'income'\?"),
+        ({"require": ["income"], "forbid": ["income"]}, InputError, "'income' must be usable in a rule for this row"),
+        ({"require": ["income >="]}, InputError, "excludes nothing or is forbidden"),
+        ({"require": ["job <="]}, InputError, "must have == alone"),
+    ],
+)
+def test_requirements_that_make_no_sense_are_refused(explainer, options, error, message):
+    with pytest.raises(error, match=message):
+        explainer.explain(DENIED, **options)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_same_seed_and_evaluations_give_the_same_answer(large, algorithm):
+    budget = Budget(evaluations=30_000)
+    first, second = (large.explain(LOW, algorithm, budget=budget, seed=3) for _ in range(2))
+    assert told(first) == told(second)
+    again = Explainer(score, WIDE).explain(LOW, algorithm, budget=budget, seed=3)
+    assert told(first) == told(again)
+
+
+def test_the_global_random_state_is_left_alone(explainer):
+    numbers, others = np.random.get_state(), random.getstate()  # noqa: NPY002
+    Explainer(decide, PAST, desired="good")
+    for algorithm in ALGORITHMS:
+        explainer.explain(DENIED, algorithm)
+    explainer.counterfactuals(DENIED)
+    after = np.random.get_state()  # noqa: NPY002
+    assert all(np.array_equal(one, other) for one, other in zip(numbers, after, strict=True))
+    assert random.getstate() == others
+
+
+@pytest.mark.parametrize("make", [past, lambda: pl.DataFrame(past()), lambda: pa.Table.from_pandas(past())])
+def test_explainers_and_explanations_pickle(make):
+    explainer = Explainer(by_position, make(), desired="good")
+    again = pickle.loads(pickle.dumps(explainer))
+    assert again.space == explainer.space
+    one, other = explainer.explain(DENIED), again.explain(DENIED)
+    assert told(one) == told(other)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def by_position(table):
+    """The same decision for a table of any library."""
+    frame = pd.DataFrame({name: table[name].to_numpy() for name in PAST.columns})
+    return decide(frame.assign(debt=frame["debt"].astype(float)))
+
+
+def as_polars(table):
+    return pl.DataFrame(table).with_columns(pl.col("grade").cast(pl.Enum(GRADES)))
+
+
+@pytest.mark.parametrize("make", [as_polars, pa.Table.from_pandas])
+def test_every_library_gives_the_same_explanation(explainer, make):
+    assert told(Explainer(by_position, make(PAST), desired="good").explain(DENIED)) == told(explainer.explain(DENIED))
+
+
+def test_several_threads_get_the_answers_that_one_gets(large):
+    rows = [row for row in range(40) if score(WIDE.iloc[[row]])[0] <= 0.5][:8]
+    budget = Budget(evaluations=20_000)
+    alone = [told(large.explain(row, budget=budget)) for row in rows]
+    with ThreadPoolExecutor(8) as pool:
+        together = [told(one) for one in pool.map(lambda row: large.explain(row, budget=budget), rows)]
+    assert together == alone
+
+
+def test_explaining_changes_neither_the_explainer_nor_the_data():
+    data = past()
+    explainer = Explainer(decide, data, desired="good")
+    first = told(explainer.explain(DENIED))
+    before = pickle.dumps(explainer)
+    explainer.explain(ROW, "genetic_cf", forbid=["income"])
+    explainer.counterfactuals(DENIED, features_to_vary=["income"])
+    assert told(explainer.explain(DENIED)) == first
+    assert pickle.dumps(explainer) == before
+    pd.testing.assert_frame_equal(data, past())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("evaluations", [1, 2, 10, 50, 100, 500])
+def test_a_tiny_budget_gives_an_honest_answer(large, algorithm, evaluations):
+    explanation = large.explain(LOW, algorithm, budget=Budget(evaluations=evaluations))
+    assert explanation.statistics.evaluations <= evaluations
+    assert exceptions(explanation, score, WIDE) == 0 or isinstance(explanation.verdict, Refuted)
+    assert not isinstance(explanation.verdict, Proven)
+    if isinstance(explanation.verdict, Unrefuted):
+        assert explanation.verdict.samples <= explanation.verdict.tried <= evaluations
+    for counterfactual in explanation.counterfactuals:
+        assert score(pd.DataFrame([dict(counterfactual.values)]))[0] > 0.5
+    json.loads(explanation.to_json())
+
+
+class Interrupting:
+    """Presses Ctrl-C at one of its calls."""
+
+    def __init__(self):
+        self.left = 10**9
+
+    def __call__(self, table):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return score(table)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("calls", [1, 2, 3, 5, 10])
+def test_ctrl_c_gives_the_best_so_far_and_no_false_claim(algorithm, calls):
+    model = Interrupting()
+    explainer = Explainer(model, WIDE)
+    model.left = calls
+    explanation = explainer.explain(LOW, algorithm)
+    assert explanation.statistics.stopped == "interrupted"
+    assert not isinstance(explanation.verdict, Proven)
+    assert exceptions(explanation, score, WIDE) == 0 or isinstance(explanation.verdict, Refuted)
+    assert "stopped early (interrupted)" in str(explanation)
+
+
+def test_ctrl_c_among_counterfactuals_gives_none_and_says_so():
+    model = Interrupting()
+    explainer = Explainer(model, WIDE)
+    model.left = 1
+    found = explainer.counterfactuals(LOW)
+    assert len(found) == 0
+    assert found.statistics.stopped == "interrupted"
+
+
+def test_a_model_that_fails_while_explaining_is_shown():
+    def model(table):
+        if (table["f0"] > 9).any():
+            raise ZeroDivisionError("no such f0")
+        return score(table)
+
+    explainer = Explainer(model, WIDE, space=Space.infer(WIDE, domains={"f0": [10]}))
+    with pytest.raises(ModelError, match="ZeroDivisionError: no such f0"):
+        explainer.explain(LOW)
+
+
+def test_a_model_that_wavers_does_not_crash_the_search():
+    rng = np.random.default_rng(0)
+    explainer = Explainer(score, WIDE)
+    wavering = copy.copy(explainer)
+    prepared = explainer._prepared
+    noisy = type(prepared.model)(prepared.model.layout, _Wavering(rng, prepared.model.decision))
+    object.__setattr__(wavering, "_prepared", type(prepared)(**{**vars(prepared), "model": noisy}))
+    explanation = wavering.explain(LOW, budget=Budget(evaluations=50_000))
+    assert explanation.statistics.evaluations <= 50_000
+
+
+class _Wavering:
+    """A decision that flips one answer in a hundred, but never for a single row."""
+
+    def __init__(self, rng, decision):
+        self.rng, self.decision, self.undesired = rng, decision, decision.undesired
+
+    def __call__(self, table, rows):
+        answer = self.decision(table, rows)
+        return answer if rows == 1 else answer ^ (self.rng.random(rows) < 0.01)
+
+
+def pipeline():
+    columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job"]), remainder="passthrough")
+    return make_pipeline(columns, DecisionTreeClassifier(random_state=0))
+
+
+def test_a_pipeline_on_raw_columns_is_explained_in_raw_columns():
+    data = PAST[["income", "accounts", "job"]]
+    target = np.where((data["income"] >= 3) & (data["job"] != "cook"), "good", "bad")
+    model = pipeline().fit(data, target)
+    explainer = Explainer(model, data.assign(target=target), desired="good")
+    assert explainer.space.names == ("income", "accounts", "job")
+    explanation = explainer.explain({"income": 1, "accounts": 3, "job": "cook"})
+    assert isinstance(explanation.verdict, Proven)
+    assert explanation.cardinality == 1
+    assert str(explanation.rule).endswith("gets: 'bad'.")
+    by_number = explainer.explain(int(np.flatnonzero(target == "bad")[0]))
+    assert isinstance(by_number.verdict, Proven)
+    with pytest.raises(TableError, match="the data must have the model's column 'job', but it has income, accounts"):
+        Explainer(model, data[["income", "accounts"]], desired="good")
+
+
+def test_several_classes_may_be_desired():
+    data = PAST[["income", "accounts"]]
+    model = DecisionTreeClassifier(random_state=0).fit(data, data["income"].map({1: "c", 2: "b", 3: "a", 4: "a"}))
+    explanation = Explainer(model, data, desired={"a", "b"}).explain({"income": 1, "accounts": 0})
+    assert [str(component) for component in explanation.rule.components] == ["income <= 1"]
+    assert explanation.rule.outcome == "'c'"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"desired": "best"}, OutcomeError, "one of .'best'., but the labels are 'bad', 'good'"),
+        ({"desired": None}, OutcomeError, "name the desired class with desired="),
+        ({"desired": "good", "threshold": 0.5}, OutcomeError, "either a desired class or a threshold"),
+        ({"desired": "good", "constraints": ["cf.incme >= 1"]}, ConstraintError, "did you mean cf.income"),
+        ({"desired": "good", "constraints": ["cf.income >= x.incme"]}, ConstraintError, "did you mean x.income"),
+        ({"desired": "good", "constraints": ["cf.income > 4"]}, ConstraintError, "nothing satisfies"),
+        ({"desired": "good", "constraints": "cf.income >"}, ConstraintError, "column"),
+    ],
+)
+def test_an_explainer_that_cannot_work_is_refused_at_once(options, error, message):
+    with pytest.raises(error, match=message):
+        Explainer(decide, PAST, **options)
+
+
+def test_constraints_on_cf_alone_shrink_the_space():
+    with pytest.warns(UserWarning, match=r"\d+ of 200 past rows break the constraints on the space and are left out"):
+        explainer = Explainer(decide, PAST, desired="good", constraints=["cf.grade != 'high'", "cf.income >= x.income"])
+    assert [str(constraint) for constraint in explainer.space.constraints] == ["cf.grade != 'high'"]
+    assert len(explainer.outcomes) == int((PAST["grade"] != "high").sum())
+    explanation = explainer.explain(DENIED)
+    assert isinstance(explanation.verdict, Proven)
+    assert [str(component) for component in explanation.rule.components] == ["income <= 1"]
+    for counterfactual in (*explanation.counterfactuals, *explainer.counterfactuals(DENIED)):
+        assert counterfactual.values["grade"] != "high"
+    with pytest.raises(ConstraintError, match=r"the row must satisfy .*, but it does not"):
+        explainer.explain(DENIED | {"grade": "high", "debt": 1.0})
+
+
+def test_a_history_that_breaks_every_constraint_is_refused():
+    data = PAST[PAST["income"] < 4]
+    space = Space.infer(PAST)
+    with pytest.raises(ConstraintError, match="some past row must satisfy the constraints"):
+        Explainer(decide, data, desired="good", space=space, constraints="cf.income >= 4")
+
+
+def test_a_history_without_desired_rows_can_be_explained():
+    data = WIDE[score(WIDE) <= 0.5]
+    explanation = Explainer(score, data).explain(LOW)
+    assert exceptions(explanation, score, WIDE) == 0
+    assert not isinstance(explanation.verdict, Refuted)
+
+
+def test_a_model_that_never_desires_has_the_empty_rule():
+    explanation = Explainer(lambda table: np.zeros(len(table)), WIDE[["f0", "f1"]]).explain({"f0": 1, "f1": 1})
+    assert explanation.cardinality == 0
+    assert isinstance(explanation.verdict, Proven)
+    assert explanation.coverage == len(WIDE)
+    assert explanation.counterfactuals == ()
+
+
+def test_arrays_are_explained_by_the_names_of_the_space():
+    def model(matrix):
+        return matrix[:, 0] / 10
+
+    data = WIDE[["f0", "f1"]].to_numpy()
+    explanation = Explainer(model, data).explain(np.array([2, 7]))
+    assert [(c.feature, c.op, c.value) for c in explanation.rule.components] == [("x0", "<=", 2)]
+    named = Explainer(model, data, space=Space.infer(data, names=["income", "age"]))
+    assert [c.feature for c in named.explain([2, 7]).rule.components] == ["income"]
+
+
+def test_an_explainer_has_a_telling_repr(explainer):
+    assert repr(explainer).startswith("<Explainer: Space(6 features: 5 ordered, 1 nominal;")
+    assert "200 past rows" in repr(explainer)

@@ -1,0 +1,126 @@
+"""Explanations as values: equal after JSON, refused where malformed, readable everywhere."""
+
+import copy
+import dataclasses
+import json
+
+import pytest
+
+from ironrule import Budget, Explainer, Explanation, InputError, Proven, Refuted, Unrefuted
+from ironrule.search import ALGORITHMS
+from loans import DENIED, decide, past, score, wide
+
+LOW = {f"f{j}": 2 for j in range(8)}
+
+
+@pytest.fixture(scope="module")
+def explanations():
+    """One explanation with every kind of verdict, dates and missing values among them."""
+    loans, large = Explainer(decide, past(), desired="good"), Explainer(score, wide())
+    found = {
+        Proven: loans.explain(DENIED, k=3),
+        Refuted: loans.explain(DENIED, forbid=["income", "grade"]),
+        Unrefuted: large.explain(LOW),
+        None: large.explain(LOW, budget=Budget(evaluations=20)),
+    }
+    assert all(isinstance(one.verdict, kind) for kind, one in found.items() if kind)
+    return found
+
+
+def test_explanations_survive_json(explanations):
+    for explanation in explanations.values():
+        again = Explanation.from_json(explanation.to_json())
+        assert again == explanation
+        assert again.to_dict() == explanation.to_dict()
+        assert Explanation.from_json(explanation.to_json(indent=2)) == explanation
+        assert dict(again.instance) == dict(explanation.instance)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_explanations_of_every_algorithm_survive_json(algorithm):
+    explanation = Explainer(decide, past(), desired="good").explain(DENIED, algorithm)
+    assert Explanation.from_json(explanation.to_json()) == explanation
+
+
+def test_json_is_strict_and_dates_and_missing_are_plain(explanations):
+    data = json.loads(explanations[Proven].to_json(), parse_constant=pytest.fail)
+    assert data["instance"]["since"] == {"date": "2024-01-01"}
+    assert data["instance"]["debt"] is None
+    assert data["rules"][0]["verdict"]["kind"] == "proven"
+    assert data["rules"][0]["rule"]["components"][0].keys() >= {"feature", "op", "value"}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", '"x"', "{}", '{"format": 2}', '{"format": 1}', None, 5])
+def test_json_that_is_no_explanation_is_refused(text):
+    with pytest.raises(InputError, match="an explanation must"):
+        Explanation.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("instance",), ("rules",), ("counterfactuals",), ("statistics",), ("history_rows",), ("space",),
+        ("rules", 0, "rule"), ("rules", 0, "verdict"), ("rules", 0, "coverage"), ("rules", 0, "rule", "components"),
+        ("rules", 0, "verdict", "kind"), ("rules", 0, "verdict", "certificate"), ("rules", 0, "rule", "outcome"),
+        ("statistics", "seed"), ("counterfactuals", 0, "values"), ("counterfactuals", 0, "changes", 0, "after"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_field_that_is_missing_or_of_the_wrong_kind_is_refused(explanations, path):
+    data = json.loads(explanations[Proven].to_json())
+    *way, last = path
+    parent = data
+    for step in way:
+        parent = parent[step]
+    del parent[last]
+    with pytest.raises(InputError):
+        Explanation.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("rules",), []),
+        (("rules",), [5]),
+        (("rules", 0, "verdict", "kind"), "true"),
+        (("rules", 0, "rule", "components", 0, "op"), "<"),
+        (("rules", 0, "rule", "components", 0), "age"),
+        (("instance", "since"), {"date": "soon"}),
+        (("instance",), [1]),
+        (("statistics",), {"seed": 1}),
+        (("statistics", "more"), 1),
+    ],
+    ids=str,
+)
+def test_a_field_that_makes_no_sense_is_refused(explanations, path, value):
+    data = copy.deepcopy(explanations[Proven].to_dict())
+    *way, last = path
+    parent = data
+    for step in way:
+        parent = parent[step]
+    parent[last] = value
+    with pytest.raises(InputError):
+        Explanation.from_dict(data)
+
+
+def test_an_explanation_cannot_be_changed(explanations):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        explanations[Proven].history_rows = 5
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        explanations[Proven].rule.outcome = "good"
+
+
+def test_ranks_and_verdicts_go_together(explanations):
+    explanation = explanations[Proven]
+    assert [ranked.rule for ranked in explanation.ranked] == list(explanation.rules)
+    assert [ranked.verdict for ranked in explanation.ranked] == list(explanation.verdicts)
+    assert explanation.verdict is explanation.verdicts[0]
+
+
+def test_the_repr_names_rule_verdict_and_coverage(explanations):
+    for kind, explanation in explanations.items():
+        if kind:
+            assert str(explanation.rule) in repr(explanation)
+            assert f"{kind.__name__}, covers {explanation.coverage} of {explanation.history_rows} rows" in repr(
+                explanation
+            )

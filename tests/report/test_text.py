@@ -1,0 +1,53 @@
+"""Explanations as text."""
+
+import numpy as np
+import pytest
+
+from ironrule.explain import Explanation, RankedRule, Statistics
+from ironrule.report.text import explanation_text, verdict_word
+from ironrule.rule import Change, Component, Counterfactual, Rule
+from ironrule.verdict import Certificate, Proven, Refuted, Unrefuted
+
+POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
+STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
+RULE = Rule((Component("age", "<=", 20),), "denied")
+VERDICTS = {
+    "proven": Proven(Certificate("enumeration", 12, "f")),
+    "refuted": Refuted(POINT, np.zeros((1, 1))),
+    "unrefuted": Unrefuted(10, 10, 0.95),
+}
+
+
+def explanation(verdict, counterfactuals=(POINT,), statistics=STATISTICS):
+    return Explanation({"age": 20}, (RankedRule(RULE, verdict, 7),), counterfactuals, statistics, 100, "f")
+
+
+@pytest.mark.parametrize("word", VERDICTS)
+def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
+    verdict = VERDICTS[word]
+    assert explanation_text(explanation(verdict)) == "\n".join(
+        [
+            "Everyone with age <= 20 gets: denied.",
+            f"Verdict: {verdict}.",
+            "Components: 1. Past rows covered: 7 of 100.",
+            "What would have changed the outcome:",
+            "  - age: 20 -> 30",
+        ]
+    )
+    assert str(explanation(verdict)) == explanation_text(explanation(verdict))
+
+
+def test_nothing_is_said_about_counterfactuals_that_are_not_there():
+    assert "changed the outcome" not in str(explanation(VERDICTS["proven"], ()))
+
+
+def test_a_search_that_was_stopped_says_so():
+    stopped = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {}, stopped="budget")
+    assert "The search was stopped early (budget)." in str(explanation(VERDICTS["unrefuted"], (), stopped))
+
+
+@pytest.mark.parametrize("word", VERDICTS)
+def test_only_a_proven_rule_is_called_proven(word):
+    assert verdict_word(VERDICTS[word]) == word
+    text = str(explanation(VERDICTS[word], ())).replace("not proven", "")
+    assert ("proven" in text) == (word == "proven")

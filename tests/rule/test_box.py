@@ -1,0 +1,34 @@
+"""Boxes: their points, and pulling points into them."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.rule import Box
+from tiny import cases, every_point, rules_of
+
+
+def test_a_huge_box_is_counted_exactly():
+    box = Box(np.zeros(10, dtype=np.int32), np.full(10, 99_999, dtype=np.int32))
+    assert box.size == 10**50
+
+
+@given(cases(), st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_box_has_as_many_points_as_it_contains(case, data):
+    box = case.relevant.box(data.draw(rules_of(case)))
+    points = every_point(case.space)
+    assert int(box.contains(points).sum()) == box.size
+
+
+@given(cases(), st.data())
+@settings(max_examples=50, deadline=None)
+def test_pulling_moves_into_the_box_and_never_moves_what_is_inside(case, data):
+    box = case.relevant.box(data.draw(rules_of(case)))
+    points = every_point(case.space)
+    pulled = box.pull(points)
+    assert box.contains(pulled).all()
+    inside = box.contains(points)
+    assert (pulled[inside] == points[inside]).all()
+    features_inside = (points >= box.low) & (points <= box.high)
+    assert (pulled[features_inside] == points[features_inside]).all()

@@ -1,0 +1,35 @@
+"""Counterfactuals in the user's terms."""
+
+import datetime
+
+import numpy as np
+
+from ironrule.rule import Change, Counterfactual
+from ironrule.space import Feature, Space
+
+DAYS = (datetime.date(2024, 1, 1), datetime.date(2024, 1, 2))
+SPACE = Space(
+    (
+        Feature("age", (20, 30), ordered=True, missing=True),
+        Feature("job", ("cook", "clerk"), ordered=False),
+        Feature("since", DAYS, ordered=True),
+    )
+)
+
+
+def test_changes_name_what_differs_in_the_users_terms():
+    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 0, 1]))
+    assert found.changes == (Change("age", 20, None), Change("since", *DAYS))
+    assert dict(found.values) == {"age": None, "job": "cook", "since": DAYS[1]}
+    assert str(found) == "age: 20 -> missing, since: 2024-01-01 -> 2024-01-02"
+
+
+def test_a_point_that_is_the_instance_changes_nothing():
+    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([0, 0, 0]))
+    assert found.changes == ()
+    assert str(found) == "no change"
+
+
+def test_counterfactuals_survive_plain_data():
+    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
+    assert Counterfactual.from_dict(found.to_dict()) == found

@@ -1,0 +1,84 @@
+"""The components relevant to an instance: which are usable, what they admit, and how they are named."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.errors import InputError, SpaceError
+from ironrule.rule import relevant_to
+from ironrule.rule.duals import duals_of
+from ironrule.space import Feature, Space
+from tiny import cases, every_point, rules_of
+
+SPACE = Space(
+    (
+        Feature("age", (20, 30, 40), ordered=True),
+        Feature("debt", (1, 2), ordered=True, missing=True),
+        Feature("job", ("cook", "clerk"), ordered=False, missing=True),
+        Feature("same", (1,), ordered=True),
+        Feature("a <=", (1, 2), ordered=True),
+    )
+)
+
+
+def relevant(*codes):
+    return relevant_to(SPACE, np.array(codes, dtype=np.int32))
+
+
+def named(found, bits):
+    return [str(component) for component in found.rule(bits, "").components]
+
+
+def test_components_that_exclude_nothing_are_not_usable():
+    found = relevant(1, 1, 0, 0, 0)
+    assert named(found, found.usable) == [
+        "age <= 30", "age >= 30", "debt <= 2", "debt >= 2", "job = 'cook'", "a <= <= 1",
+    ]  # fmt: skip
+    lowest = relevant(0, 0, 2, 0, 1)
+    assert named(lowest, lowest.usable) == ["age <= 20", "debt <= 1", "debt >= 1", "job = missing", "a <= >= 2"]
+
+
+def test_a_missing_instance_has_one_component_for_equality():
+    found = relevant(0, 2, 2, 0, 0)
+    assert [(c.feature, c.op, c.value) for c in found.rule(found.select(["debt", "job"]), "").components] == [
+        ("debt", "==", None),
+        ("job", "==", None),
+    ]
+
+
+@given(cases(), st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_point_is_in_the_box_exactly_if_no_component_of_the_rule_is_in_its_dual(case, data):
+    rule = data.draw(rules_of(case))
+    points = every_point(case.space)
+    duals = [int.from_bytes(row.tobytes(), "little") for row in duals_of(points, case.relevant.low, case.relevant.high)]
+    inside = case.relevant.box(rule).contains(points)
+    assert inside.tolist() == [dual & rule == 0 for dual in duals]
+    assert inside[(points == case.instance).all(axis=1)].all()
+    assert all(dual & ~case.relevant.usable == 0 for dual in duals)
+
+
+def test_selecting_by_feature_and_by_component():
+    found = relevant(1, 1, 0, 0, 0)
+    assert named(found, found.select(["age"])) == ["age <= 30", "age >= 30"]
+    assert named(found, found.select(["age <=", "job"])) == ["age <= 30", "job = 'cook'"]
+    assert named(found, found.select(["age >="])) == ["age >= 30"]
+    assert named(found, found.select(["job =="])) == ["job = 'cook'"]
+    assert named(found, found.select(["a <="])) == ["a <= <= 1"]
+    assert found.select(["same"]) == 0
+    assert relevant(2, 0, 0, 0, 0).select(["age <="]) == 0
+    assert found.select(["debt =="]) == 0
+    assert named(relevant(0, 2, 0, 0, 0), relevant(0, 2, 0, 0, 0).select(["debt =="])) == ["debt = missing"]
+
+
+@pytest.mark.parametrize("text", ["job <=", "job >=", "age =="])
+def test_a_component_must_suit_its_feature(text):
+    with pytest.raises(InputError, match=f"a component of '.*' must have .*, but '{text}' came"):
+        relevant(0, 0, 0, 0, 0).select([text])
+
+
+@pytest.mark.parametrize("text", ["aeg", "age<=", "age <", ""])
+def test_an_unknown_feature_is_refused(text):
+    with pytest.raises(SpaceError, match="is no feature of this space"):
+        relevant(0, 0, 0, 0, 0).select([text])

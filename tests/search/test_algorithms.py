@@ -1,0 +1,211 @@
+"""What every algorithm promises, on tiny random cases against all rules there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.oracles import Case, Exhaustive, Layered, Oracle
+from ironrule.search import ALGORITHMS, Algorithm, Findings, GeneticRule, GeneticRuleCF, GreedyRuleCF, Problem, solve
+from ironrule.space import Feature, Space
+from ironrule.verdict import Proven, Refuted
+from tiny import case_of, cases, consistent, exceptions_in, problem_of, subsets
+
+every_algorithm = pytest.mark.parametrize("algorithm", [make() for make in ALGORITHMS.values()], ids=list(ALGORITHMS))
+every_exact_oracle = pytest.mark.parametrize("oracle", [Exhaustive(), Layered()], ids=["exhaustive", "layered"])
+algorithms_with_oracle = pytest.mark.parametrize(
+    "algorithm", [GreedyRuleCF(), GeneticRuleCF()], ids=["greedy", "genetic"]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A case, and what a rule for it may and must use."""
+
+    case: Case
+    allowed: int
+    required: tuple[int, ...]
+    k: int
+
+    def problem(self, oracle: Oracle, seed: int = 0) -> Problem:
+        return problem_of(self.case, oracle, k=self.k, seed=seed, allowed=self.allowed, required=self.required)
+
+    def fits(self, rule: int) -> bool:
+        return rule & ~self.allowed == 0 and all(rule & some for some in self.required)
+
+    def consistent_rules(self) -> list[int]:
+        """All that fit, shortest first."""
+        return [rule for rule in subsets(self.allowed) if self.fits(rule) and consistent(self.case, rule)]
+
+
+@st.composite
+def tasks(draw: st.DrawFn, restricted: bool = True) -> Task:
+    case = draw(cases(most_features=4, most_codes=3))
+    usable = case.relevant.bits
+    forbidden = [bit for bit in usable if restricted and draw(st.integers(0, 5)) == 0]
+    allowed = sum(1 << bit for bit in usable if bit not in forbidden)
+    wanted = [bit for bit in usable if bit not in forbidden and restricted and draw(st.integers(0, 5)) == 0]
+    required = tuple(allowed & (0b11 << (bit // 2 * 2)) if draw(st.booleans()) else 1 << bit for bit in wanted)
+    return Task(case, allowed, required, draw(st.integers(1, 5)))
+
+
+def assert_honest(case: Case, findings: Findings) -> None:
+    """No verdict says what enumeration contradicts."""
+    assert len(findings.rules) == len(findings.verdicts) >= 1
+    for rule, verdict in zip(findings.rules, findings.verdicts, strict=True):
+        box = case.relevant.box(rule)
+        exceptions = {point.tobytes() for point in exceptions_in(case, box)}
+        if isinstance(verdict, Proven):
+            assert not exceptions
+        if isinstance(verdict, Refuted):
+            assert {point.tobytes() for point in verdict.points} <= exceptions
+        past = case.history.desired.points()
+        assert isinstance(verdict, Refuted) or not box.contains(past).any()
+
+
+@every_algorithm
+@every_exact_oracle
+@settings(deadline=None, max_examples=25)
+@given(task=tasks(), seed=st.integers(0, 99))
+def test_rules_hold_for_the_instance_use_what_they_may_and_carry_honest_verdicts(
+    algorithm: Algorithm, oracle: Oracle, task: Task, seed: int
+) -> None:
+    findings = solve(task.problem(oracle, seed), algorithm)
+    assert findings.stopped is None
+    assert 1 <= len(findings.rules) <= task.k
+    assert len(set(findings.rules)) == len(findings.rules)
+    assert all(task.fits(rule) for rule in findings.rules)
+    assert all(task.case.relevant.box(rule).contains(task.case.instance[None, :])[0] for rule in findings.rules)
+    assert_honest(task.case, findings)
+
+
+@every_algorithm
+@settings(deadline=None, max_examples=15)
+@given(task=tasks(), seed=st.integers(0, 99))
+def test_the_same_seed_gives_the_same_rules(algorithm: Algorithm, task: Task, seed: int) -> None:
+    first, second = (solve(task.problem(Layered(), seed), algorithm) for _ in range(2))
+    assert first.rules == second.rules
+    assert list(map(type, first.verdicts)) == list(map(type, second.verdicts))
+
+
+@algorithms_with_oracle
+@every_exact_oracle
+@settings(deadline=None, max_examples=40)
+@given(task=tasks(), seed=st.integers(0, 99))
+def test_the_best_rule_is_proven_and_without_redundant_components_whenever_some_rule_is_consistent(
+    algorithm: Algorithm, oracle: Oracle, task: Task, seed: int
+) -> None:
+    findings = solve(task.problem(oracle, seed), algorithm)
+    possible, best = task.consistent_rules(), findings.rules[0]
+    assert isinstance(findings.verdicts[0], Proven if possible else Refuted)
+    if possible:
+        assert best in possible
+        assert not any(best & ~(1 << bit) in possible for bit in range(best.bit_length()) if best >> bit & 1)
+
+
+@every_exact_oracle
+@settings(deadline=None, max_examples=60)
+@given(task=tasks(), seed=st.integers(0, 99))
+def test_the_greedy_search_finds_a_shortest_consistent_rule(oracle: Oracle, task: Task, seed: int) -> None:
+    possible = task.consistent_rules()
+    best = solve(task.problem(oracle, seed), GreedyRuleCF()).rules[0]
+    assert not possible or best.bit_count() == possible[0].bit_count()
+
+
+@settings(deadline=None, max_examples=40)
+@given(task=tasks(restricted=False), seed=st.integers(0, 99))
+def test_the_plain_genetic_search_ends_with_rules_that_no_past_row_contradicts(task: Task, seed: int) -> None:
+    findings = solve(task.problem(Exhaustive(), seed), GeneticRule())
+    past = task.case.history.desired.points()
+    for rule in findings.rules:
+        assert not task.case.relevant.box(rule).contains(past).any()
+
+
+@every_algorithm
+def test_a_model_that_never_says_yes_is_explained_by_the_empty_rule(algorithm: Algorithm) -> None:
+    case = _corner_case(desired=False)
+    findings = solve(problem_of(case, Layered(), k=1), algorithm)
+    assert findings.rules == (0,)
+    assert isinstance(findings.verdicts[0], Proven)
+
+
+@every_algorithm
+def test_what_is_required_is_all_that_a_rule_has_if_the_model_never_says_yes(algorithm: Algorithm) -> None:
+    case = _corner_case(desired=False)
+    findings = solve(problem_of(case, Layered(), k=1, required=(case.relevant.select(["age <="]),)), algorithm)
+    assert findings.rules == (case.relevant.select(["age <="]),)
+    assert isinstance(findings.verdicts[0], Proven)
+
+
+@every_algorithm
+def test_where_no_rule_can_be_consistent_the_longest_is_refuted(algorithm: Algorithm) -> None:
+    case = _corner_case(desired=True)
+    allowed = case.relevant.select(["age <=", "age >="])
+    findings = solve(problem_of(case, Layered(), k=1, allowed=allowed), algorithm)
+    assert findings.rules == (allowed,)
+    assert isinstance(findings.verdicts[0], Refuted)
+
+
+def _corner_case(desired: bool) -> Case:
+    """Two ordered features of three values; everybody but the instance in the middle gets one outcome."""
+    space = Space((Feature("age", (1, 2, 3), ordered=True), Feature("debt", (1, 2, 3), ordered=True)))
+    table = np.full((3, 3), desired)
+    instance = np.ones(2, dtype=np.int32)
+    table[1, 1] = False
+    return case_of(space, table, instance, instance[None, :])
+
+
+@every_algorithm
+def test_a_search_says_what_it_did(algorithm: Algorithm) -> None:
+    case = _corner_case(desired=True)
+    problem = problem_of(case, Exhaustive(), k=2)
+    findings = solve(problem, algorithm)
+    meter = problem.meter
+    assert findings.rules[0] == case.relevant.usable
+    assert meter.evaluations == sum(map(len, case.model.asked))  # type: ignore[attr-defined]
+    assert meter.calls == len(case.model.asked)  # type: ignore[attr-defined]
+    assert meter.events["candidates"] > 0
+    assert all(seconds >= 0 for seconds in meter.seconds.values())
+    expected = {
+        GreedyRuleCF: ({"cf rules"}, {"oracle calls", "extensions"}),
+        GeneticRule: ({"preparation", "crossover", "mutate", "selection", "check"}, {"generations"}),
+        GeneticRuleCF: (
+            {"preparation", "crossover", "mutate", "selection", "cf rules", "reduction"},
+            {"generations", "oracle calls", "extensions"},
+        ),
+    }
+    operators, counts = expected.get(type(algorithm), (set(), set()))
+    assert operators <= set(meter.seconds)
+    assert counts <= {name for name, count in meter.events.items() if count > 0}
+
+
+@pytest.mark.parametrize("algorithm", [GeneticRule(generations=1), GeneticRuleCF(generations=1)])
+def test_a_limit_on_generations_stops_a_genetic_search_with_honest_verdicts(algorithm: Algorithm) -> None:
+    case = _corner_case(desired=True)
+    problem = problem_of(case, Exhaustive(), k=3)
+    findings = solve(problem, algorithm)
+    assert problem.meter.events["generations"] >= 1
+    assert_honest(case, findings)
+
+
+def _stable_top(algorithm: GeneticRule | GeneticRuleCF, k: int) -> tuple[Problem, Findings]:
+    case = _corner_case(desired=True)
+    problem = problem_of(case, Exhaustive(), k=k)
+    return problem, solve(problem, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", [GeneticRule(), GeneticRuleCF()])
+def test_a_genetic_search_ends_long_before_its_last_generation(algorithm: GeneticRule | GeneticRuleCF) -> None:
+    problem, findings = _stable_top(algorithm, k=1)
+    assert 1 < problem.meter.events["generations"] < algorithm.generations
+    assert isinstance(findings.verdicts[0], Proven)
+
+
+def test_a_narrow_queue_still_ends_with_a_consistent_rule() -> None:
+    case = _corner_case(desired=True)
+    findings = solve(problem_of(case, Exhaustive(), k=1), GreedyRuleCF(q=1))
+    assert isinstance(findings.verdicts[0], Proven)

@@ -1,0 +1,218 @@
+"""The loop that drives every algorithm: whatever stops it, the answer is the best it has and an honest verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.oracles import Case, Exhaustive, Layered
+from ironrule.rule import Box
+from ironrule.search import ALGORITHMS, Algorithm, Findings, Problem, Trail, solve
+from ironrule.space import Feature, Points, Space
+from ironrule.verdict import Budget, Meter, Proven, Refuted, Unrefuted, Verdict
+from tiny import Flags, TableModel, case_of, cases, consistent, exceptions_in, problem_of
+
+every_algorithm = pytest.mark.parametrize("algorithm", [make() for make in ALGORITHMS.values()], ids=list(ALGORITHMS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interrupting:
+    """A model during whose ``last`` call somebody presses Ctrl-C."""
+
+    table: Flags
+    last: int
+    calls: list[int] = field(default_factory=list)
+
+    def desired(self, points: Points) -> Flags:
+        self.calls.append(len(points))
+        if len(self.calls) >= self.last:
+            raise KeyboardInterrupt
+        return np.asarray(self.table[tuple(points.T)])
+
+
+def a_case(model: object = None, past: bool = True) -> Case:
+    """Five features of four values; desired are those far above or far below the middle."""
+    rng = np.random.default_rng(7)
+    space = Space(
+        (
+            *(Feature(f"f{place}", (0, 1, 2, 3), ordered=True, missing=place == 1) for place in range(4)),
+            Feature("job", ("cook", "clerk", "smith"), ordered=False),
+        )
+    )
+    table = _outcomes(space)
+    instance = np.array([1, 1, 2, 1, 0], dtype=np.int32)
+    rows = np.stack([rng.integers(0, size, size=30) for size in space.sizes], axis=1).astype(np.int32)
+    return case_of(space, table, instance, rows if past else instance[None, :], model=model)
+
+
+def _outcomes(space: Space) -> Flags:
+    grid = np.indices(tuple(space.sizes))
+    table: Flags = (grid[:4].sum(axis=0) + 2 * (grid[4] == 2) >= 8) | (grid[:3].sum(axis=0) <= 1)
+    assert not table[1, 1, 2, 1, 0]
+    return table
+
+
+def assert_honest(problem: Problem, findings: Findings) -> None:
+    """Every verdict stands before enumeration, and nothing known contradicts a rule that is not refuted."""
+    case = problem.case
+    table = _outcomes(case.space) if not isinstance(case.model, TableModel) else case.model.table
+    judged = case_of(case.space, table, case.instance, case.history.codes.points(), case.feasible)
+    known = [case.history.desired.points()] + ([] if problem.oracle.points is None else [problem.oracle.points])
+    for rule, verdict in zip(findings.rules, findings.verdicts, strict=True):
+        box = case.relevant.box(rule)
+        exceptions = {point.tobytes() for point in exceptions_in(judged, box)}
+        assert rule & ~problem.allowed == 0
+        assert problem.meets(rule) or findings.stopped is None
+        match verdict:
+            case Proven():
+                assert not exceptions
+            case Refuted():
+                assert {point.tobytes() for point in verdict.points} <= exceptions
+            case Unrefuted():
+                assert not any(box.contains(points).any() for points in known)
+                assert verdict.samples <= verdict.tried
+
+
+@every_algorithm
+@pytest.mark.parametrize("layered", [True, False])
+def test_a_budget_of_any_size_gives_an_honest_answer_and_is_never_passed(algorithm: Algorithm, layered: bool) -> None:
+    stopped = []
+    for evaluations in (*range(1, 60, 3), *range(60, 600, 45), *range(600, 6_000, 900), 20_000, None):
+        oracle = Layered() if layered else Exhaustive()
+        problem = problem_of(a_case(), oracle, k=2, budget=Budget(evaluations=evaluations))
+        findings = solve(problem, algorithm)
+        assert evaluations is None or problem.meter.evaluations <= evaluations
+        assert_honest(problem, findings)
+        stopped.append(findings.stopped)
+    assert (stopped[0], stopped[-1]) == ("budget", None)
+
+
+@every_algorithm
+def test_ctrl_c_at_any_moment_gives_an_honest_answer(algorithm: Algorithm) -> None:
+    finished = solve(problem := problem_of(a_case(), Layered(), k=2), algorithm)
+    assert finished.stopped is None
+    calls = problem.meter.calls
+    for last in sorted({*range(1, min(12, calls + 1)), *range(1, calls + 1, 1 + calls // 12)}):
+        problem = problem_of(a_case(Interrupting(_outcomes(a_case().space), last)), Layered(), k=2)
+        findings = solve(problem, algorithm)
+        assert findings.stopped == "interrupted"
+        assert_honest(problem, findings)
+
+
+@every_algorithm
+@settings(deadline=None, max_examples=40)
+@given(case=cases(), evaluations=st.integers(1, 3_000), forbidden=st.integers(0, 2**10 - 1))
+def test_no_budget_makes_a_search_claim_what_enumeration_contradicts(
+    algorithm: Algorithm, case: Case, evaluations: int, forbidden: int
+) -> None:
+    allowed = case.relevant.usable & ~(forbidden & forbidden >> 3)
+    required = (allowed & -allowed,) if allowed and forbidden & 1 else ()
+    problem = problem_of(
+        case, Layered(), k=2, budget=Budget(evaluations=evaluations), allowed=allowed, required=required
+    )
+    findings = solve(problem, algorithm)
+    assert problem.meter.evaluations <= evaluations
+    assert_honest(problem, findings)
+
+
+@dataclass(slots=True, eq=False)
+class Proposing:
+    """An algorithm that proposes the given rules, one list per run."""
+
+    runs: list[list[int]]
+    attempts: int = 20
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:  # noqa: ARG002
+        trail.best = self.runs.pop(0) if len(self.runs) > 1 else self.runs[0]
+        return trail.best
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """An oracle that never finds anything."""
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+        return Unrefuted(tried=0, samples=0, confidence=0.0)
+
+
+def test_a_rule_that_the_check_refutes_is_searched_for_again() -> None:
+    case = a_case()
+    algorithm = Proposing([[0], [case.relevant.usable]])
+    findings = solve(problem_of(case, Blind()), algorithm)
+    assert findings.rules == (case.relevant.usable,)
+    assert isinstance(findings.verdicts[0], Proven)
+
+
+def test_a_refuted_rule_is_returned_as_refuted_and_last_when_attempts_run_out() -> None:
+    case = a_case()
+    findings = solve(problem_of(case, Blind()), Proposing([[0, case.relevant.usable]], attempts=1))
+    assert findings.rules == (case.relevant.usable, 0)
+    assert [type(verdict) for verdict in findings.verdicts] == [Proven, Refuted]
+
+
+def test_a_past_row_refutes_a_rule_although_neither_search_nor_check_came_upon_it() -> None:
+    space = Space(tuple(Feature(f"f{place}", tuple(range(50)), ordered=True) for place in range(4)))
+    instance = np.full(4, 25, dtype=np.int32)
+    rare = np.array([[26, 24, 1, 49], [25, 25, 25, 25]], dtype=np.int32)
+
+    @dataclass(frozen=True, slots=True)
+    class OneRow:
+        def desired(self, points: Points) -> Flags:
+            return np.asarray((points == rare[0]).all(axis=1))
+
+    table = np.zeros((50,) * 4, dtype=np.bool_)
+    table[tuple(rare[0])] = True
+    case = case_of(space, table, instance, rare, model=OneRow())
+    findings = solve(problem_of(case, Blind()), Proposing([[0]], attempts=1))
+    assert isinstance(findings.verdicts[0], Refuted)
+    assert findings.verdicts[0].points.tolist() == rare[:1].tolist()
+
+
+def test_a_check_that_refutes_is_remembered_when_the_next_check_is_interrupted() -> None:
+    case = a_case(past=False)
+    outer, inner = 0, case.relevant.select(["f0 >="])
+    whole, part = case.relevant.box(outer).size, case.relevant.box(inner).size
+    problem = problem_of(case, Blind(), budget=Budget(evaluations=whole + part - 1))
+    findings = solve(problem, Proposing([[outer, inner]]))
+    assert findings.stopped == "budget"
+    assert problem.oracle.points is not None
+    assert findings.rules[0] != outer
+    assert_honest(problem, findings)
+
+
+def test_an_unrefuted_rule_carries_the_bound_that_its_fresh_samples_give() -> None:
+    space = Space(tuple(Feature(f"f{place}", tuple(range(50)), ordered=True) for place in range(4)))
+    instance = np.full(4, 25, dtype=np.int32)
+    case = case_of(space, np.zeros((50,) * 4, dtype=np.bool_), instance, instance[None, :])
+    findings = solve(problem_of(case, Blind()), Proposing([[0]], attempts=1))
+    verdict = findings.verdicts[0]
+    assert isinstance(verdict, Unrefuted)
+    assert (verdict.samples, verdict.confidence) == (10_000, 0.95)
+    assert 0 < verdict.bound < 0.001
+    several = solve(problem_of(case, Blind(), k=3), Proposing([[0, 1, 2]])).verdicts
+    doubts = [1 - one.confidence for one in several if isinstance(one, Unrefuted)]
+    assert doubts == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 12])
+
+
+def test_an_interrupted_search_falls_back_to_the_shortest_rule_that_meets_what_is_known() -> None:
+    problem = problem_of(a_case(), Layered(), budget=Budget(evaluations=1))
+    findings = solve(problem, ALGORITHMS["greedy_cf"]())
+    demands = problem.demands()
+    assert (demands & problem.words(findings.rules[0])).any(axis=1).all()
+    past = problem.case.history.desired.points()
+    assert not problem.case.relevant.box(findings.rules[0]).contains(past).any()
+    assert len(past) > 0
+    assert not consistent(problem.case, 0)
+
+
+@every_algorithm
+def test_a_search_without_budget_says_so_when_past_rows_contradict_all_that_is_allowed(algorithm: Algorithm) -> None:
+    case = a_case()
+    allowed = case.relevant.select(["f0 <="])
+    findings = solve(problem_of(case, Layered(), budget=Budget(evaluations=1), allowed=allowed), algorithm)
+    assert findings.rules == (allowed,)
+    assert isinstance(findings.verdicts[0], Refuted)

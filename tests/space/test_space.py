@@ -1,0 +1,171 @@
+"""The space: rows in and out, names, fingerprints, and domains that grow."""
+
+import datetime
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ironrule.errors import ConstraintError, InputError, SpaceError, TableError
+from ironrule.space import Feature, Space
+
+DAY, TIME = datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3)
+AGE = Feature("age", (20, 30, 40), ordered=True, missing=True)
+JOB = Feature("job", ("cook", "clerk"), ordered=False, columns=("job_cook", "job_clerk"))
+SINCE = Feature("since", (datetime.date(2024, 1, 1), DAY), ordered=True)
+GRADE = Feature("grade", ("low", "high"), ordered=True)
+RENAMED = Feature("Income", (1, 2), ordered=True, columns=("INC_01",))
+SPACE = Space((AGE, JOB, SINCE, GRADE, RENAMED))
+ROW = {"age": 30, "job": "clerk", "since": DAY, "grade": "low", "Income": 2}
+CODES = [1, 1, 1, 0, 1]
+
+
+def test_a_row_may_be_given_by_feature_or_by_column():
+    assert SPACE.encode_row(ROW).tolist() == CODES
+    columns = {"age": 30, "job_cook": 0, "job_clerk": 1, "since": DAY, "grade": "low", "INC_01": 2}
+    assert SPACE.encode_row(columns).tolist() == CODES
+    assert SPACE.decode_row(SPACE.encode_row(columns)) == ROW
+
+
+def test_what_else_the_table_has_is_ignored_even_under_a_features_name():
+    columns = {"age": 30, "job_cook": 0, "job_clerk": 1, "since": DAY, "grade": "low", "INC_01": 2}
+    other = columns | {"job": "unrelated", "Income": "unrelated", "target": 1}
+    assert SPACE.encode_row(other, ignore=["age", "job", "Income", "target"]).tolist() == CODES
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"age": 35}, r"'age' must be one of 20, 30, 40 or missing, but 35 came; extend the domain: .*extended\(row\)"),
+        ({"age": "30"}, "'age' must be a number, but '30' came"),
+        ({"age": True}, "'age' must be a number, but True came"),
+        ({"grade": 1}, "'grade' must be text, one of 'low', 'high', but the number 1 came"),
+        ({"grade": None}, "'grade' is never missing in this space, but a missing value came; extend .*--extend-domain"),
+        ({"job": "judge"}, "'job' must be one of 'cook', 'clerk', but 'judge' came"),
+        ({"since": "yesterday"}, "'since' must be a date such as"),
+        ({"since": 5}, "'since' must be a date such as"),
+        ({"since": "2025-01-01"}, r"'since' must be one of .*, but datetime.date\(2025, 1, 1\) came"),
+        ({"height": 180}, "only columns of the space, but 'height' came"),
+        ({"job_cook": 1, "job_clerk": 0}, "either 'job' or its columns"),
+    ],
+    ids=str,
+)
+def test_a_row_that_does_not_fit_is_refused_with_what_is_allowed(change, message):
+    with pytest.raises(TableError, match=message):
+        SPACE.encode_row(ROW | change)
+
+
+@pytest.mark.parametrize("absent", ["age", "job", "Income"])
+def test_a_row_must_be_complete(absent):
+    row = {name: value for name, value in ROW.items() if name != absent}
+    with pytest.raises(TableError, match=r"a row must have a value for '.*', but none came"):
+        SPACE.encode_row(row)
+
+
+@pytest.mark.parametrize(("cook", "clerk"), [(1, 1), (0, 0), (2, 0), (None, 1)])
+def test_one_hot_columns_of_a_row_must_be_exclusive(cook, clerk):
+    row = {name: value for name, value in ROW.items() if name != "job"} | {"job_cook": cook, "job_clerk": clerk}
+    with pytest.raises(TableError, match="one-hot columns of 'job' must be"):
+        SPACE.encode_row(row)
+
+
+@pytest.mark.parametrize("since", [DAY, "2024-01-02", pd.Timestamp(DAY), np.datetime64("2024-01-02")])
+def test_a_date_may_come_in_any_form(since):
+    assert SPACE.encode_row(ROW | {"since": since}).tolist() == CODES
+
+
+def test_numbers_and_missing_may_come_in_any_form():
+    for age in (30.0, np.int8(30), np.float32(30)):
+        assert SPACE.encode_row(ROW | {"age": age})[0] == 1
+    for missing in (None, float("nan"), pd.NA, pd.NaT):
+        assert SPACE.encode_row(ROW | {"age": missing})[0] == 3
+
+
+def test_extending_adds_what_a_row_has_and_keeps_the_order():
+    longer = SPACE.extended(ROW | {"age": 35, "since": "2024-01-05", "Income": 1.5})
+    assert longer["age"].values == (20, 30, 35, 40)
+    assert longer["since"].values == (*SINCE.values, datetime.date(2024, 1, 5))
+    assert longer["Income"].values == (1, 1.5, 2)
+    assert SPACE.extended({"INC_01": 7})["Income"].values == (1, 2, 7)
+    assert SPACE.extended({"grade": None})["grade"].missing
+    assert SPACE.extended(ROW) == SPACE
+
+
+def test_extending_refuses_what_has_no_place():
+    with pytest.raises(SpaceError, match="'best' has no place in the order of 'grade'"):
+        SPACE.extended(ROW | {"grade": "best"})
+    with pytest.raises(SpaceError, match="'job' must be one of 'cook', 'clerk', since it has one column each"):
+        SPACE.extended(ROW | {"job": "judge"})
+    with pytest.raises(SpaceError, match="one-hot feature 'job'"):
+        SPACE.extended(ROW | {"job": None})
+
+
+def test_an_unknown_feature_gets_the_nearest_name_or_all():
+    with pytest.raises(SpaceError, match=r"'aeg' is no feature of this space; did you mean 'age'\?"):
+        SPACE["aeg"]
+    with pytest.raises(SpaceError, match="features: age, job, since, grade, Income"):
+        SPACE["zzz"]
+
+
+def test_names_and_columns_must_be_distinct():
+    with pytest.raises(SpaceError, match="every feature must have a name of its own, but 'age'"):
+        Space((AGE, AGE))
+    with pytest.raises(SpaceError, match="every column must have a name of its own, but 'age'"):
+        Space((AGE, Feature("years", (1, 2), True, columns=("age",))))
+
+
+def test_a_space_needs_features():
+    with pytest.raises(SpaceError, match="1 to 128 features, but it has 0"):
+        Space(())
+
+
+def test_constraints_on_the_space_speak_of_cf_alone():
+    with pytest.raises(ConstraintError, match=r"must speak of cf alone, but it names x: cf.age >= x.age"):
+        Space((AGE,), ("cf.age >= x.age",))
+    with pytest.raises(InputError, match="aeg"):
+        Space((AGE,), ("cf.aeg >= 20",))
+
+
+def test_the_size_is_the_product_and_repr_tells_it():
+    assert SPACE.size == 4 * 2 * 2 * 2 * 2
+    assert repr(Space((AGE, JOB), ("cf.age >= 30",))) == (
+        "Space(2 features: 1 ordered, 1 nominal; 8 points; 1 constraints)"
+    )
+
+
+def test_the_fingerprint_is_stable():
+    space = Space((AGE, JOB), ("cf.age >= 30",))
+    assert space.fingerprint == Space((AGE, JOB), ("cf.age >= 30",)).fingerprint
+    assert space.fingerprint == pickle.loads(pickle.dumps(space)).fingerprint
+    assert Space((Feature("a", (1,), True),)).fingerprint == (
+        "14e854b38cf1ec5753be72e35897a9e335b0849907c8fff7319bec9183a423e2"
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Space((AGE, JOB)),
+        Space((AGE, JOB), ("cf.age >= 20",)),
+        Space((AGE, JOB, GRADE), ("cf.age >= 30",)),
+        Space((Feature("age", (20, 30, 40), True), JOB), ("cf.age >= 30",)),
+        Space((Feature("age", (20, 30, 41), True, True), JOB), ("cf.age >= 30",)),
+        Space((Feature("age", (20, 40, 30), True, True), JOB), ("cf.age >= 30",)),
+        Space((Feature("age", (20, 30, 40), True, True, ("AGE",)), JOB), ("cf.age >= 30",)),
+    ],
+    ids=["constraint", "number", "feature", "missing", "value", "order", "column"],
+)
+def test_the_fingerprint_sees_every_difference(other):
+    assert Space((AGE, JOB), ("cf.age >= 30",)).fingerprint != other.fingerprint
+
+
+def test_a_table_must_have_every_column():
+    with pytest.raises(TableError, match="must have the columns 'age', 'job_cook', 'job_clerk'"):
+        Space((AGE, JOB)).encode(pd.DataFrame({"x": [1]}))
+    with pytest.raises(TableError, match="3 names came for 2 columns"):
+        Space((AGE, JOB)).encode(np.ones((1, 2)))
+
+
+def test_an_array_is_read_by_the_order_of_the_columns():
+    assert Space((AGE, JOB)).encode(np.array([[20, 0, 1]])).points().tolist() == [[0, 1]]

@@ -1,0 +1,68 @@
+"""Budgets and the meter that runs while one is spent."""
+
+import time
+
+import numpy as np
+import pytest
+
+from ironrule.errors import BudgetError
+from ironrule.verdict import Budget, Meter, Spent
+
+
+class AllDesired:
+    def __init__(self):
+        self.asked = 0
+
+    def desired(self, points):
+        self.asked += len(points)
+        return np.ones(len(points), dtype=bool)
+
+
+@pytest.mark.parametrize("limits", [{"evaluations": 0}, {"evaluations": -1}, {"seconds": 0}, {"seconds": float("nan")}])
+def test_a_budget_that_allows_nothing_is_refused(limits):
+    with pytest.raises(BudgetError, match=r"must be more than zero, but .* came; leave it out for no limit"):
+        Budget(**limits)
+
+
+def test_no_limit_is_a_budget():
+    assert Meter(Budget()).affordable > 10**18
+
+
+def test_the_model_is_never_asked_about_more_than_the_budget_allows():
+    model, meter = AllDesired(), Meter(Budget(evaluations=10))
+    assert meter.desired(model, np.zeros((7, 1))).all()
+    assert meter.affordable == 3
+    with pytest.raises(Spent):
+        meter.desired(model, np.zeros((4, 1)))
+    assert (model.asked, meter.evaluations, meter.calls) == (7, 7, 1)
+    meter.desired(model, np.zeros((3, 1)))
+    assert meter.affordable == 0
+    with pytest.raises(Spent):
+        meter.desired(model, np.zeros((1, 1)))
+
+
+def test_a_reserve_is_kept_back():
+    meter = Meter(Budget(evaluations=10), reserve=4)
+    assert meter.affordable == 6
+    with pytest.raises(Spent):
+        meter.check(7)
+    meter.reserve = 0
+    meter.check(10)
+
+
+def test_time_runs_out():
+    meter = Meter(Budget(seconds=10.0))
+    meter.check()
+    meter.started = time.perf_counter() - 11
+    with pytest.raises(Spent):
+        meter.check()
+
+
+def test_operators_are_timed_even_when_they_fail():
+    meter = Meter()
+    with pytest.raises(ZeroDivisionError), meter.timed("mutate"):
+        1 / 0  # noqa: B018
+    with meter.timed("mutate"):
+        pass
+    assert set(meter.seconds) == {"mutate"}
+    assert meter.seconds["mutate"] >= 0

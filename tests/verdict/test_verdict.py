@@ -1,0 +1,73 @@
+"""Verdicts: their bounds, their words, and their plain data."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binomtest
+
+import ironrule
+from ironrule.errors import InputError
+from ironrule.rule import Change, Counterfactual
+from ironrule.verdict import Certificate, Proven, Refuted, Unrefuted, upper_bound, verdict_from_dict, verdict_to_dict
+
+POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99, 0.9999])
+@pytest.mark.parametrize("samples", [1, 2, 10, 100, 10_000, 10**9])
+def test_the_bound_is_the_exact_one_of_clopper_and_pearson(samples, confidence):
+    bound = Unrefuted(tried=samples, samples=samples, confidence=confidence).bound
+    assert bound == pytest.approx(beta.ppf(confidence, 1, samples), rel=1e-9)
+    if samples <= 10_000:
+        exact = binomtest(0, samples, alternative="less").proportion_ci(confidence, method="exact").high
+        assert bound == pytest.approx(exact, rel=1e-9)
+
+
+def test_nothing_drawn_bounds_nothing():
+    assert upper_bound(0, 0.95) == 1.0
+    assert Unrefuted(tried=500, samples=0, confidence=0.0).bound == 1.0
+
+
+@pytest.mark.parametrize("samples", [1, 7, 123, 9_999, 10_000])
+@pytest.mark.parametrize("confidence", [0.95, 0.975, 0.99167, 0.999881])
+def test_the_words_never_claim_more_than_the_numbers(samples, confidence):
+    verdict = Unrefuted(tried=samples, samples=samples, confidence=confidence)
+    words = str(verdict).split()
+    shown = float(words[words.index("confidence") - 1].rstrip("%")) / 100
+    bound = float(words[words.index("most") + 1])
+    assert confidence - 0.0001 <= shown <= confidence + 1e-9
+    assert verdict.bound * (1 - 1e-6) <= bound <= min(1.0, verdict.bound * 1.1)
+    assert str(verdict).startswith("unrefuted, not proven: no exception among ")
+
+
+def test_a_search_without_samples_claims_no_bound():
+    assert str(Unrefuted(tried=1234, samples=0, confidence=0.0)) == (
+        "unrefuted, not proven: no exception among 1,234 points tried"
+    )
+
+
+def test_proven_and_refuted_say_so():
+    assert str(Proven(Certificate("enumeration", 1200, "f"))) == (
+        "proven: all 1,200 points of the rule's box are undesired"
+    )
+    assert str(Refuted(POINT, np.zeros((1, 1)))) == "refuted: age: 20 -> 30"
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Proven(Certificate("enumeration", 12, "abc")),
+        Refuted(POINT, np.zeros((1, 1), dtype=np.int32)),
+        Unrefuted(tried=10, samples=5, confidence=0.95),
+    ],
+    ids=lambda verdict: type(verdict).__name__,
+)
+def test_verdicts_survive_plain_data(verdict):
+    data = verdict_to_dict(verdict)
+    assert data["kind"] == type(verdict).__name__.lower()
+    assert verdict_from_dict(data) == verdict
+    assert isinstance(verdict, (ironrule.Proven, ironrule.Refuted, ironrule.Unrefuted))
+
+
+def test_an_unknown_kind_of_verdict_is_refused():
+    with pytest.raises(InputError, match="proven, refuted or unrefuted, but 'true' came"):
+        verdict_from_dict({"kind": "true"})
