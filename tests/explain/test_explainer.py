@@ -17,10 +17,10 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import ironrule
+from applications import DENIED, GRADES, decide, past, score, wide
 from ironrule import Budget, Explainer, Proven, Refuted, Space, Unrefuted
 from ironrule.errors import BudgetError, ConstraintError, InputError, ModelError, OutcomeError, SpaceError, TableError
 from ironrule.search import ALGORITHMS
-from loans import DENIED, GRADES, decide, past, score, wide
 
 PAST, WIDE = past(), wide()
 LOW = {f"f{j}": int(value) for j, value in enumerate([2, 3, 4, 5, 5, 5, 5, 5])}
@@ -471,3 +471,23 @@ def test_arrays_are_explained_by_the_names_of_the_space():
 def test_an_explainer_has_a_telling_repr(explainer):
     assert repr(explainer).startswith("<Explainer: Space(6 features: 5 ordered, 1 nominal;")
     assert "200 past rows" in repr(explainer)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", True])
+def test_a_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(InputError, match="a seed must be a whole number of at least 0"):
+        Explainer(decide, past(), desired="good").explain(DENIED, seed=seed)
+
+
+def test_only_the_chosen_columns_become_features():
+    table = past().assign(target=1)
+    explainer = Explainer(decide, table, desired="good", columns=list(past().columns))
+    assert "target" not in explainer.space.names
+
+
+def test_the_counterfactuals_of_an_explanation_keep_to_what_may_change():
+    free = Explainer(decide, past(), desired="good").explain(DENIED)
+    bound = Explainer(decide, past(), desired="good", constraints=["cf.income == x.income"]).explain(DENIED)
+    assert any(change.feature == "income" for found in free.counterfactuals for change in found.changes)
+    assert not any(change.feature == "income" for found in bound.counterfactuals for change in found.changes)
+    assert free.rule == bound.rule

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from applications import DENIED, decide, past, score, wide
 from ironrule import Budget, Explainer, Explanation, InputError, Proven, Refuted, Unrefuted
 from ironrule.search import ALGORITHMS
-from loans import DENIED, decide, past, score, wide
 
 LOW = {f"f{j}": 2 for j in range(8)}
 

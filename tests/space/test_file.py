@@ -99,7 +99,7 @@ def spaces(draw):
 @settings(max_examples=150, deadline=None)
 def test_any_space_survives_json_and_toml(space):
     assert Space.from_dict(json.loads(json.dumps(space.to_dict()))) == space
-    again = Space.from_dict(tomllib.loads(to_toml(space.to_dict(), longest=100)))
+    again = Space.from_dict(tomllib.loads(to_toml(space.to_dict(), {"features": {}})))
     assert again == space
     assert again.fingerprint == space.fingerprint
 
@@ -108,11 +108,18 @@ def test_long_domains_are_left_to_the_table_unless_they_have_an_order_of_their_o
     words = tuple(f"w\n{place}" for place in range(30, 0, -1))
     table = pd.DataFrame({"n": range(30), "t": words, "o": words, "h_a": [0, 1] * 15, "h_b": [1, 0] * 15})
     space = Space.infer(table, ordered={"o": words})
-    text = to_toml(space.to_dict())
+    text = to_toml(space.to_dict(), Space.infer(table).to_dict())
     assert "# 30 values from 0 to 29, as in the table" in text
     assert Space.from_dict(tomllib.loads(text), table) == space
     with pytest.raises(SpaceError, match="feature 'n' must have 'values' or a 'grid', or a table must come along"):
         Space.from_dict(tomllib.loads(text))
+
+
+def test_a_long_domain_that_the_table_does_not_show_is_written_out():
+    table = pd.DataFrame({"n": range(30)})
+    space = Space.infer(table, domains={"n": range(100)})
+    text = to_toml(space.to_dict(), Space.infer(table).to_dict())
+    assert Space.from_dict(tomllib.loads(text), table) == space
 
 
 @pytest.mark.parametrize(

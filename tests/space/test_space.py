@@ -139,7 +139,7 @@ def test_the_fingerprint_is_stable():
     assert space.fingerprint == Space((AGE, JOB), ("cf.age >= 30",)).fingerprint
     assert space.fingerprint == pickle.loads(pickle.dumps(space)).fingerprint
     assert Space((Feature("a", (1,), True),)).fingerprint == (
-        "14e854b38cf1ec5753be72e35897a9e335b0849907c8fff7319bec9183a423e2"
+        "6d150c23c2a325663456ad9797f1f40546bd61ebad579dce2547d388357bb1c4"
     )
 
 

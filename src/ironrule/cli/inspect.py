@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.files import read_data
     from ironrule.cli.question import space_of
     from ironrule.cli.show import space_view
+    from ironrule.space import Space
     from ironrule.space.file import to_toml
 
     output = check_output(options.output, ENDINGS)
@@ -40,5 +41,6 @@ def run(options: argparse.Namespace) -> Answer:
     space = space_of(options, data)
     document = space.to_dict()
     as_toml = output is not None and output.suffix.lower() == ".toml"
-    text = to_toml(document) if as_toml else json_text(document)
+    seen = Space.infer(data, constant="keep", progress=False).to_dict()
+    text = to_toml(document, seen) if as_toml else json_text(document)
     return Answer(space_view(space, len(data)), document, output, text)

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import BudgetError, ConstraintError, InputError, OutcomeError, TableError
+from ironrule.errors import ConstraintError, InputError, OutcomeError, TableError
+from ironrule.explain.arguments import (
+    DEFAULT_ALGORITHM,
+    as_list,
+    as_mapping,
+    chosen_algorithm,
+    chosen_budget,
+    chosen_seed,
+    positive,
+)
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.recourse import recourse_box, recourse_constraints
 from ironrule.model import BlackBox, History, black_box, history_of
@@ -32,9 +41,6 @@ from ironrule.verdict import Budget, Meter, Refuted, Spent, Verdict
 if TYPE_CHECKING:
     from ironrule.oracles import Case, Oracle
     from ironrule.search import Algorithm, Findings, Problem
-
-DEFAULT_BUDGET = Budget(evaluations=5_000_000)
-DEFAULT_ALGORITHM = "greedy_cf"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,14 +73,16 @@ class Explainer:
         threshold: float | None = None,
         space: Space | None = None,
         constraints: Sequence[str | Constraint] = (),
+        columns: Sequence[str] | None = None,
         progress: bool | None = None,
     ) -> None:
         table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
-        texts = tuple(as_constraint(constraint) for constraint in _as_list(constraints))
+        texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
         on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
-        inferred = (
-            space if space is not None else Space.infer(table, columns=_columns_of(model, table), progress=progress)
-        )
+        inferred = space
+        if inferred is None:
+            chosen = columns if columns is not None else _columns_of(model, table)
+            inferred = Space.infer(table, columns=chosen, progress=progress)
         whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
         recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
         for constraint in recourse:
@@ -118,8 +126,8 @@ class Explainer:
         """
         from ironrule.search import solve
 
-        chosen = _algorithm(algorithm)
-        meter = Meter(_budget(budget))
+        chosen = chosen_algorithm(algorithm)
+        meter = Meter(chosen_budget(budget))
         problem = self._problem(self._case(row), meter, k, seed, require, forbid)
         findings = solve(problem, chosen)
         statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
@@ -143,12 +151,12 @@ class Explainer:
         """
         from ironrule.oracles import GeCo
 
-        extra = (*self._prepared.recourse, *map(as_constraint, _as_list(constraints)))
+        extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
         ranges = recourse_constraints(self.space, permitted_range or {})
         case = self._case(row, (*extra, *ranges))
         box = recourse_box(case.relevant, features_to_vary)
-        meter = Meter(_budget(budget))
-        found, stopped = _find(GeCo(), case, box, _positive(k), meter, seed)
+        meter = Meter(chosen_budget(budget))
+        found, stopped = _find(GeCo(fill=True), case, box, positive(k), meter, seed)
         points = found.points if isinstance(found, Refuted) else np.empty((0, len(self.space)), dtype=np.int32)
         items = tuple(Counterfactual.between(self.space, case.instance, point) for point in points)
         return Counterfactuals(self.space.decode_row(case.instance), items, _statistics(meter, "GeCo", seed, stopped))
@@ -157,7 +165,8 @@ class Explainer:
         from ironrule.oracles import Case
 
         ready = self._prepared
-        instance = self.space.encode_row(_as_mapping(row, ready), ignore=ready.table.names)
+        given = as_mapping(row, ready.table, ready.model.layout.names)
+        instance = self.space.encode_row(given, ignore=ready.table.names)
         for predicate in ready.space.feasible.predicates:
             if not predicate(instance[None, :], None)[0]:
                 raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
@@ -179,9 +188,9 @@ class Explainer:
         from ironrule.search import Problem
 
         relevant = case.relevant
-        allowed = relevant.usable & ~relevant.select(_as_list(forbid))
-        required = tuple(relevant.select([name]) & allowed for name in _as_list(require))
-        for name, some in zip(_as_list(require), required, strict=True):
+        allowed = relevant.usable & ~relevant.select(as_list(forbid))
+        required = tuple(relevant.select([name]) & allowed for name in as_list(require))
+        for name, some in zip(as_list(require), required, strict=True):
             if not some:
                 raise InputError(
                     f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden"
@@ -189,8 +198,17 @@ class Explainer:
         with meter.timed("history"):
             duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
         weights = np.ones(2 * len(case.space))
-        rng = np.random.default_rng(seed)
-        return Problem(case, Remembering(Layered()), duals, allowed, required, weights, _positive(k), meter, rng)
+        rng = np.random.default_rng(chosen_seed(seed))
+        return Problem(case, Remembering(Layered()), duals, allowed, required, weights, positive(k), meter, rng)
+
+    def _permitted(self, points: Points | None, instance: Points) -> Points | None:
+        """The counterfactuals found that also satisfy the constraints on what may change."""
+        if points is None:
+            return None
+        permitted = np.ones(len(points), dtype=np.bool_)
+        for constraint in self._prepared.recourse:
+            permitted &= bind(constraint, self.space.features)(points, instance)
+        return points[permitted]
 
     def _explanation(self, problem: Problem, findings: Findings, statistics: Statistics) -> Explanation:
         case = problem.case
@@ -200,7 +218,7 @@ class Explainer:
             RankedRule(relevant.rule(rule, outcome), verdict, history.coverage(relevant.box(rule), self.space.sizes))
             for rule, verdict in zip(findings.rules, findings.verdicts, strict=True)
         )
-        nearest = _nearest(problem.oracle.points, case.instance, problem.k)
+        nearest = _nearest(self._permitted(problem.oracle.points, case.instance), case.instance, problem.k)
         others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
         instance = self.space.decode_row(case.instance)
         return Explanation(instance, ranked, others, statistics, len(history), self.space.fingerprint)
@@ -233,60 +251,10 @@ def _occurring(space: Space, codes: Codes) -> Codes:
     return codes.take(kept)
 
 
-def _as_mapping(row: Any, ready: _Prepared) -> Mapping[str, Value]:
-    """A row given in any of the usual ways, as a mapping from column to value."""
-    if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
-        return ready.table.row(int(row))
-    if isinstance(row, Mapping):
-        return row
-    if hasattr(row, "columns") or hasattr(row, "column_names"):
-        read = read_table(row)
-        if len(read) != 1:
-            raise TableError(f"one row must come to be explained, but a table of {len(read)} rows came")
-        return read.row(0)
-    if hasattr(row, "to_dict"):
-        return dict(row.to_dict())
-    values = row[0] if isinstance(row, np.ndarray) and row.ndim == 2 and len(row) == 1 else row
-    if isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str):
-        for names in (ready.table.names, ready.model.layout.names):
-            if len(values) == len(names):
-                return dict(zip(names, values, strict=True))
-        raise TableError(f"a row must have {len(ready.table.names)} values, like the data, but {len(values)} came")
-    raise TableError(f"a row must be a dictionary, a Series, a table of one row or a row number, but {row!r} came")
-
-
-def _as_list(names: Any) -> list[Any]:
-    return [names] if isinstance(names, (str, Constraint)) else list(names)
-
-
-def _algorithm(algorithm: str | Algorithm) -> Algorithm:
-    from ironrule.search import ALGORITHMS
-
-    if not isinstance(algorithm, str):
-        return algorithm
-    if algorithm not in ALGORITHMS:
-        raise InputError(f"the algorithm must be one of {', '.join(ALGORITHMS)}, but {algorithm!r} came")
-    return ALGORITHMS[algorithm]()
-
-
-def _budget(budget: Budget | float | None) -> Budget:
-    if budget is None or isinstance(budget, Budget):
-        return DEFAULT_BUDGET if budget is None else budget
-    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
-        raise BudgetError(f"a budget must be a Budget or a number of seconds, but {budget!r} came")
-    return Budget(seconds=float(budget))
-
-
-def _positive(k: int) -> int:
-    if not isinstance(k, int) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, but {k!r} came")
-    return k
-
-
 def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int) -> tuple[Verdict | None, str | None]:
     """The oracle's answer, or None and what stopped it."""
     try:
-        return oracle.find(case, box, k, meter, np.random.default_rng(seed)), None
+        return oracle.find(case, box, k, meter, np.random.default_rng(chosen_seed(seed))), None
     except Spent:
         return None, "budget"
     except KeyboardInterrupt:

@@ -177,6 +177,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "counterfactuals": [item.to_dict() for item in self.items],
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
+            "stopped": self.statistics.stopped,
         }
 
     def __str__(self) -> str:

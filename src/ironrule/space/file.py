@@ -169,12 +169,13 @@ def _entry(feature: Feature) -> Document:
     return entry | {key: text for key, text in (("label", feature.label), ("unit", feature.unit)) if text is not None}
 
 
-def to_toml(document: Document, longest: int = 24) -> str:
-    """A document as TOML; domains longer than ``longest`` are left out, to be taken from the table again."""
+def to_toml(document: Document, seen: Document, longest: int = 24) -> str:
+    """A document as TOML; a domain longer than ``longest`` is left out where it is the one ``seen`` in the table."""
+    observed = seen["features"]
     lines = [f"constraints = {_literal(document.get('constraints', []))}"]
     for name, entry in document["features"].items():
         lines += ["", f"[features.{_quoted(name)}]"]
-        brief = len(entry["values"]) > longest and "columns" not in entry and _in_any_table(entry)
+        brief = len(entry["values"]) > longest and "columns" not in entry and _alike(entry, observed.get(name, {}))
         if brief:
             first, last = (_literal(entry["values"][place]) for place in (0, -1))
             lines.append(f"# {len(entry['values'])} values from {first} to {last}, as in the table")
@@ -183,10 +184,9 @@ def to_toml(document: Document, longest: int = 24) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _in_any_table(entry: Document) -> bool:
-    """Whether a table tells the order as well: not that of categories."""
-    values = tuple(from_plain(value) for value in entry["values"])
-    return entry["kind"] == "nominal" or Feature("", values, ordered=True).natural
+def _alike(entry: Document, other: Document) -> bool:
+    """Whether a table tells as much as the entry does."""
+    return all(entry[key] == other.get(key) for key in ("kind", "values", "missing"))
 
 
 def _literal(value: Any) -> str:

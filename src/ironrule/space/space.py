@@ -131,7 +131,7 @@ class Space:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of features, domains and constraints: what a certificate names as its scope."""
-        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False)
+        text = json.dumps(self.to_dict(), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __len__(self) -> int:

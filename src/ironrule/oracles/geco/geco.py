@@ -24,11 +24,13 @@ from ironrule.oracles.geco.deltas import Deltas, Hashing, from_points
 from ironrule.oracles.geco.distance import Distance, Mix
 from ironrule.oracles.geco.options import options_in
 from ironrule.oracles.geco.population import Population
-from ironrule.oracles.geco.refine import diverse, without_useless_changes
+from ironrule.oracles.geco.refine import diverse, filled, without_useless_changes
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
+
+FILLERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class GeCo:
     restarts: int = 2
     samples: int = 2_000
     refined: int = 3
+    fill: bool = False  # where fewer than k differ in what they change, whether to add some that differ in how much
     mix: Mix = field(default_factory=Mix)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
@@ -111,4 +114,11 @@ class GeCo:
     def _best(self, case: Case, population: Population, k: int) -> Deltas:
         distance = population.distance
         candidates = diverse(case, population.archive, distance, self.refined * k)
-        return diverse(case, without_useless_changes(case, candidates, distance, population.desired_among), distance, k)
+        chosen = diverse(
+            case, without_useless_changes(case, candidates, distance, population.desired_among), distance, k
+        )
+        if not self.fill or len(chosen) >= k:
+            return chosen
+        others = population.counterfactuals()[slice(0, FILLERS * k)]
+        spare = without_useless_changes(case, others, distance, population.desired_among)
+        return filled(case, chosen, spare, k)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.oracles.geco.deltas import NOTHING, Deltas, override
+from ironrule.oracles.geco.deltas import NOTHING, Deltas, from_points, override
 from ironrule.oracles.geco.distance import Distance
 from ironrule.oracles.protocol import Case
 from ironrule.rule.duals import duals_of, minimal
@@ -65,3 +65,16 @@ def _spread(changed: npt.NDArray[np.bool_], cost: npt.NDArray[np.float64], k: in
         times += changed[pick]
         penalty = (changed * times).sum(axis=1) / np.maximum(changed.sum(axis=1), 1)
     return np.array(sorted(chosen, key=lambda place: (cost[place], place)), dtype=np.intp)
+
+
+def filled(case: Case, chosen: Deltas, spare: Deltas, k: int) -> Deltas:
+    """The chosen ones and, up to k, spare ones that are farthest from all chosen so far."""
+    points = np.concatenate([chosen.expand(case.instance), spare.expand(case.instance)])
+    scaled = points / np.maximum(case.space.sizes - 1, 1)
+    picked = list(range(len(chosen)))
+    while len(picked) < k:
+        gaps = np.abs(scaled[:, None, :] - scaled[picked][None, :, :]).sum(axis=2).min(axis=1)
+        if gaps.max() == 0.0:
+            break
+        picked.append(int(gaps.argmax()))
+    return from_points(points[picked], case.instance)

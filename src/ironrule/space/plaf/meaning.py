@@ -2,7 +2,8 @@
 
 Binding has turned every value into a number (see :mod:`.scales`), with NaN for missing. So only two kinds of parts are
 left: a :class:`Quantity` gives numbers, a :class:`Test` gives truth. IEEE arithmetic then does what the language says:
-a comparison with NaN is false, except between two features that are both missing. Division by zero gives NaN, not infinity, so that its comparisons are false as well.
+a comparison with NaN is false, except between two features that are both missing. Division by zero gives NaN, not
+infinity, so that its comparisons are false as well.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""What callers may hand to an explainer: rows in all the usual forms, algorithms by name, budgets, seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ironrule.errors import BudgetError, InputError, TableError
+from ironrule.space import Constraint, Table, Value, read_table
+from ironrule.verdict import Budget
+
+if TYPE_CHECKING:
+    from ironrule.search import Algorithm
+
+DEFAULT_BUDGET = Budget(evaluations=5_000_000)
+DEFAULT_ALGORITHM = "greedy_cf"
+
+
+def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Value]:
+    """A row given in any of the usual ways, as a mapping from column to value."""
+    if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
+        return table.row(int(row))
+    if isinstance(row, Mapping):
+        return row
+    if hasattr(row, "columns") or hasattr(row, "column_names"):
+        read = read_table(row)
+        if len(read) != 1:
+            raise TableError(f"one row must come to be explained, but a table of {len(read)} rows came")
+        return read.row(0)
+    if hasattr(row, "to_dict"):
+        return dict(row.to_dict())
+    values = row[0] if isinstance(row, np.ndarray) and row.ndim == 2 and len(row) == 1 else row
+    if isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str):
+        for names in (table.names, columns):
+            if len(values) == len(names):
+                return dict(zip(names, values, strict=True))
+        raise TableError(f"a row must have {len(table.names)} values, like the data, but {len(values)} came")
+    raise TableError(f"a row must be a dictionary, a Series, a table of one row or a row number, but {row!r} came")
+
+
+def as_list(names: Any) -> list[Any]:
+    """Several names, or one by itself."""
+    return [names] if isinstance(names, (str, Constraint)) else list(names)
+
+
+def chosen_algorithm(algorithm: str | Algorithm) -> Algorithm:
+    """An algorithm by its name, with its defaults, or as it is."""
+    from ironrule.search import ALGORITHMS
+
+    if not isinstance(algorithm, str):
+        return algorithm
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"the algorithm must be one of {', '.join(ALGORITHMS)}, but {algorithm!r} came")
+    return ALGORITHMS[algorithm]()
+
+
+def chosen_budget(budget: Budget | float | None) -> Budget:
+    """A budget as it is, from a number of seconds, or the default."""
+    if budget is None or isinstance(budget, Budget):
+        return DEFAULT_BUDGET if budget is None else budget
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise BudgetError(f"a budget must be a Budget or a number of seconds, but {budget!r} came")
+    return Budget(seconds=float(budget))
+
+
+def positive(k: int) -> int:
+    """How many rules or counterfactuals are wanted."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, but {k!r} came")
+    return int(k)
+
+
+def chosen_seed(seed: int) -> int:
+    """The seed of a search."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"a seed must be a whole number of at least 0, but {seed!r} came")
+    return int(seed)
