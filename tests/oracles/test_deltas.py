@@ -78,7 +78,7 @@ def test_rows_can_be_chosen_by_place_mask_and_slice(points: Points, instance: Po
 @settings(deadline=None)
 @given(many_points, one_point, st.integers(0, 99))
 def test_a_hash_depends_on_the_changes_and_not_on_their_order(points: Points, instance: Points, seed: int) -> None:
-    deltas, hashing = from_points(points, instance), Hashing.of(SIZES)
+    deltas, hashing = from_points(points, instance), Hashing.of(tuple(SIZES.tolist()))
     order = np.random.default_rng(seed).permutation(deltas.features.shape[1])
     shuffled = Deltas(deltas.features[:, order], deltas.codes[:, order])
     hashes = hashing(deltas)

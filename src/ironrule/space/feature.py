@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ Value = Any
 """A domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Feature:
     """One feature: its name, its domain in order, and the table columns that carry it.
 
@@ -79,18 +80,18 @@ class Feature:
         """Whether several table columns carry this feature, one per value."""
         return len(self.columns) > 1
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether every value is a number, so that arithmetic makes sense."""
         return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
 
-    @property
+    @cached_property
     def natural(self) -> bool:
         """Whether the order of the domain is that of the numbers or dates in it."""
         comparable = self.numeric or self.dated
         return comparable and all(low < high for low, high in zip(self.values, self.values[1:], strict=False))
 
-    @property
+    @cached_property
     def dated(self) -> bool:
         """Whether every value is a date or a time."""
         return all(isinstance(value, datetime.date) for value in self.values)

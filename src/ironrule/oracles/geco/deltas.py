@@ -9,6 +9,7 @@ depend on the order of changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -58,13 +59,18 @@ def join(parts: list[Deltas]) -> Deltas:
     """Several populations as one."""
     width = max(part.features.shape[1] for part in parts)
     return Deltas(
-        np.concatenate([_padded(part.features, width, NOTHING) for part in parts]),
-        np.concatenate([_padded(part.codes, width, 0) for part in parts]),
+        np.concatenate([padded(part.features, width, NOTHING) for part in parts]),
+        np.concatenate([padded(part.codes, width, 0) for part in parts]),
     )
 
 
-def _padded(matrix: Ints, width: int, filler: int) -> Ints:
-    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])), constant_values=filler)
+def padded(matrix: Ints, width: int, filler: int) -> Ints:
+    """A matrix with columns of a filler added up to a width."""
+    if matrix.shape[1] == width:
+        return matrix
+    wide = np.full((len(matrix), width), filler, dtype=np.int32)
+    wide[:, : matrix.shape[1]] = matrix
+    return wide
 
 
 def override(first: Deltas, second: Deltas, instance: Points) -> Deltas:
@@ -92,11 +98,11 @@ class Hashing:
     numbers: npt.NDArray[np.uint64]
 
     @classmethod
-    def of(cls, sizes: Points) -> Hashing:
+    @lru_cache(maxsize=4)
+    def of(cls, sizes: tuple[int, ...]) -> Hashing:
         """Numbers that depend on the domains' sizes alone."""
-        starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)])
-        drawn = np.random.default_rng(len(sizes)).integers(0, 1 << 64, size=int(sizes.sum()), dtype=np.uint64)
-        return cls(starts, drawn)
+        starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]).astype(np.int64)
+        return cls(starts, np.random.default_rng(len(sizes)).integers(0, 1 << 64, size=sum(sizes), dtype=np.uint64))
 
     def __call__(self, deltas: Deltas) -> npt.NDArray[np.uint64]:
         places = self.starts[deltas.features] + deltas.codes

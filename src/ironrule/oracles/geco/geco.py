@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ironrule.oracles.exhaustive import enumerate_box
-from ironrule.oracles.geco.deltas import Deltas, Hashing, from_points
+from ironrule.oracles.geco.deltas import Deltas, Hashing, from_points, join
 from ironrule.oracles.geco.distance import Distance, Mix
 from ironrule.oracles.geco.options import options_in
 from ironrule.oracles.geco.population import Population
@@ -61,9 +61,8 @@ class GeCo:
     def start(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Population:
         """An empty population for one query."""
         distance = Distance.of(case.space, case.instance, self.mix)
-        return Population(
-            case, box, options_in(case, box), distance, Hashing.of(case.space.sizes), meter, rng, self.population
-        )
+        hashing = Hashing.of(tuple(case.space.sizes.tolist()))
+        return Population(case, box, options_in(case, box), distance, hashing, meter, rng, self.population)
 
     def _efforts(self, case: Case, box: Box, population: Population, rng: np.random.Generator) -> Iterator[Deltas]:
         """What to try, in order, while nothing is found."""
@@ -106,8 +105,7 @@ class GeCo:
         """Generations until the best k counterfactuals stay the same for one."""
         for _ in range(self.generations):
             before = population.best(k)
-            population.admit(population.children(self.mutations, self.crossovers))
-            population.admit(population.nearer())
+            population.admit(join([population.children(self.mutations, self.crossovers), population.nearer()]))
             if len(before) >= k and np.array_equal(before, population.best(k)):
                 return
 

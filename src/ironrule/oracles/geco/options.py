@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.oracles.geco.deltas import NOTHING, Deltas
+from ironrule.oracles.geco.deltas import NOTHING, Deltas, padded
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points
@@ -71,8 +71,7 @@ def options_in(case: Case, box: Box) -> Options:
 
 
 def _stacked(parts: list[Points], width: int, filler: int) -> Points:
-    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=filler) for part in parts]
-    return np.concatenate([np.empty((0, width), dtype=np.int32), *padded])
+    return np.concatenate([np.empty((0, width), dtype=np.int32), *(padded(part, width, filler) for part in parts)])
 
 
 def _fitting(case: Case, box: Box, columns: tuple[int, ...], rows: Points) -> Points:
