@@ -7,8 +7,7 @@ it, its code comes after all others. A one-hot group of table columns is one nom
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ Value = Any
 """A domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Feature:
     """One feature: its name, its domain in order, and the table columns that carry it.
 
@@ -34,8 +33,12 @@ class Feature:
     columns: tuple[str, ...] = ()
     label: str | None = None
     unit: str | None = None
+    numeric: bool = field(init=False, repr=False, compare=False)
+    """Whether every value is a number, so that arithmetic makes sense."""
 
     def __post_init__(self) -> None:
+        numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+        object.__setattr__(self, "numeric", all(numbers))
         if not self.columns:
             object.__setattr__(self, "columns", (self.name,))
         if not self.values and not self.missing:
@@ -80,18 +83,13 @@ class Feature:
         """Whether several table columns carry this feature, one per value."""
         return len(self.columns) > 1
 
-    @cached_property
-    def numeric(self) -> bool:
-        """Whether every value is a number, so that arithmetic makes sense."""
-        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
-
-    @cached_property
+    @property
     def natural(self) -> bool:
         """Whether the order of the domain is that of the numbers or dates in it."""
         comparable = self.numeric or self.dated
         return comparable and all(low < high for low, high in zip(self.values, self.values[1:], strict=False))
 
-    @cached_property
+    @property
     def dated(self) -> bool:
         """Whether every value is a date or a time."""
         return all(isinstance(value, datetime.date) for value in self.values)
