@@ -107,17 +107,19 @@ def test_a_counterfactual_found_in_one_box_ends_the_doubt_about_another() -> Non
     assert isinstance(find(memory, case, 0b000100), Refuted)
 
 
-def test_a_box_inside_a_proven_one_is_proven_and_inside_an_unrefuted_one_unrefuted() -> None:
+def test_a_box_inside_a_proven_one_gets_a_proof_of_its_own_and_inside_an_unrefuted_one_none() -> None:
     case = a_case([[4, 2, 2]])
     oracle = Doubting([case.relevant.box(0b000100)])
     memory = Remembering(oracle)
     assert isinstance(find(memory, case, 0b000001), Proven)
-    assert isinstance(find(memory, case, 0b000101), Proven)
+    own = find(memory, case, 0b000101)
+    assert isinstance(own, Proven)
+    assert own.certificate.points == case.relevant.box(0b000101).size
     assert isinstance(find(memory, case, 0b000100), Unrefuted)
     inside = find(memory, case, 0b001100)
     assert isinstance(inside, Unrefuted)
     assert (inside.tried, inside.samples, inside.bound) == (0, 0, 1.0)
-    assert len(oracle.asked) == 2
+    assert len(oracle.asked) == 3
 
 
 @settings(deadline=None, max_examples=80)

@@ -191,7 +191,7 @@ def test_an_unrefuted_rule_carries_the_bound_that_its_fresh_samples_give() -> No
     findings = solve(problem_of(case, Blind()), Proposing([[0]], attempts=1))
     verdict = findings.verdicts[0]
     assert isinstance(verdict, Unrefuted)
-    assert (verdict.samples, verdict.confidence) == (10_000, 0.95)
+    assert (verdict.samples, verdict.confidence) == (10_000, 0.975)
     assert 0 < verdict.bound < 0.001
     several = solve(problem_of(case, Blind(), k=3), Proposing([[0, 1, 2]])).verdicts
     doubts = [1 - one.confidence for one in several if isinstance(one, Unrefuted)]

@@ -22,7 +22,7 @@ def with_exit_code(command: Callable[[], None], as_json: bool) -> int:
     try:
         command()
     except SystemExit as end:  # argparse ends so after --help and --version
-        return end.code if isinstance(end.code, int) else 0
+        return end.code if isinstance(end.code, int) else UNEXPECTED if end.code else 0
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:

@@ -59,7 +59,13 @@ def add_row(parser: argparse.ArgumentParser) -> None:
 def add_search(parser: argparse.ArgumentParser) -> None:
     """How many answers, within which budget, from which seed, under which constraints."""
     group = parser.add_argument_group("search")
-    group.add_argument("--k", metavar="K", type=int, default=5, help="how many answers at the most (default 5)")
+    group.add_argument(
+        "--k",
+        metavar="K",
+        type=int,
+        default=5,
+        help="how many answers at the most (default 5; greedy_cf gives one rule)",
+    )
     group.add_argument(
         "--constraint", metavar="TEXT", nargs="+", action="extend", default=[], help="see docs/constraints.md"
     )

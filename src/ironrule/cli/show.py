@@ -50,7 +50,7 @@ def explanation_view(explanation: Explanation) -> RenderableType:
     facts = [
         Text(f"Verdict: {explanation.verdict}."),
         Text(
-            f"Components: {explanation.cardinality}. "
+            f"Components: {explanation.rule.counted}. "
             f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."
         ),
         *_stopped(explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."),

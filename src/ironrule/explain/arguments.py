@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.errors import BudgetError, InputError, TableError
+from ironrule.rule import Relevant
 from ironrule.space import Constraint, Table, Value, read_table
 from ironrule.verdict import Budget
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 DEFAULT_BUDGET = Budget(evaluations=5_000_000)
 DEFAULT_ALGORITHM = "greedy_cf"
+
+Weights = Mapping[str, float] | Literal["paper"] | None
 
 
 def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Value]:
@@ -49,10 +53,13 @@ def chosen_algorithm(algorithm: str | Algorithm) -> Algorithm:
     """An algorithm by its name, with its defaults, or as it is."""
     from ironrule.search import ALGORITHMS
 
-    if not isinstance(algorithm, str):
+    if not isinstance(algorithm, str) and hasattr(algorithm, "run") and not isinstance(algorithm, type):
         return algorithm
-    if algorithm not in ALGORITHMS:
-        raise InputError(f"the algorithm must be one of {', '.join(ALGORITHMS)}, but {algorithm!r} came")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        names = ", ".join(ALGORITHMS)
+        raise InputError(
+            f"the algorithm must be one of {names}, or an object such as GreedyRuleCF(), but {algorithm!r} came"
+        )
     return ALGORITHMS[algorithm]()
 
 
@@ -77,3 +84,21 @@ def chosen_seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"a seed must be a whole number of at least 0, but {seed!r} came")
     return int(seed)
+
+
+def chosen_weights(weights: Weights, relevant: Relevant) -> npt.NDArray[np.float64]:
+    """What every component counts: 1, or as the caller says by feature or by component."""
+    from ironrule.rule.bits import members
+
+    each = np.ones(2 * len(relevant.space))
+    if weights == "paper":
+        nominal = [2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]
+        each[nominal] = 2.0
+        return each
+    if weights is not None and not isinstance(weights, Mapping):
+        raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
+    for name, weight in (weights or {}).items():
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < float("inf"):
+            raise InputError(f"the weight of {name!r} must be a positive number, but {weight!r} came")
+        each[list(members(relevant.select([name])))] = weight
+    return each

@@ -13,17 +13,19 @@ import numpy.typing as npt
 from ironrule.errors import ConstraintError, InputError, OutcomeError, TableError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
+    Weights,
     as_list,
     as_mapping,
     chosen_algorithm,
     chosen_budget,
     chosen_seed,
+    chosen_weights,
     positive,
 )
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.recourse import recourse_box, recourse_constraints
 from ironrule.model import BlackBox, History, black_box, history_of
-from ironrule.rule import Box, Counterfactual, relevant_to
+from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
 from ironrule.space import (
     Codes,
     Constraint,
@@ -76,6 +78,8 @@ class Explainer:
         columns: Sequence[str] | None = None,
         progress: bool | None = None,
     ) -> None:
+        if space is not None and not isinstance(space, Space):
+            raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
         table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
         texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
         on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
@@ -117,19 +121,23 @@ class Explainer:
         seed: int = 0,
         require: Sequence[str] = (),
         forbid: Sequence[str] = (),
+        weights: Weights = None,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
 
         ``row`` is a dictionary, a pandas Series, a table of one row, or a row number of the data. ``require`` and
-        ``forbid`` name features, or components such as ``"age <="``, that the rule must or must not use. Same seed and
-        same budget in evaluations: same answer.
+        ``forbid`` name features, or components such as ``"age <="``, that the rule must or must not use; ``weights``
+        says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2). Same
+        seed and same budget in evaluations: same answer.
         """
         from ironrule.search import solve
 
         chosen = chosen_algorithm(algorithm)
         meter = Meter(chosen_budget(budget))
-        problem = self._problem(self._case(row), meter, k, seed, require, forbid)
+        problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
         findings = solve(problem, chosen)
+        if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
+            _find(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, seed)
         statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
         return self._explanation(problem, findings, statistics)
 
@@ -181,7 +189,14 @@ class Explainer:
         return Case(ready.space, ready.model, ready.history, relevant_to(ready.space, instance), allowed)
 
     def _problem(
-        self, case: Case, meter: Meter, k: int, seed: int, require: Sequence[str], forbid: Sequence[str]
+        self,
+        case: Case,
+        meter: Meter,
+        k: int,
+        seed: int,
+        require: Sequence[str],
+        forbid: Sequence[str],
+        weights: Weights,
     ) -> Problem:
         from ironrule.oracles import Layered, Remembering
         from ironrule.rule.duals import distinct_duals
@@ -197,9 +212,9 @@ class Explainer:
                 )
         with meter.timed("history"):
             duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
-        weights = np.ones(2 * len(case.space))
+        each = chosen_weights(weights, relevant)
         rng = np.random.default_rng(chosen_seed(seed))
-        return Problem(case, Remembering(Layered()), duals, allowed, required, weights, positive(k), meter, rng)
+        return Problem(case, Remembering(Layered()), duals, allowed, required, each, positive(k), meter, rng)
 
     def _permitted(self, points: Points | None, instance: Points) -> Points | None:
         """The counterfactuals found that also satisfy the constraints on what may change."""
@@ -218,7 +233,7 @@ class Explainer:
             RankedRule(relevant.rule(rule, outcome), verdict, history.coverage(relevant.box(rule), self.space.sizes))
             for rule, verdict in zip(findings.rules, findings.verdicts, strict=True)
         )
-        nearest = _nearest(self._permitted(problem.oracle.points, case.instance), case.instance, problem.k)
+        nearest = _nearest(self._permitted(problem.oracle.points, case.instance), relevant, problem.k)
         others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
         instance = self.space.decode_row(case.instance)
         return Explanation(instance, ranked, others, statistics, len(history), self.space.fingerprint)
@@ -252,20 +267,27 @@ def _occurring(space: Space, codes: Codes) -> Codes:
 
 
 def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int) -> tuple[Verdict | None, str | None]:
-    """The oracle's answer, or None and what stopped it."""
+    """The oracle's answer, or None, and what stopped it."""
     try:
-        return oracle.find(case, box, k, meter, np.random.default_rng(chosen_seed(seed))), None
+        verdict = oracle.find(case, box, k, meter, np.random.default_rng(chosen_seed(seed)))
     except Spent:
         return None, "budget"
     except KeyboardInterrupt:
         return None, "interrupted"
+    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
 
 
-def _nearest(points: Points | None, instance: Points, k: int) -> Points:
-    if points is None:
-        return np.empty((0, len(instance)), dtype=np.int32)
-    order = np.argsort(np.count_nonzero(points != instance, axis=1), kind="stable")
-    return points[order[:k]]
+def _nearest(points: Points | None, relevant: Relevant, k: int) -> Points:
+    """The counterfactuals that change fewest features, and no more than another one does."""
+    from ironrule.rule.duals import duals_of, minimal
+
+    if points is None or len(points) == 0:
+        return np.empty((0, len(relevant.instance)), dtype=np.int32)
+    duals = duals_of(points, relevant.low, relevant.high)
+    strong = {row.tobytes() for row in minimal(duals)}
+    kept: Points = points[np.array([row.tobytes() in strong for row in duals])]
+    order = np.argsort(np.count_nonzero(kept != relevant.instance, axis=1), kind="stable")
+    return kept[order[:k]]
 
 
 def _statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:

@@ -175,6 +175,7 @@ class Counterfactuals(Sequence[Counterfactual]):
         return {
             "instance": {name: to_plain(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
+            "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
             "stopped": self.statistics.stopped,

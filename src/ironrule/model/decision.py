@@ -75,7 +75,8 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
     if not hasattr(model, "predict_proba"):
         raise OutcomeError("a threshold needs a classifier with predict_proba, but this one has none; leave it out")
     places = tuple(place for place, label in enumerate(known) if label in wanted)
-    return Decision(model.predict_proba, ColumnReader(places, threshold), name)
+    named = " or ".join(map(repr, wanted))
+    return Decision(model.predict_proba, ColumnReader(places, threshold), f"at most {threshold:g} for {named}")
 
 
 def _wanted(desired: Any, known: list[Any]) -> tuple[Any, ...]:
@@ -205,7 +206,7 @@ def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
     """The model's answer as an array; its own exception is shown, not swallowed."""
     try:
         answer = np.asarray(ask(table))
-    except Exception as error:  # whatever the user's model raises is reported as its failure
+    except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
         raise ModelError(f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}") from error
     if answer.ndim == 2 and answer.shape[1] == 1:
         answer = answer[:, 0]

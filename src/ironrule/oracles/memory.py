@@ -15,7 +15,7 @@ import numpy as np
 from ironrule.oracles.protocol import Case, Oracle
 from ironrule.rule import Box
 from ironrule.space import Points
-from ironrule.verdict import Meter, Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict import Meter, Refuted, Spent, Unrefuted, Verdict
 
 
 @dataclass(slots=True, eq=False)
@@ -56,9 +56,11 @@ class Remembering:
         return case.refuted(inside[nearest[:k]])
 
     def _from_larger(self, box: Box) -> Verdict | None:
+        """A box inside one that was searched in vain is left; a proven one has a certificate of its own, made anew."""
         for larger, verdict in self.clean:
-            if (larger.low <= box.low).all() and (larger.high >= box.high).all():
-                return verdict if isinstance(verdict, Proven) else Unrefuted(tried=0, samples=0, confidence=0.0)
+            inside = (larger.low <= box.low).all() and (larger.high >= box.high).all()
+            if inside and isinstance(verdict, Unrefuted):
+                return Unrefuted(tried=0, samples=0, confidence=0.0)
         return None
 
     def _ask(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
@@ -66,6 +68,8 @@ class Remembering:
         verdict = self.oracle.find(case, box, k, meter, rng)
         if isinstance(verdict, Refuted):
             self._add(verdict.points)
+            if verdict.stopped:
+                raise Spent if verdict.stopped == "budget" else KeyboardInterrupt
         else:
             self.clean.append((box, verdict))
         return verdict

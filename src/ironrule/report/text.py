@@ -11,7 +11,7 @@ def explanation_text(explanation: Explanation) -> str:
     lines = [
         str(explanation.rule),
         f"Verdict: {explanation.verdict}.",
-        f"Components: {explanation.cardinality}. "
+        f"Components: {explanation.rule.counted}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
     if explanation.statistics.stopped:

@@ -54,6 +54,12 @@ class Rule:
         texts = (f"{c.feature} = {shown(c.value)}" if c.feature in both else str(c) for c in self.components)
         return tuple(dict.fromkeys(texts))
 
+    @property
+    def counted(self) -> str:
+        """The cardinality in words, with a hint where the conditions are fewer."""
+        hint = " (an equality on an ordered feature counts as two)" if len(self.conditions) < len(self) else ""
+        return f"{self.cardinality}{hint}"
+
     def to_query(self) -> str:
         """The rule as a pandas query; one that holds everywhere for the empty rule."""
         return " and ".join(component.to_query() for component in self.components) or "index.isna() or index.notna()"

@@ -37,7 +37,7 @@ class GeneticRule:
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """The fittest k rules."""
-        return _Evolution(problem, trail, self, with_oracle=False).run()
+        return _Evolution(problem, trail, self).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,20 @@ class GeneticRuleCF:
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """The fittest k rules among those that the oracle cannot refute, the best ones reduced."""
-        top = _Evolution(problem, trail, self, with_oracle=True).run()
+        top = _Evolution(problem, trail, self, every=self.every).run()
         with problem.meter.timed("reduction"):
             best = [reduced(problem, rule) for rule in top[: self.reduce]]
-        rest = [rule for rule in top[self.reduce :] if not any(rule & short == short for short in best)]
-        trail.best = list(dict.fromkeys([*best, *rest]))
+        trail.best = without_longer([*best, *top[self.reduce :]])
         return trail.best
+
+
+def without_longer(rules: list[int]) -> list[int]:
+    """The rules, in order, less those that add something to a better one."""
+    kept: list[int] = []
+    for rule in rules:
+        if not any(rule & better == better for better in kept):
+            kept.append(rule)
+    return kept
 
 
 @dataclass(slots=True)
@@ -75,14 +83,14 @@ class _Evolution:
     problem: Problem
     trail: Trail
     settings: GeneticRule | GeneticRuleCF
-    with_oracle: bool
+    every: int | None = None  # how often the oracle is asked for extensions; None: there is no oracle
     retired: set[int] = field(default_factory=set)
 
     def run(self) -> list[int]:
         meter, scores = self.problem.meter, Scores(self.problem, self.settings.s)
         with meter.timed("preparation"):
             population = [0, *(1 << bit for bit in members(self.problem.allowed))]
-            population += self._cf_rules([0]) if self.with_oracle else []
+            population += self._cf_rules([0]) if self.every is not None else []
             population = self._fittest(population, scores)
         for generation in range(1, self.settings.generations + 1):
             meter.events["generations"] += 1
@@ -95,7 +103,7 @@ class _Evolution:
                 break
             if population == before:
                 self.retired |= {rule for rule in population if not scores.fitness(rule).consistent}
-        return population[: self.problem.k]
+        return without_longer(population[: self.problem.k])
 
     def _candidates(self, generation: int, population: list[int], scores: Scores) -> set[int]:
         meter = self.problem.meter
@@ -103,7 +111,7 @@ class _Evolution:
             candidates = self._crossover(population)
         with meter.timed("mutate"):
             candidates |= self._mutate(population)
-        if self.with_oracle and self._cf_due(generation, population, scores):
+        if self.every is not None and self._cf_due(generation, population, scores):
             candidates |= set(self._cf_rules(population))
         candidates -= {*self.retired, *population}
         meter.events["candidates"] += len(candidates)
@@ -115,15 +123,14 @@ class _Evolution:
     def _consistent(self, rule: int, scores: Scores) -> bool:
         if not scores.fitness(rule).consistent:
             return False
-        if not self.with_oracle:
+        if self.every is None:
             return True
         with self.problem.meter.timed("cf rules"):
             return not isinstance(self.problem.ask(rule), Refuted)
 
     def _cf_due(self, generation: int, population: list[int], scores: Scores) -> bool:
-        every = getattr(self.settings, "every", 0)
         top = population[: self.problem.k]
-        return generation % every == 0 or all(scores.fitness(rule).data_consistent for rule in top)
+        return generation % (self.every or 1) == 0 or all(scores.fitness(rule).data_consistent for rule in top)
 
     def _cf_rules(self, rules: Iterable[int]) -> list[int]:
         """The rules extended by what their counterfactuals demand; those that are refuted retire."""

@@ -26,23 +26,17 @@ class GreedyRuleCF:
     attempts: int = 20
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
-        """The first rules, up to k, that the oracle cannot refute, smallest first; none if no rule is consistent."""
+        """The first rule that the oracle cannot refute; none if no rule is consistent."""
         queue = _Queue(problem, self.q)
-        found: list[int] = []
-        queue.add(self._first(problem))
-        while queue.rules and not found:
+        queue.add(extensions(problem, 0, self.q) or [0])
+        while queue.rules:
             rule = queue.pop()
             trail.best = [rule]
             with problem.meter.timed("cf rules"):
                 if not isinstance(problem.ask(rule), Refuted) and problem.meets(rule):
-                    found.append(rule)
-                else:
-                    queue.add(extensions(problem, rule, self.q))
-        return found
-
-    def _first(self, problem: Problem) -> list[int]:
-        """The candidates that begin: the empty rule's extensions, or the empty rule where nothing refutes it."""
-        return extensions(problem, 0, self.q) or [0]
+                    return [rule]
+                queue.add(extensions(problem, rule, self.q))
+        return []
 
 
 @dataclass(slots=True)

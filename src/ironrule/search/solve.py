@@ -2,8 +2,7 @@
 
 The check is independent of the search: a proof by enumeration where the box is small, else points drawn after the rule
 was chosen. Several rules may be checked until one passes, so the doubt of 5 % is spread over the checks: the i-th may
-err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most. Where an algorithm gets one attempt, there is
-one check, and it has all of the doubt.
+err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ def solve(problem: Problem, algorithm: Algorithm) -> Findings:
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
+    if trail.checked and not isinstance(next(iter(trail.checked.values())), Refuted):
+        return _in_order(list(trail.checked), list(trail.checked.values()), stopped)
     rule, verdict = _fallback(problem, trail)
     return Findings((rule,), (verdict,), stopped)
 
@@ -48,23 +49,23 @@ def solve(problem: Problem, algorithm: Algorithm) -> Findings:
 def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:
     checks = 0
     while True:
+        trail.checked.clear()
         rules = algorithm.run(problem, trail)
         if not rules:
             return _impossible(problem)
-        verdicts: list[Verdict] = []
         for rule in rules:
             checks += 1
-            verdicts.append(_check(problem, rule, checks if algorithm.attempts > 1 else 0))
-            if isinstance(verdict := verdicts[-1], Refuted):
+            verdict = trail.checked[rule] = _check(problem, rule, checks)
+            if isinstance(verdict, Refuted):
                 problem.oracle.learn(verdict.points)  # at once: the next check may be interrupted
-        if not isinstance(verdicts[0], Refuted) or checks >= algorithm.attempts:
-            return _in_order(rules, verdicts)
+        if not isinstance(trail.checked[rules[0]], Refuted) or checks >= algorithm.attempts:
+            return _in_order(rules, [trail.checked[rule] for rule in rules])
 
 
-def _in_order(rules: list[int], verdicts: list[Verdict]) -> Findings:
+def _in_order(rules: list[int], verdicts: list[Verdict], stopped: str | None = None) -> Findings:
     """Refuted rules go last; otherwise the algorithm's order stands."""
     order = sorted(range(len(rules)), key=lambda place: isinstance(verdicts[place], Refuted))
-    return Findings(tuple(rules[place] for place in order), tuple(verdicts[place] for place in order))
+    return Findings(tuple(rules[place] for place in order), tuple(verdicts[place] for place in order), stopped)
 
 
 def _check(problem: Problem, rule: int, check: int) -> Verdict:
@@ -80,8 +81,8 @@ def _check(problem: Problem, rule: int, check: int) -> Verdict:
     with meter.timed("check"):
         answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):
-            doubt = DOUBT / (check * (check + 1)) if check else DOUBT
-            answer = Sampling(CHECK_SAMPLES, 1.0 - doubt).find(case, box, problem.k, meter, problem.rng)
+            confidence = 1.0 - DOUBT / (check * (check + 1))
+            answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
     meter.reserve = reserve
     if isinstance(answer, Unrefuted) and isinstance(known, Unrefuted):
         return Unrefuted(known.tried + answer.tried, answer.samples, answer.confidence)

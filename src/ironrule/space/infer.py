@@ -71,7 +71,8 @@ def _refuse_constant(features: list[Feature], hints: Hints) -> None:
     if idle and hints.constant == "refuse":
         raise TableError(
             f"a feature must have at least two values, but {', '.join(map(repr, idle))} never changes or is always "
-            f"missing; drop it, declare its domain, or pass constant='keep' (on the command line: --keep-constant)"
+            f"missing; drop it, declare its domain, or make the space with Space.infer(data, constant='keep') "
+            f"(on the command line: --keep-constant)"
         )
 
 

@@ -183,6 +183,8 @@ class Space:
 
 def as_constraint(constraint: str | Constraint) -> Constraint:
     """A constraint from its text, or as it is."""
+    if not isinstance(constraint, (str, Constraint)):
+        raise ConstraintError(f"a constraint must be a text such as 'cf.age >= 18', but {constraint!r} came")
     return parse(constraint) if isinstance(constraint, str) else constraint
 
 

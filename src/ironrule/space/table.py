@@ -71,7 +71,7 @@ class Table:
 
 
 def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
-    """Wrap a pandas, polars or Arrow table, a dictionary of columns, or a NumPy array; raises TableError otherwise."""
+    """Wrap a pandas, polars or Arrow table or a NumPy array; raises TableError otherwise."""
     if isinstance(data, Table):
         return data
     table = _from_array(data, names) if isinstance(data, np.ndarray) else _from_frame(data)

@@ -32,6 +32,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):
+            number = (int, float) if name == "seconds" else int
+            if value is not None and (isinstance(value, bool) or not isinstance(value, number)):
+                kind = "a number" if name == "seconds" else "a whole number"
+                raise BudgetError(f"a budget's {name} must be {kind}, but {value!r} came")
             if value is not None and not value > 0:
                 raise BudgetError(
                     f"a budget's {name} must be more than zero, but {value!r} came; leave it out for no limit"

@@ -39,6 +39,7 @@ class Refuted:
 
     counterfactual: Counterfactual
     points: Points = field(repr=False, compare=False)  # every exception found, as codes
+    stopped: str | None = field(default=None, repr=False, compare=False)  # why looking for better ones ended early
 
     def __str__(self) -> str:
         return f"refuted: {self.counterfactual}"

@@ -15,7 +15,7 @@ answer ``Unrefuted``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ironrule.oracles.geco.refine import diverse, filled, without_useless_change
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points
-from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
+from ironrule.verdict import Meter, Refuted, Spent, Unrefuted, Verdict
 
 FILLERS = 20
 
@@ -50,12 +50,15 @@ class GeCo:
     mix: Mix = field(default_factory=Mix)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        """Up to k diverse counterfactuals without useless changes; ``Unrefuted`` if all efforts find none."""
+        """Up to k diverse counterfactuals without useless changes; ``Unrefuted`` if all efforts find none.
+
+        Stopped early after one was found, it gives those that it has, says so, and some may change too much.
+        """
         population = self.start(case, box, meter, rng)
         for newcomers in self._efforts(case, box, population, rng):
             population.admit(newcomers)
             if population.found:
-                return case.refuted(self._improved(case, population, k).expand(case.instance))
+                return self._improved(case, population, k)
         return Unrefuted(tried=population.tried, samples=0, confidence=0.0)
 
     def start(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Population:
@@ -93,13 +96,16 @@ class GeCo:
             yield box.pull(seeds[order[start : start + size]])
             start, size = start + size, size * 4
 
-    def _improved(self, case: Case, population: Population, k: int) -> Deltas:
-        """The best counterfactuals after some generations; those that are there if the budget ends first."""
+    def _improved(self, case: Case, population: Population, k: int) -> Refuted:
+        """The best counterfactuals after some generations; those that are there if something stops it first."""
+        stopped = None
         try:
             self._evolve(population, k)
-            return self._best(case, population, k)
-        except Spent:
-            return diverse(case, population.archive, population.distance, k)
+            best = self._best(case, population, k)
+        except (Spent, KeyboardInterrupt) as stop:
+            stopped = "budget" if isinstance(stop, Spent) else "interrupted"
+            best = diverse(case, population.archive, population.distance, k)
+        return replace(case.refuted(best.expand(case.instance)), stopped=stopped)
 
     def _evolve(self, population: Population, k: int) -> None:
         """Generations until the best k counterfactuals stay the same for one."""

@@ -44,15 +44,12 @@ def nearest_of_each_dual(case: Case, found: Deltas, distance: Distance) -> Delta
 
 
 def diverse(case: Case, found: Deltas, distance: Distance, k: int) -> Deltas:
-    """Up to k: first those whose dual contains no other's, then nearest first, preferring features not yet changed."""
+    """Up to k of those whose dual contains no other's, nearest first, preferring features not yet changed."""
     found = nearest_of_each_dual(case, found, distance)
-    points = found.expand(case.instance)
-    duals = duals_of(points, case.relevant.low, case.relevant.high)
+    duals = duals_of(found.expand(case.instance), case.relevant.low, case.relevant.high)
     strong = {row.tobytes() for row in minimal(duals)}
-    weak = np.array([row.tobytes() not in strong for row in duals], dtype=np.float64)
-    changed = points != case.instance
-    cost = distance(found) + 10.0 * weak
-    return found[_spread(changed, cost, k)]
+    found = found[np.array([row.tobytes() in strong for row in duals], dtype=np.bool_)]
+    return found[_spread(found.expand(case.instance) != case.instance, distance(found), k)]
 
 
 def _spread(changed: npt.NDArray[np.bool_], cost: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:
