@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +46,27 @@ def bounds_of(columns: Columns, row: int) -> tuple[list[int], list[int]]:
 
 
 @kernel
-def convert(pointers: Any, planes: Any, words: Any, duals: Any) -> None:
-    """Every row's dual, of one word, written down: the pass without counting."""
-    for first in range(0, duals.size, BLOCK):
-        rows = min(BLOCK, duals.size - first)
+def convert(pointers: Any, planes: Any, words: Any, duals: Any, start: int, end: int) -> None:
+    """The dual of every row of a range, of one word, written down: the pass without counting."""
+    for first in range(start, end, BLOCK):
+        rows = min(BLOCK, end - first)
         fill_words(pointers, first, rows, planes, words)
         for r in range(rows):
             duals[first + r] = words[r]
 
 
-def conversion_seconds(columns: Columns, low: list[int], high: list[int]) -> float:
+def conversion_seconds(columns: Columns, low: list[int], high: list[int], workers: int) -> float:
     addresses = np.array([column.ctypes.data for column in columns])
     pointers = (addresses, np.array([column.itemsize for column in columns]), np.array(low), np.array(high))
-    planes = np.empty((4 if len(columns) <= 16 else 8) * BLOCK, np.uint8)
-    words, duals = np.zeros(BLOCK, np.uint64), np.empty(len(columns[0]), np.uint64)
-    return best_seconds(lambda: convert(pointers, planes, words, duals))
+    size, rows = (4 if len(columns) <= 16 else 8) * BLOCK, len(columns[0])
+    duals, step = np.empty(rows, np.uint64), -(-rows // (workers * BLOCK)) * BLOCK
+    desks = [(np.empty(size, np.uint8), np.zeros(BLOCK, np.uint64)) for _ in range(workers)]
+
+    def part(worker: int) -> None:
+        convert(pointers, *desks[worker], duals, worker * step, min(rows, (worker + 1) * step))
+
+    with ThreadPoolExecutor(workers) as pool:
+        return best_seconds(lambda: list(pool.map(part, range(workers))))
 
 
 def measure_pass(name: str, columns: Columns, row: int) -> None:
@@ -67,13 +74,13 @@ def measure_pass(name: str, columns: Columns, row: int) -> None:
     low, high = bounds_of(columns, row)
     matrix = np.frombuffer(b"".join(column.tobytes() for column in columns), np.uint8)
     copied = best_seconds(lambda: np.copy(matrix))
-    converted = conversion_seconds(columns, low, high)
-    one, two = (best_seconds(lambda w=workers: distinct_duals(columns, low, high, workers=w)) for workers in (1, 2))
+    written = [conversion_seconds(columns, low, high, workers) for workers in (1, 2)]
+    counted = [best_seconds(lambda w=workers: distinct_duals(columns, low, high, workers=w)) for workers in (1, 2)]
     count = len(distinct_duals(columns, low, high).counts)
     print(
         f"{name:28} {matrix.size / 1e6:6.1f} MB {count:7} distinct  copy {matrix.size / copied / 1e9:5.1f} GB/s;"
-        f" duals written down {copied / converted:4.0%}, distinct: 1 thread {copied / one:4.0%}, 2 {copied / two:4.0%}"
-        f" ({one * 1e3:.1f}, {two * 1e3:.1f} ms)"
+        f" duals written: 1 thread {copied / written[0]:4.0%}, 2 {copied / written[1]:4.0%};"
+        f" and counted: 1 thread {copied / counted[0]:4.0%}, 2 {copied / counted[1]:4.0%} ({counted[1] * 1e3:.1f} ms)"
     )
 
 
