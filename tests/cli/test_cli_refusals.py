@@ -150,6 +150,18 @@ def test_a_pickle_is_not_loaded_unless_it_is_trusted(run, refused, files: Files,
     assert run(*arguments, "--trust-pickle").code == 0
 
 
+class Ending:
+    """An object whose unpickling ends the program."""
+
+    def __reduce__(self):
+        return sys.exit, (0,)
+
+
+def test_a_pickle_that_ends_the_program_is_refused_like_any_other_broken_file(refused, files: Files, tmp_path: Path):
+    message = refused("explain", saved(tmp_path, Ending()), files.data, "--row", "0", "--trust-pickle")
+    assert "must be a readable model file, but loading it failed: SystemExit" in message
+
+
 def test_untrusted_types_in_a_skops_file_are_listed_with_the_option_that_accepts_them(run, refused, tmp_path: Path):
     table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [1, 1, 2, 2]})
     io.dump(DecisionTreeClassifier(random_state=0).fit(table, [0, 0, 1, 1]), tmp_path / "tree.skops")
@@ -166,6 +178,19 @@ def test_a_models_own_exception_is_shown(run, files: Files, tmp_path: Path):
     assert result.code == 3
     assert "RuntimeError: no more coffee" in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("code", [0, None, 1])
+@pytest.mark.parametrize("answers", [0, 3])
+def test_a_model_that_ends_the_program_has_failed(run, tmp_path: Path, code: int | None, answers: int):
+    data = tmp_path / "data.csv"
+    loans()[["age", "income"]].to_csv(data, index=False)
+    model = saved(tmp_path, Failing(SystemExit(code), answers=answers))
+    result = run("explain", model, str(data), "--row", '{"age": 25, "income": 1}', "--trust-pickle")
+    assert result.code == 3
+    assert result.out == ""
+    assert "the model failed" in result.err
+    assert "SystemExit" in result.err
 
 
 def test_scores_that_are_no_numbers_are_the_models_failure(run, files: Files, tmp_path: Path):

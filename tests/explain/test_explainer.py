@@ -62,7 +62,7 @@ def test_an_explanation_has_what_the_contract_names(explainer, algorithm):
     assert isinstance(explanation.verdict, (ironrule.Proven, ironrule.Refuted, ironrule.Unrefuted))
     assert explanation.cardinality == len(explanation.rule.components)
     assert explanation.coverage == int(explanation.rule.covers(PAST).sum())
-    assert explanation.counterfactuals or algorithm == "genetic"  # which never asks for any
+    assert explanation.counterfactuals  # also from "genetic", whose search never asks for any
     for counterfactual in explanation.counterfactuals:
         row = pd.DataFrame([dict(counterfactual.values)])
         assert decide(row).tolist() == ["good"]
@@ -88,6 +88,40 @@ def test_the_rule_of_a_large_space_is_unrefuted_with_a_bound(large):
     assert isinstance(explanation.verdict, Unrefuted)
     assert explanation.verdict.bound < 0.01
     assert set(explanation.rule.features) <= {"f0", "f1", "f2"}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_no_counterfactual_of_an_explanation_changes_all_that_another_one_does(explainer, algorithm):
+    for seed in range(3):
+        explanation = explainer.explain(DENIED, algorithm, k=5, seed=seed)
+        assert len(explanation.counterfactuals) > 1
+        assert_minimal_duals(explainer, explanation)
+
+
+def test_past_rows_that_refute_a_rule_are_listed_only_where_no_other_changes_less(explainer):
+    explanation = explainer.explain(DENIED, Proposing([]), k=50)  # the empty rule, which every desired row refutes
+    assert isinstance(explanation.verdict, Refuted)
+    assert 1 < len(explanation.counterfactuals) < len(explanation.verdict.points)
+    assert_minimal_duals(explainer, explanation)
+
+
+def assert_minimal_duals(explainer, explanation):
+    duals = [dual_of(explainer, counterfactual) for counterfactual in explanation.counterfactuals]
+    assert not any(one <= other for i, one in enumerate(duals) for j, other in enumerate(duals) if i != j)
+
+
+def dual_of(explainer, counterfactual):
+    """The components of the denied row that a counterfactual breaks."""
+    relevant = explainer._case(DENIED).relevant
+    code = explainer.space.encode_row(dict(counterfactual.values))
+    return {bit for bit in relevant.bits if not relevant.low[bit] <= code[bit // 2] <= relevant.high[bit]}
+
+
+@pytest.mark.parametrize("algorithm", ["genetic_cf", "genetic"])
+def test_no_rule_of_the_top_k_adds_something_to_a_better_one(explainer, algorithm):
+    for seed in range(3):
+        rules = [set(rule.conditions) for rule in explainer.explain(DENIED, algorithm, k=20, seed=seed).rules]
+        assert not any(rule <= later for place, rule in enumerate(rules) for later in rules[place + 1 :])
 
 
 def test_an_algorithm_may_come_as_a_value(large):
@@ -183,6 +217,76 @@ def test_k_must_be_a_positive_whole_number(explainer, k):
 def test_an_unknown_algorithm_is_refused_with_those_there_are(explainer):
     with pytest.raises(InputError, match=r"must be one of greedy_cf, genetic_cf, genetic.*, but 'magic' came"):
         explainer.explain(DENIED, algorithm="magic")
+
+
+@pytest.mark.parametrize("algorithm", [ironrule.GeneticRule, ironrule.GreedyRuleCF, 3, None, object()], ids=str)
+def test_what_is_no_algorithm_is_refused(explainer, algorithm):
+    with pytest.raises(
+        InputError, match=r"the algorithm must be one of .*, or an object such as GreedyRuleCF\(\), but"
+    ):
+        explainer.explain(DENIED, algorithm=algorithm)
+
+
+EITHER = pd.DataFrame({"job": ["cook", "clerk"] * 4, "income": [1, 1, 2, 2] * 2, "debt": [0, 0, 0, 0, 1, 1, 1, 1]})
+
+
+def neither_cook_nor_poor(table):
+    return ((table["job"] != "cook") & (table["income"] > 1)).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("weights", "rule"),
+    [
+        (None, ["job == 'cook'"]),
+        ({}, ["job == 'cook'"]),
+        ("paper", ["income <= 1"]),  # where an equality counts 2
+        ({"job": 3}, ["income <= 1"]),
+        ({"job ==": 1.5}, ["income <= 1"]),
+        ({"income <=": 0.5}, ["income <= 1"]),
+        ({"income": 2}, ["job == 'cook'"]),
+        ({"job": 4, "income": 5}, ["job == 'cook'"]),
+        ({"debt": 0.1}, ["job == 'cook'"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("algorithm", ["greedy_cf", "genetic_cf"])
+def test_weights_say_which_of_two_rules_counts_as_shorter(weights, rule, algorithm):
+    row = {"job": "cook", "income": 1, "debt": 0}
+    explanation = Explainer(neither_cook_nor_poor, EITHER).explain(row, algorithm, weights=weights)
+    assert [f"{c.feature} {c.op} {c.value!r}" for c in explanation.rule.components] == rule
+    assert isinstance(explanation.verdict, Proven)
+
+
+def test_weights_can_make_a_longer_rule_the_lighter_one():
+    def model(table):
+        return ((table["job"] != "cook") & ((table["income"] > 1) | (table["debt"] < 1))).astype(float)
+
+    explainer, row = Explainer(model, EITHER), {"job": "cook", "income": 1, "debt": 1}
+    assert explainer.explain(row).rule.features == ("job",)
+    heavy = explainer.explain(row, weights={"job": 2.5})
+    assert (heavy.rule.features, heavy.cardinality) == (("income", "debt"), 2)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        ("Paper", InputError, "weights must be 'paper' or say by feature what it counts, but 'Paper' came"),
+        (3, InputError, "weights must be 'paper' or say by feature"),
+        (["job"], InputError, "weights must be 'paper' or say by feature"),
+        ({"job": 0}, InputError, "the weight of 'job' must be a positive number, but 0 came"),
+        ({"job": -1}, InputError, "must be a positive number"),
+        ({"job": float("nan")}, InputError, "must be a positive number"),
+        ({"job": float("inf")}, InputError, "must be a positive number"),
+        ({"job": True}, InputError, "must be a positive number"),
+        ({"job": "2"}, InputError, "must be a positive number, but '2' came"),
+        ({"height": 2}, SpaceError, "'height' is no feature of this space"),
+        ({"job <=": 2}, InputError, "must have == alone"),
+    ],
+    ids=str,
+)
+def test_weights_that_make_no_sense_are_refused(explainer, weights, error, message):
+    with pytest.raises(error, match=message):
+        explainer.explain(DENIED, weights=weights)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -342,6 +446,49 @@ def test_ctrl_c_among_counterfactuals_gives_none_and_says_so():
     assert found.statistics.stopped == "interrupted"
 
 
+@pytest.mark.parametrize("calls", [2, 3])
+def test_ctrl_c_after_some_counterfactuals_gives_those_and_says_so(calls):
+    model = Interrupting()
+    explainer = Explainer(model, WIDE)
+    model.left = calls
+    found = explainer.counterfactuals(LOW, k=3)
+    assert 1 <= len(found) <= 3
+    assert found.statistics.stopped == "interrupted"
+    assert all(score(pd.DataFrame([dict(item.values)]))[0] > 0.5 for item in found)
+
+
+def test_ctrl_c_in_a_later_check_leaves_the_earlier_rules_verdicts_alone():
+    model = Interrupting()
+    asked = Explainer(model, WIDE)
+    model.left = 2  # the row itself, and the check of the first rule
+    explanation = asked.explain(LOW, Proposing(["f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"], ["f0", "f1", "f2"]))
+    assert explanation.statistics.stopped == "interrupted"
+    assert len(explanation.rules) == 1
+    assert set(explanation.rule.features) == set(LOW)
+    assert isinstance(explanation.verdict, Proven)
+
+
+class Proposing:
+    """An algorithm that knows the rules already, by their features."""
+
+    attempts = 1
+
+    def __init__(self, *rules):
+        self.rules = rules
+
+    def run(self, problem, trail):
+        trail.best = [problem.case.relevant.select(names) for names in self.rules]
+        return trail.best
+
+
+def test_a_model_that_ends_the_program_has_failed():
+    def model(_):
+        raise SystemExit(0)
+
+    with pytest.raises(ModelError, match=r"the model failed on a table of 400 rows: SystemExit: 0"):
+        Explainer(model, WIDE)
+
+
 def test_a_model_that_fails_while_explaining_is_shown():
     def model(table):
         if (table["f0"] > 9).any():
@@ -396,6 +543,16 @@ def test_a_pipeline_on_raw_columns_is_explained_in_raw_columns():
         Explainer(model, data[["income", "accounts"]], desired="good")
 
 
+def test_with_a_threshold_the_outcome_of_a_rule_is_a_score_and_no_label():
+    data = PAST[["income", "accounts"]]
+    target = np.where(data["income"] >= 3, "good", "bad")
+    model = DecisionTreeClassifier(random_state=0).fit(data, target)
+    explanation = Explainer(model, data, desired="good", threshold=0.7).explain({"income": 1, "accounts": 0})
+    assert explanation.rule.outcome == "at most 0.7 for 'good'"
+    assert str(explanation.rule) == "Everyone with income <= 1 gets: at most 0.7 for 'good'."
+    assert Explainer(model, data, desired="good").explain({"income": 1, "accounts": 0}).rule.outcome == "'bad'"
+
+
 def test_several_classes_may_be_desired():
     data = PAST[["income", "accounts"]]
     model = DecisionTreeClassifier(random_state=0).fit(data, data["income"].map({1: "c", 2: "b", 3: "a", 4: "a"}))
@@ -414,6 +571,9 @@ def test_several_classes_may_be_desired():
         ({"desired": "good", "constraints": ["cf.income >= x.incme"]}, ConstraintError, "did you mean x.income"),
         ({"desired": "good", "constraints": ["cf.income > 4"]}, ConstraintError, "nothing satisfies"),
         ({"desired": "good", "constraints": "cf.income >"}, ConstraintError, "column"),
+        ({"desired": "good", "constraints": [3]}, ConstraintError, "a constraint must be a text .*, but 3 came"),
+        ({"desired": "good", "space": "a"}, InputError, "space must be a Space, .*, but str came"),
+        ({"desired": "good", "space": {"income": [1, 2]}}, InputError, "space must be a Space, .*, but dict came"),
     ],
 )
 def test_an_explainer_that_cannot_work_is_refused_at_once(options, error, message):

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from applications import DENIED, GRADES, decide, past, score, wide
 from ironrule import Budget, Explainer
 from ironrule.errors import BudgetError, ConstraintError, InputError, SpaceError
+from ironrule.oracles.geco import Mix
+from ironrule.oracles.geco.deltas import from_points
+from ironrule.oracles.geco.distance import Distance
 
 PAST = past()
 JANUARY, APRIL, JULY = (datetime.date(2024, month, 1) for month in (1, 4, 7))
@@ -205,3 +208,32 @@ def test_counterfactuals_come_as_plain_data_text_and_html(explainer):
     assert data["instance"]["since"] == {"date": "2024-01-01"}
     assert str(found).startswith("1. ")
     assert found._repr_html_().count("<tr>") == 1 + sum(len(item.changes) for item in found)
+
+
+@pytest.mark.parametrize("features", ["all", ["f0", "f1"]])
+def test_counterfactuals_come_nearest_first_also_where_some_differ_only_in_how_much_they_change(features):
+    data = wide()
+    explainer = Explainer(score, data)
+    for row in np.flatnonzero(~explainer.outcomes)[:8].tolist():
+        found = explainer.counterfactuals(row, k=5, features_to_vary=features)
+        space, instance = explainer.space, explainer.space.encode_row(dict(found.instance))
+        points = np.array([space.encode_row(dict(item.values)) for item in found])
+        if len(points):
+            distances = Distance.of(space, instance, Mix())(from_points(points, instance))
+            assert distances.tolist() == sorted(distances)
+
+
+@pytest.mark.parametrize("evaluations", [30, 60, 90])
+def test_a_budget_that_ends_after_something_was_found_gives_it_and_says_so(evaluations):
+    data = wide()
+    row = {f"f{j}": value for j, value in enumerate([2, 3, 4, 5, 5, 5, 5, 5])}
+    found = Explainer(score, data).counterfactuals(row, k=3, budget=Budget(evaluations=evaluations))
+    assert 1 <= len(found) <= 3
+    assert found.statistics.stopped == "budget"
+    assert found.to_dict()["stopped"] == "budget"
+    assert found.statistics.evaluations <= evaluations
+    assert all(score(pd.DataFrame([dict(item.values)]))[0] > 0.5 for item in found)
+
+
+def test_a_search_that_ends_by_itself_was_not_stopped(explainer):
+    assert explainer.counterfactuals(DENIED).statistics.stopped is None

@@ -185,3 +185,26 @@ def test_a_regression_needs_a_threshold():
 )
 def test_the_undesired_outcome_has_a_name(model, desired, name):
     assert decision_of(model, desired, None).undesired == name
+
+
+def test_with_a_threshold_the_undesired_outcome_is_named_by_it():
+    model = Classifier(["bad", "fair", "good"], scores=[[0.2, 0.3, 0.5]])
+    assert decision_of(model, "good", 0.7).undesired == "at most 0.7 for 'good'"
+    assert decision_of(model, ["fair", "good"], 0.25).undesired == "at most 0.25 for 'fair' or 'good'"
+
+
+@pytest.mark.parametrize("code", [None, 0, 1, "enough"])
+def test_a_model_that_ends_the_program_has_failed(code):
+    def model(_):
+        raise SystemExit(code)
+
+    with pytest.raises(ModelError, match="the model failed on a table of 3 rows: SystemExit"):
+        decision_of(model, None, None)(None, 3)
+
+
+def test_ctrl_c_in_a_model_is_no_failure_of_the_model():
+    def model(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        decision_of(model, None, None)(None, 3)

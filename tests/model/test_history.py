@@ -32,3 +32,14 @@ def test_a_long_history_keeps_the_same_choice_of_seeds_every_time(monkeypatch):
     assert len(first.seeds) == 3
     np.testing.assert_array_equal(first.seeds, second.seeds)
     assert len(first.desired) == 12
+
+
+def test_seeds_are_chosen_from_all_desired_rows_and_from_no_others(monkeypatch):
+    monkeypatch.setattr(history, "SEED_ROWS", 20)
+    space = Space((Feature("row", tuple(range(1000)), ordered=True),))
+    codes = Codes((np.arange(1000, dtype=np.uint16),))
+    desired = np.arange(1000) % 2 == 1
+    seeds = history_of(space, codes, desired).seeds[:, 0]
+    assert len(np.unique(seeds)) == 20
+    assert desired[seeds].all()
+    assert len(np.unique(seeds // 250)) == 4  # some of every quarter

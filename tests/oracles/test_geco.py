@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ironrule.model import history_of
 from ironrule.oracles import Case, GeCo, Mix
 from ironrule.oracles.geco.deltas import from_points
 from ironrule.oracles.geco.distance import Distance
 from ironrule.oracles.geco.operators import cascade
+from ironrule.oracles.geco.options import options_in
 from ironrule.oracles.geco.refine import diverse
-from ironrule.rule import Box
+from ironrule.rule import Box, relevant_to
 from ironrule.rule.duals import duals_of, minimal
 from ironrule.space import Feature, Points, Space, bind, constrained, feasible, parse
 from ironrule.verdict import Refuted, Unrefuted, Verdict
-from tiny import TableModel, case_of, cases, every_point, exceptions_in, meter_of, rules_of
+from tiny import Flags, TableModel, case_of, cases, codes_of, every_point, exceptions_in, meter_of, rules_of
 
 
 @st.composite
@@ -197,8 +200,8 @@ def test_a_constraint_whose_consequence_is_about_the_instance_alone_is_kept(
         assert points_of(verdict).tolist() == [[0, 0, 0, 3]]
 
 
-@pytest.mark.parametrize("evaluations", [1, 2, 5, 20, 60])
-def test_what_a_budget_found_is_kept_when_it_ends(evaluations: int) -> None:
+@pytest.mark.parametrize(("evaluations", "stopped"), [(1, "budget"), (2, "budget"), (5, "budget"), (1_000, None)])
+def test_what_a_budget_found_is_kept_when_it_ends(evaluations: int, stopped: str | None) -> None:
     space = Space(tuple(Feature(f"f{place}", tuple(range(4)), ordered=True) for place in range(3)))
     table = np.ones((4, 4, 4), dtype=np.bool_)
     instance = np.zeros(3, dtype=np.int32)
@@ -207,4 +210,125 @@ def test_what_a_budget_found_is_kept_when_it_ends(evaluations: int) -> None:
     meter = meter_of(evaluations)
     verdict = GeCo().find(case, case.relevant.box(0), 2, meter, np.random.default_rng(0))
     assert points_of(verdict).any(axis=1).all()
+    assert isinstance(verdict, Refuted)
+    assert verdict.stopped == stopped
     assert meter.evaluations <= evaluations
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stubborn:
+    """A model that says no to everything, and keeps what it was asked."""
+
+    asked: list[Points] = field(default_factory=list)
+
+    def desired(self, points: Points) -> Flags:
+        self.asked.append(points.copy())
+        return np.zeros(len(points), dtype=np.bool_)
+
+
+def stubborn_case(past: int) -> tuple[Case, Stubborn]:
+    """Six features of fifty values, the instance in the middle; so many past rows that the model once desired."""
+    space = Space(tuple(Feature(f"f{place}", tuple(range(50)), ordered=True) for place in range(6)))
+    rows = np.random.default_rng(1).integers(0, 50, size=(past, 6), dtype=np.int32)
+    model, relevant = Stubborn(), relevant_to(space, np.full(6, 25, dtype=np.int32))
+    history = history_of(space, codes_of(space, rows), np.ones(past, dtype=np.bool_))
+    return Case(space, model, history, relevant, space.feasible), model
+
+
+def differing(points: Points, others: Points) -> Points:
+    """In how many features each point differs from the nearest of the others."""
+    return np.asarray((points[:, None, :] != others[None, :, :]).sum(axis=2).min(axis=1))
+
+
+@pytest.mark.parametrize("past", [0, 40])
+def test_before_it_gives_up_every_effort_is_made_in_the_promised_order(past: int) -> None:
+    case, model = stubborn_case(past)
+    box = case.relevant.box(case.relevant.select(["f0 <=", "f1 >="]))
+    geco = GeCo(population=12, initial=5, generations=2, restarts=2, samples=300)
+    verdict = find((case, box), k=5, seed=0, geco=geco)
+    assert isinstance(verdict, Unrefuted)
+    assert verdict.tried == sum(map(len, model.asked))
+    assert all(box.contains(points).all() for points in model.asked)
+
+    efforts, home = iter(model.asked), case.instance[None, :]
+    singles = next(efforts)
+    assert (differing(singles, home) == 1).all()
+    assert set((singles != home).nonzero()[1].tolist()) == set(range(6))
+    seeds = [home, singles]
+    if past:
+        pulled = next(efforts)
+        assert set(map(tuple, pulled.tolist())) == set(map(tuple, box.pull(case.history.seeds).tolist()))
+        seeds.append(pulled)
+    parents = np.concatenate(seeds)
+    for restart in range(3):
+        if restart:
+            parents = next(efforts)
+            assert len(parents) == 12
+            assert differing(parents, home).mean() > 5  # drawn from the whole box, not bred from the nearest
+        for _ in range(2):
+            children = next(efforts)
+            assert len(children) >= 12
+            assert (differing(children, parents) <= 2).all()
+            parents = np.concatenate([parents, children])
+    samples = next(efforts)
+    assert len(samples) == 300
+    assert differing(samples, home).mean() > 5
+    assert next(efforts, None) is None
+
+
+def test_a_small_box_is_asked_about_completely_before_it_gives_up() -> None:
+    case, model = stubborn_case(past=0)
+    box = Box(np.full(6, 24, dtype=np.int32), np.full(6, 26, dtype=np.int32))
+    verdict = find((case, box), k=5, seed=0, geco=GeCo(generations=1, restarts=0))
+    assert isinstance(verdict, Unrefuted)
+    assert len(np.unique(np.concatenate(model.asked), axis=0)) == 3**6 - 1  # all but the instance
+
+
+def test_changes_are_drawn_as_often_as_the_history_has_their_values() -> None:
+    counts = {"grade": (70, 20, 0, 9, 1), "job": (1, 50, 49)}
+    space = Space(
+        (Feature("grade", tuple(range(5)), ordered=True), Feature("job", ("cook", "clerk", "smith"), ordered=False))
+    )
+    columns = [np.repeat(np.arange(len(some)), some) for some in counts.values()]
+    history = np.stack(columns, axis=1).astype(np.int32)
+    case = case_of(space, np.zeros((5, 3), dtype=np.bool_), np.array([1, 0], dtype=np.int32), history)
+    options = options_in(case, case.relevant.box(0))
+    for unit, seen in enumerate(counts.values()):
+        drawn = options.draw(np.random.default_rng(0), np.full(20_000, unit))
+        assert set(drawn.features.ravel().tolist()) == {unit}
+        weights = np.array(seen) + 1.0
+        weights[case.instance[unit]] = 0.0
+        shares = np.bincount(drawn.codes.ravel(), minlength=len(seen)) / 20_000
+        assert shares == pytest.approx(weights / weights.sum(), abs=0.015)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interrupted:
+    """A model that desires all but the instance, and is stopped by Ctrl-C after so many calls."""
+
+    instance: Points
+    calls: list[int]
+
+    def desired(self, points: Points) -> Flags:
+        if not self.calls:
+            raise KeyboardInterrupt
+        self.calls.pop()
+        return np.asarray((points != self.instance).any(axis=1))
+
+
+def test_ctrl_c_after_something_was_found_gives_it_and_says_so() -> None:
+    case, _ = stubborn_case(past=0)
+    model = Interrupted(case.instance, [1])
+    stopped = Case(case.space, model, case.history, case.relevant, case.feasible)
+    verdict = find((stopped, case.relevant.box(0)), k=3, seed=0)
+    assert isinstance(verdict, Refuted)
+    assert verdict.stopped == "interrupted"
+    assert 1 <= len(verdict.points) <= 3
+    assert (verdict.points != case.instance).any(axis=1).all()
+
+
+def test_ctrl_c_before_anything_was_found_is_passed_on() -> None:
+    case, _ = stubborn_case(past=0)
+    stopped = Case(case.space, Interrupted(case.instance, []), case.history, case.relevant, case.feasible)
+    with pytest.raises(KeyboardInterrupt):
+        find((stopped, case.relevant.box(0)), k=3, seed=0)

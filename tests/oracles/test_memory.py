@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.oracles import Case, Exhaustive, Remembering
 from ironrule.rule import Box
 from ironrule.space import Feature, Points, Space
-from ironrule.verdict import Meter, Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict import Meter, Proven, Refuted, Spent, Unrefuted, Verdict
 from tiny import case_of, cases, exceptions_in, meter_of, rules_of
 
 
@@ -135,3 +136,27 @@ def test_whatever_is_asked_in_whatever_order_the_answers_are_those_of_enumeratio
         if isinstance(verdict, Refuted):
             assert {point.tobytes() for point in verdict.points} <= exceptions
         assert memory.recall(box) is verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """An oracle that is stopped after it has found something."""
+
+    reason: str
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        verdict = Exhaustive().find(case, box, k, meter, rng)
+        assert isinstance(verdict, Refuted)
+        return replace(verdict, stopped=self.reason)
+
+
+@pytest.mark.parametrize(("reason", "stop"), [("budget", Spent), ("interrupted", KeyboardInterrupt)])
+def test_what_an_oracle_found_before_it_was_stopped_is_remembered_and_the_stop_passed_on(
+    reason: str, stop: type[BaseException]
+) -> None:
+    case, memory = a_case([[4, 2, 2]]), Remembering(Stopped(reason))
+    with pytest.raises(stop):
+        find(memory, case, 0)
+    assert memory.points is not None
+    assert memory.points.tolist() == [[4, 2, 2]]
+    assert isinstance(find(memory, case, 0b000100), Refuted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -10,9 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.oracles import Case, Exhaustive, Layered, Oracle
-from ironrule.search import ALGORITHMS, Algorithm, Findings, GeneticRule, GeneticRuleCF, GreedyRuleCF, Problem, solve
-from ironrule.space import Feature, Space
-from ironrule.verdict import Proven, Refuted
+from ironrule.rule import Box
+from ironrule.search import (
+    ALGORITHMS,
+    Algorithm,
+    Findings,
+    GeneticRule,
+    GeneticRuleCF,
+    GreedyRuleCF,
+    Problem,
+    Trail,
+    solve,
+)
+from ironrule.search.genetic import _Evolution
+from ironrule.space import Feature, Points, Space
+from ironrule.verdict import Meter, Proven, Refuted, Unrefuted, Verdict
 from tiny import case_of, cases, consistent, exceptions_in, problem_of, subsets
 
 every_algorithm = pytest.mark.parametrize("algorithm", [make() for make in ALGORITHMS.values()], ids=list(ALGORITHMS))
@@ -80,6 +92,7 @@ def test_rules_hold_for_the_instance_use_what_they_may_and_carry_honest_verdicts
     assert len(set(findings.rules)) == len(findings.rules)
     assert all(task.fits(rule) for rule in findings.rules)
     assert all(task.case.relevant.box(rule).contains(task.case.instance[None, :])[0] for rule in findings.rules)
+    assert not any(later & rule == rule for i, rule in enumerate(findings.rules) for later in findings.rules[i + 1 :])
     assert_honest(task.case, findings)
 
 
@@ -209,3 +222,95 @@ def test_a_narrow_queue_still_ends_with_a_consistent_rule() -> None:
     case = _corner_case(desired=True)
     findings = solve(problem_of(case, Exhaustive(), k=1), GreedyRuleCF(q=1))
     assert isinstance(findings.verdicts[0], Proven)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Telling:
+    """An oracle that knows some counterfactuals, tells the first ones that lie in a box, and keeps the boxes."""
+
+    points: Points
+    asked: list[Box] = field(default_factory=list)
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+        self.asked.append(box)
+        inside = self.points[box.contains(self.points)]
+        return case.refuted(inside[:k]) if len(inside) else Unrefuted(tried=0, samples=0, confidence=0.0)
+
+
+def _three_numbers(desired: Points, past: Points | None = None) -> Case:
+    """Three ordered features of three values; desired are the points given; the instance is in the middle."""
+    space = Space(tuple(Feature(f"f{place}", (0, 1, 2), ordered=True) for place in range(3)))
+    table = np.zeros((3, 3, 3), dtype=np.bool_)
+    table[tuple(desired.T)] = True
+    instance = np.ones(3, dtype=np.int32)
+    return case_of(space, table, instance, instance[None, :] if past is None else past)
+
+
+def test_the_greedy_search_takes_a_short_candidate_before_a_longer_one_that_would_do_as_well() -> None:
+    desired = np.array([[2, 1, 2], [1, 2, 2]], dtype=np.int32)  # past f2 <= 1, and past f0 <= 1 or f1 <= 1
+    case = _three_numbers(desired)
+    short, long = case.relevant.select(["f2 <="]), case.relevant.select(["f0 <=", "f1 <="])
+    assert consistent(case, short)
+    assert consistent(case, long)
+    assert long < short  # as numbers, so that only cardinality can decide for the short one
+    assert GreedyRuleCF().run(problem_of(case, Telling(desired)), Trail()) == [short]
+
+
+def test_among_candidates_of_one_length_the_greedy_search_asks_first_about_the_one_that_past_rows_support() -> None:
+    both, one = np.array([[2, 2, 1]], dtype=np.int32), np.array([[1, 2, 1]], dtype=np.int32)
+    desired = np.concatenate([both, one])
+    case, oracle = _three_numbers(desired, past=one), Telling(desired)
+    contradicted, supported = case.relevant.select(["f0 <="]), case.relevant.select(["f1 <="])
+    assert contradicted < supported  # as numbers, so that only the past row can decide
+    assert GreedyRuleCF().run(problem_of(case, oracle, k=1), Trail()) == [supported]
+    expected = [case.relevant.box(0), case.relevant.box(supported)]
+    assert [(box.low.tolist(), box.high.tolist()) for box in oracle.asked] == [
+        (box.low.tolist(), box.high.tolist()) for box in expected
+    ]
+
+
+@pytest.mark.parametrize(("one", "other"), [([0, 2], [4, 6, 8]), ([0], [3]), ([], [5, 7]), ([0, 1, 2, 3], [6, 8])])
+def test_a_crossing_has_one_component_more_than_its_longer_parent(one: list[int], other: list[int]) -> None:
+    space = Space(tuple(Feature(f"f{place}", (0, 1, 2), ordered=True) for place in range(6)))
+    instance = np.ones(6, dtype=np.int32)
+    case = case_of(space, np.zeros((3,) * 6, dtype=np.bool_), instance, instance[None, :])
+    parents = [sum(1 << bit for bit in bits) for bits in (one, other)]
+    evolution = _Evolution(problem_of(case, Exhaustive()), Trail(), GeneticRule(c=20))
+    children, union = evolution._crossover(parents), parents[0] | parents[1]
+    size = min(max(len(one), len(other)) + 1, union.bit_count())
+    assert {child.bit_count() for child in children} == {size}
+    assert all(child & ~union == 0 for child in children)
+    assert len(children) > 1 or size == union.bit_count()
+
+
+def test_a_rule_that_contains_the_reduced_best_one_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = _three_numbers(np.array([[2, 1, 1]], dtype=np.int32))
+    best, reduced = case.relevant.select(["f0 <=", "f1 <="]), case.relevant.select(["f0 <="])
+    other = case.relevant.select(["f0 <=", "f2 >="])
+    monkeypatch.setattr(_Evolution, "run", lambda _: [best, other])
+    assert GeneticRuleCF().run(problem_of(case, Exhaustive()), Trail()) == [reduced]
+
+
+def _extensions_after(generations: int, every: int) -> int:
+    """How many rules counterfactuals gave to a genetic search, in a case where only the longest rule is consistent.
+
+    Past rows contradict every shorter rule, so the top is never data consistent in the first generations.
+    """
+    space = Space(tuple(Feature(f"f{place}", (0, 1, 2), ordered=True) for place in range(8)))
+    instance = np.ones(8, dtype=np.int32)
+    steps = np.eye(8, dtype=np.int32)
+    around = np.concatenate([instance + steps, instance - steps])
+    table = np.zeros((3,) * 8, dtype=np.bool_)
+    table[tuple(around.T)] = True
+    problem = problem_of(case_of(space, table, instance, around), Telling(around), k=1)
+    GeneticRuleCF(generations=generations, every=every, q=20).run(problem, Trail())
+    assert problem.meter.events["generations"] == generations
+    return problem.meter.events["extensions"]
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_counterfactuals_give_rules_at_the_start_and_then_only_every_so_many_generations(every: int) -> None:
+    counts = [_extensions_after(generations, every) for generations in range(1, 2 * every + 1)]
+    assert counts[0] > 0
+    grown = [1 + place for place in range(1, len(counts)) if counts[place] > counts[place - 1]]
+    assert grown == [every, 2 * every]

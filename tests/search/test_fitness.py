@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,8 @@ from hypothesis import strategies as st
 
 from ironrule.oracles import Case, Exhaustive
 from ironrule.search.fitness import Fitness, Scores
-from ironrule.space import Feature, Space
-from tiny import TableModel, case_of, cases, exceptions_in, problem_of, rules_of
+from ironrule.space import Feature, Points, Space
+from tiny import Flags, TableModel, case_of, cases, exceptions_in, problem_of, rules_of
 
 SAMPLES = 100
 
@@ -110,3 +112,31 @@ def test_a_rule_is_drawn_for_once() -> None:
     scores.rate([0, 1])
     scores.rate([1, 0, 1])
     assert problem.meter.evaluations == 2 * SAMPLES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answering:
+    """A model that desires so many of the points of each of its calls."""
+
+    desires: tuple[int, ...]
+    calls: list[int] = field(default_factory=list)
+
+    def desired(self, points: Points) -> Flags:
+        self.calls.append(len(points))
+        return np.arange(len(points)) < self.desires[len(self.calls) - 1]
+
+
+@pytest.mark.parametrize(
+    ("desires", "calls", "exceptions"),
+    [((0, 45), [10, 90], 45), ((0, 90), [10, 90], 90), ((0, 1), [10, 90], 1), ((3,), [10], 30), ((10,), [10], 100)],
+)
+def test_exceptions_count_as_if_all_points_had_been_drawn(
+    desires: tuple[int, ...], calls: list[int], exceptions: int
+) -> None:
+    space = Space((Feature("age", (1, 2, 3), ordered=True), Feature("debt", (1, 2, 3), ordered=True)))
+    instance, model = np.ones(2, dtype=np.int32), Answering(desires)
+    case = case_of(space, np.zeros((3, 3), dtype=np.bool_), instance, instance[None, :], model=model)
+    fitness, _ = score_of(case, 0b0001)
+    assert model.calls == calls
+    assert not fitness.consistent
+    assert fitness.score == pytest.approx(0.25 * (1 - 1 / 4) + 0.25 * (1 - exceptions / SAMPLES) + 0.25)

@@ -216,3 +216,57 @@ def test_a_search_without_budget_says_so_when_past_rows_contradict_all_that_is_a
     findings = solve(problem_of(case, Layered(), budget=Budget(evaluations=1), allowed=allowed), algorithm)
     assert findings.rules == (allowed,)
     assert isinstance(findings.verdicts[0], Refuted)
+
+
+def _large_case(model: object = None) -> Case:
+    """Four features of fifty values, nobody desired: far too many points to enumerate."""
+    space = Space(tuple(Feature(f"f{place}", tuple(range(50)), ordered=True) for place in range(4)))
+    instance = np.full(4, 25, dtype=np.int32)
+    return case_of(space, np.zeros((50,) * 4, dtype=np.bool_), instance, instance[None, :], model=model)
+
+
+@dataclass(frozen=True, slots=True)
+class Lavish:
+    """An algorithm that asks the model as often as it may, and then proposes the empty rule."""
+
+    attempts: int = 1
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        trail.best = [0]
+        while count := min(problem.meter.affordable, 50_000):
+            problem.meter.desired(problem.case.model, np.repeat(problem.case.instance[None, :], count, axis=0))
+        return trail.best
+
+
+@pytest.mark.parametrize(("evaluations", "kept"), [(1_000, 100), (150_000, 10_000)])
+def test_a_tenth_of_the_evaluations_is_kept_for_the_final_check(evaluations: int, kept: int) -> None:
+    problem = problem_of(_large_case(), Blind(), budget=Budget(evaluations=evaluations))
+    findings = solve(problem, Lavish())
+    verdict = findings.verdicts[0]
+    assert isinstance(verdict, Unrefuted)
+    assert (verdict.samples, verdict.tried, findings.stopped) == (kept, kept, None)
+    assert verdict.bound < 1.0
+    assert problem.meter.evaluations == evaluations
+
+
+@pytest.mark.parametrize("reason", ["budget", "interrupted"])
+def test_verdicts_already_earned_stand_when_a_later_check_is_stopped(reason: str) -> None:
+    case = a_case(past=False)
+    whole = case.relevant.usable
+    first = case.relevant.box(whole).size
+    budget = Budget(evaluations=first + 1) if reason == "budget" else None
+    model = TableModel(_outcomes(case.space)) if reason == "budget" else Interrupting(_outcomes(case.space), last=2)
+    problem = problem_of(a_case(model, past=False), Blind(), budget=budget)
+    findings = solve(problem, Proposing([[whole, 0]]))
+    assert (findings.rules, findings.stopped) == ((whole,), reason)
+    assert isinstance(findings.verdicts[0], Proven)
+
+
+def test_several_verdicts_already_earned_stand_and_refuted_rules_go_last() -> None:
+    case = a_case(past=False)
+    whole, loose = case.relevant.usable, case.relevant.select(["f0 >="])
+    tight = whole & ~case.relevant.select(["job"])
+    model = Interrupting(_outcomes(case.space), last=4)
+    findings = solve(problem_of(a_case(model, past=False), Blind()), Proposing([[whole, loose, tight, tight & ~1]]))
+    assert (findings.rules, findings.stopped) == ((whole, tight, loose), "interrupted")
+    assert [type(verdict) for verdict in findings.verdicts] == [Proven, Proven, Refuted]

@@ -24,6 +24,18 @@ def test_a_budget_that_allows_nothing_is_refused(limits):
         Budget(**limits)
 
 
+@pytest.mark.parametrize("evaluations", [1.5, 10.0, "10", True, [10]])
+def test_evaluations_that_are_no_whole_number_are_refused(evaluations):
+    with pytest.raises(BudgetError, match=r"a budget's evaluations must be a whole number, but .* came"):
+        Budget(evaluations=evaluations)
+
+
+@pytest.mark.parametrize("seconds", ["10", True, [10], 1j])
+def test_seconds_that_are_no_number_are_refused(seconds):
+    with pytest.raises(BudgetError, match=r"a budget's seconds must be a number, but .* came"):
+        Budget(seconds=seconds)
+
+
 def test_no_limit_is_a_budget():
     assert Meter(Budget()).affordable > 10**18
 

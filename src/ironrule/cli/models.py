@@ -50,11 +50,11 @@ def _read_pickle(path: Path) -> Any:
 
     try:
         return joblib.load(path)
-    except Exception as error:  # a pickle can raise whatever it likes
+    except (Exception, SystemExit) as error:  # a pickle can raise whatever it likes, and can end the program
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
+def _unreadable(path: Path, error: BaseException) -> InputError:
     text = str(error).strip().partition("\n")[0]
     return InputError(
         f"{path.name} must be a readable model file, but loading it failed: {type(error).__name__}: {text}"

@@ -278,16 +278,16 @@ def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int)
 
 
 def _nearest(points: Points | None, relevant: Relevant, k: int) -> Points:
-    """The counterfactuals that change fewest features, and no more than another one does."""
+    """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
     from ironrule.rule.duals import duals_of, minimal
 
     if points is None or len(points) == 0:
         return np.empty((0, len(relevant.instance)), dtype=np.int32)
-    duals = duals_of(points, relevant.low, relevant.high)
+    ordered: Points = points[np.argsort(np.count_nonzero(points != relevant.instance, axis=1), kind="stable")]
+    duals = duals_of(ordered, relevant.low, relevant.high)
     strong = {row.tobytes() for row in minimal(duals)}
-    kept: Points = points[np.array([row.tobytes() in strong for row in duals])]
-    order = np.argsort(np.count_nonzero(kept != relevant.instance, axis=1), kind="stable")
-    return kept[order[:k]]
+    _, first = np.unique(duals, axis=0, return_index=True)
+    return ordered[[place for place in np.sort(first).tolist() if duals[place].tobytes() in strong][:k]]
 
 
 def _statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:

@@ -125,4 +125,5 @@ class GeCo:
             return chosen
         others = population.counterfactuals()[slice(0, FILLERS * k)]
         spare = without_useless_changes(case, others, distance, population.desired_among)
-        return filled(case, chosen, spare, k)
+        best = filled(case, chosen, spare, k)
+        return best[np.argsort(distance(best), kind="stable")]
