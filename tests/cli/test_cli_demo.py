@@ -30,7 +30,8 @@ def test_the_demo_explains_a_denied_applicant_without_extras():
     text = " ".join(result.stdout.split())
     assert "a decision tree denies" in text
     assert "gets: 'bad'." in text.replace(" │ │ ", " ")
-    assert "Verdict: unrefuted, not proven" in text
+    assert "Verdict: proven: no point of the rule's box can be desired" in text
+    assert "no shorter rule holds" in text
     assert "Past rows covered" in text
     assert "What would have changed the outcome" in text
 

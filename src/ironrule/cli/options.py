@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ironrule.space import Constraint
     from ironrule.verdict import Budget
 
-ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic")  # a test compares them with the registry, which is slow to import
+ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum")  # a test compares them with the registry: slow to import
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,8 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 def add_algorithm(parser: argparse._ActionsContainer) -> None:
     """Which algorithm searches for rules."""
-    parser.add_argument("--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0], help="default: greedy_cf")
+    help_text = "default: auto (minimum for a model that can be read, greedy_cf otherwise)"
+    parser.add_argument("--algorithm", choices=("auto", *ALGORITHMS), default="auto", help=help_text)
 
 
 def add_seed(parser: argparse._ActionsContainer) -> None:

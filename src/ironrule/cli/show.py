@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ironrule.report.text import verdict_word
+from ironrule.report.text import how_short, verdict_word
 from ironrule.rule import Counterfactual, shown
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def explanation_view(explanation: Explanation) -> RenderableType:
     facts = [
         Text(f"Verdict: {explanation.verdict}."),
         Text(
-            f"Components: {explanation.rule.counted}. "
+            f"Components: {explanation.rule.counted}{how_short(explanation)}. "
             f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."
         ),
         *_stopped(explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."),

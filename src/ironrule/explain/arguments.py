@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ironrule.search import Algorithm
 
 DEFAULT_BUDGET = Budget(evaluations=5_000_000)
-DEFAULT_ALGORITHM = "greedy_cf"
+DEFAULT_ALGORITHM = "auto"
 
 Weights = Mapping[str, float] | Literal["paper"] | None
 

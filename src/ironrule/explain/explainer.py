@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ConstraintError, InputError, OutcomeError, TableError
+from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError, TableError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
     Weights,
@@ -24,7 +24,7 @@ from ironrule.explain.arguments import (
 )
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.recourse import recourse_box, recourse_constraints
-from ironrule.model import BlackBox, History, black_box, history_of
+from ironrule.model import BlackBox, History, Readable, Unreadable, black_box, history_of, readable
 from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
 from ironrule.space import (
     Codes,
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from ironrule.search import Algorithm, Findings, Problem
 
 
+PAST_CHECKED = 4096
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _Prepared:
     space: Space
@@ -52,6 +55,7 @@ class _Prepared:
     history: History
     table: Table
     recourse: tuple[Constraint, ...]
+    exact: Readable | str  # what the exact oracle works on, or why there is none
 
 
 class Explainer:
@@ -95,12 +99,23 @@ class Explainer:
         codes = whole.encode(table, progress=progress)
         kept = _occurring(whole, codes)
         outcomes = asked.outcomes(kept, progress)
-        self._prepared = _Prepared(whole, asked, history_of(whole, kept, outcomes), table, recourse)
+        history = history_of(whole, kept, outcomes)
+        past = kept.points(slice(0, PAST_CHECKED))
+        try:
+            exact: Readable | str = readable(model, asked, whole, past, desired, threshold)
+        except Unreadable as reason:
+            exact = str(reason)
+        self._prepared = _Prepared(whole, asked, history, table, recourse, exact)
 
     @property
     def space(self) -> Space:
         """The space that rules speak about."""
         return self._prepared.space
+
+    @property
+    def unread(self) -> str | None:
+        """Why the model can only be asked; None where it could be read, so that rules can be proven."""
+        return self._prepared.exact if isinstance(self._prepared.exact, str) else None
 
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
@@ -132,6 +147,9 @@ class Explainer:
         """
         from ironrule.search import solve
 
+        exact = self._prepared.exact
+        if algorithm == "auto":
+            algorithm = "greedy_cf" if isinstance(exact, str) else "minimum"
         chosen = chosen_algorithm(algorithm)
         meter = Meter(chosen_budget(budget))
         problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
@@ -139,7 +157,15 @@ class Explainer:
         if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
             _find(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, seed)
         statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
+        self._confirm(problem)
         return self._explanation(problem, findings, statistics)
+
+    def _confirm(self, problem: Problem) -> None:
+        """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
+        points = problem.oracle.points
+        read = not isinstance(self._prepared.exact, str)
+        if read and points is not None and not self._prepared.model.desired(points).all():
+            raise ModelError("the model decides otherwise than its reading; please report this model")
 
     def counterfactuals(
         self,
@@ -198,7 +224,7 @@ class Explainer:
         forbid: Sequence[str],
         weights: Weights,
     ) -> Problem:
-        from ironrule.oracles import Layered, Remembering
+        from ironrule.oracles import Ensemble, Layered, Remembering
         from ironrule.rule.duals import distinct_duals
         from ironrule.search import Problem
 
@@ -214,7 +240,9 @@ class Explainer:
             duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
         each = chosen_weights(weights, relevant)
         rng = np.random.default_rng(chosen_seed(seed))
-        return Problem(case, Remembering(Layered()), duals, allowed, required, each, positive(k), meter, rng)
+        exact = self._prepared.exact
+        oracle: Oracle = Layered() if isinstance(exact, str) else Ensemble(exact.forests)
+        return Problem(case, Remembering(oracle), duals, allowed, required, each, positive(k), meter, rng)
 
     def _permitted(self, points: Points | None, instance: Points) -> Points | None:
         """The counterfactuals found that also satisfy the constraints on what may change."""
@@ -236,7 +264,17 @@ class Explainer:
         nearest = _nearest(self._permitted(problem.oracle.points, case.instance), relevant, problem.k)
         others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
         instance = self.space.decode_row(case.instance)
-        return Explanation(instance, ranked, others, statistics, len(history), self.space.fingerprint)
+        return Explanation(
+            instance,
+            ranked,
+            others,
+            statistics,
+            len(history),
+            self.space.fingerprint,
+            problem.weight(findings.rules[0]),
+            findings.lower_bound,
+            self.unread,
+        )
 
 
 def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:

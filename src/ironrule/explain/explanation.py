@@ -11,7 +11,7 @@ from ironrule.errors import InputError
 from ironrule.rule import Counterfactual, Rule
 from ironrule.space import Value
 from ironrule.space.plain import from_plain, to_plain
-from ironrule.verdict import Verdict, verdict_from_dict, verdict_to_dict
+from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 
 FORMAT = 1
 
@@ -54,6 +54,15 @@ class Explanation:
     statistics: Statistics
     history_rows: int
     space: str
+    weight: float = 0.0  # the best rule's cardinality, weights counted
+    lower_bound: float = 0.0  # no consistent rule weighs less; 0 where nothing is known of that
+    unread: str | None = None  # why the model could only be asked, where it could not be read
+
+    @property
+    def minimum(self) -> bool:
+        """Whether it is proven that the best rule holds and that no shorter one does."""
+        known = self.lower_bound > 0 or not self.rule.components
+        return isinstance(self.verdict, Proven) and known and self.weight <= self.lower_bound
 
     @property
     def rule(self) -> Rule:
@@ -100,6 +109,9 @@ class Explanation:
             | {"operators": dict(stats.operators)},
             "history_rows": self.history_rows,
             "space": self.space,
+            "weight": self.weight,
+            "lower_bound": self.lower_bound,
+            "unread": self.unread,
         }
 
     @classmethod
@@ -120,6 +132,9 @@ class Explanation:
                 Statistics(**data["statistics"]),
                 data["history_rows"],
                 data["space"],
+                data["weight"],
+                data["lower_bound"],
+                data["unread"],
             )
         except InputError:
             raise

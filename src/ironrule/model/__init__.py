@@ -3,5 +3,7 @@
 from ironrule.model.blackbox import BlackBox, black_box
 from ironrule.model.history import History, history_of
 from ironrule.model.protocol import Model
+from ironrule.model.readable import Readable, readable
+from ironrule.model.reading import Unreadable
 
-__all__ = ["BlackBox", "History", "Model", "black_box", "history_of"]
+__all__ = ["BlackBox", "History", "Model", "Readable", "Unreadable", "black_box", "history_of", "readable"]

@@ -59,7 +59,7 @@ def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
 
 def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
     classes = getattr(model, "classes_", None)
-    if classes is None:
+    if classes is None or len(classes) == 0:  # a regression; CatBoost's has an empty list
         if desired is None and threshold is None:
             raise OutcomeError(
                 "a model without classes (a regression) must come with a threshold: desired is a prediction above it; "
@@ -67,7 +67,7 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
             )
         return _function_decision(model.predict, desired, threshold)
     known = [as_python(label) for label in np.asarray(classes).ravel()]
-    wanted = _wanted(desired, known)
+    wanted = wanted_among(desired, known)
     others = [label for label in known if label not in wanted]
     name = repr(others[0]) if len(others) == 1 else _undesired_name(wanted)
     if threshold is None:
@@ -79,7 +79,8 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
     return Decision(model.predict_proba, ColumnReader(places, threshold), f"at most {threshold:g} for {named}")
 
 
-def _wanted(desired: Any, known: list[Any]) -> tuple[Any, ...]:
+def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
+    """The desired labels, checked against those that a classifier knows."""
     if desired is None:
         if len(known) == 2 and set(known) <= {0, 1}:
             return (1,)

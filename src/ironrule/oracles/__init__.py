@@ -3,6 +3,7 @@
 A new oracle is one new file and one line in :data:`ORACLES`; the contract tests pick it up from there.
 """
 
+from ironrule.oracles.ensemble import Ensemble
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco import GeCo, Mix
 from ironrule.oracles.layered import Layered
@@ -17,4 +18,4 @@ ORACLES: dict[str, type[Oracle]] = {
     "sampling": Sampling,
 }
 
-__all__ = ["ORACLES", "Case", "Exhaustive", "GeCo", "Layered", "Mix", "Oracle", "Remembering", "Sampling"]
+__all__ = ["ORACLES", "Case", "Ensemble", "Exhaustive", "GeCo", "Layered", "Mix", "Oracle", "Remembering", "Sampling"]

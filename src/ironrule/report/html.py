@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ironrule.explain import Explanation
-from ironrule.report.text import verdict_word
+from ironrule.report.text import how_short, verdict_word
 from ironrule.rule import Counterfactual, shown
 
 COLOURS = {"proven": "#1b6e3c", "unrefuted": "#8a5a00", "refuted": "#a1260d"}
@@ -23,7 +23,7 @@ def explanation_html(explanation: Explanation) -> str:
         f"<p><strong>gets: {escape(explanation.rule.outcome)}</strong></p>"
         f'<p><span style="background:{COLOURS[word]};color:#fff;border-radius:4px;padding:2px 8px">{word}</span> '
         f"{escape(str(explanation.verdict).partition(': ')[2])}</p>"
-        f"<p>{explanation.cardinality} components; covers {explanation.coverage:,} of "
+        f"<p>{explanation.cardinality} components{escape(how_short(explanation))}; covers {explanation.coverage:,} of "
         f"{explanation.history_rows:,} past rows.{_stopped(explanation)}</p>"
         f"{_others(explanation)}{counterfactuals_html(explanation.counterfactuals)}</div>"
     )

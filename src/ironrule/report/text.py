@@ -11,7 +11,7 @@ def explanation_text(explanation: Explanation) -> str:
     lines = [
         str(explanation.rule),
         f"Verdict: {explanation.verdict}.",
-        f"Components: {explanation.rule.counted}. "
+        f"Components: {explanation.rule.counted}{how_short(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
     if explanation.statistics.stopped:
@@ -25,3 +25,10 @@ def explanation_text(explanation: Explanation) -> str:
 def verdict_word(verdict: Verdict) -> str:
     """One word: proven, refuted or unrefuted."""
     return type(verdict).__name__.lower()
+
+
+def how_short(explanation: Explanation) -> str:
+    """What is known of shorter rules, to stand behind the number of components."""
+    if explanation.minimum:
+        return "; no shorter rule holds"
+    return f"; at least {explanation.lower_bound:g} are needed" if explanation.lower_bound else ""

@@ -5,6 +5,7 @@ A new algorithm is one new file and one line in :data:`ALGORITHMS`; the contract
 
 from ironrule.search.genetic import GeneticRule, GeneticRuleCF
 from ironrule.search.greedy_cf import GreedyRuleCF
+from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Algorithm, Problem, Trail
 from ironrule.search.solve import Findings, solve
 
@@ -12,6 +13,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "greedy_cf": GreedyRuleCF,
     "genetic_cf": GeneticRuleCF,
     "genetic": GeneticRule,
+    "minimum": Minimum,
 }
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
+    "Minimum",
     "Problem",
     "Trail",
     "solve",

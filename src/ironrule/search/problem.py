@@ -87,6 +87,7 @@ class Trail:
     """What a search has at any moment, for the case that it is stopped."""
 
     best: list[int] = field(default_factory=list)
+    lower_bound: float = 0.0  # no consistent rule weighs less
     checked: dict[int, Verdict] = field(default_factory=dict)  # rules that the search ended with, checked since
 
 

@@ -7,7 +7,7 @@ err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironrule.oracles import Exhaustive, Sampling
 from ironrule.rule.bits import unpack
@@ -27,6 +27,7 @@ class Findings:
     rules: tuple[int, ...]
     verdicts: tuple[Verdict, ...]
     stopped: str | None = None
+    lower_bound: float = 0.0  # no consistent rule weighs less; 0 where nothing is known of that
 
 
 def solve(problem: Problem, algorithm: Algorithm) -> Findings:
@@ -35,15 +36,16 @@ def solve(problem: Problem, algorithm: Algorithm) -> Findings:
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
     try:
-        return _search(problem, algorithm, trail)
+        return replace(_search(problem, algorithm, trail), lower_bound=trail.lower_bound)
     except Spent:
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
     if trail.checked and not isinstance(next(iter(trail.checked.values())), Refuted):
-        return _in_order(list(trail.checked), list(trail.checked.values()), stopped)
+        found = _in_order(list(trail.checked), list(trail.checked.values()), stopped)
+        return replace(found, lower_bound=trail.lower_bound)
     rule, verdict = _fallback(problem, trail)
-    return Findings((rule,), (verdict,), stopped)
+    return Findings((rule,), (verdict,), stopped, trail.lower_bound)
 
 
 def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:

@@ -29,4 +29,7 @@ class Certificate:
         return cls(data["method"], data["points"], data["space"])
 
     def __str__(self) -> str:
+        if self.method == "branch and bound":
+            boxes = "1 box" if self.points == 1 else f"{self.points:,} boxes"
+            return f"no point of the rule's box can be desired (branch and bound over {boxes})"
         return f"all {self.points:,} points of the rule's box are undesired"

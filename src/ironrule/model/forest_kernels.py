@@ -1,0 +1,75 @@
+"""A forest at single points: its margins, and whether they settle the decision."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.forest import Forest, cells_at
+from ironrule.rule.bit_kernels import kernel, part
+from ironrule.space import Points
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+ONE = np.uint64(1)
+
+
+@part
+def linked(forest: Forest, group: int, total: float) -> float:
+    """A group's sum through its link."""
+    if forest.link[group] == 0:
+        return total
+    if forest.link[group] == 1:
+        inner = forest.link_slope[group] * total + forest.link_shift[group]
+        value: float = forest.link_scale[group] / (1.0 + np.exp(-inner))
+        return value
+    return forest.link_scale[group] if total > forest.link_shift[group] else 0.0
+
+
+@part
+def margin_at(forest: Forest, margin: int, point: Ints, sums: Floats) -> float:
+    """A margin's value at a point given by cells."""
+    for group in range(sums.shape[0]):
+        sums[group] = 0.0
+    for tree in range(forest.root.shape[0]):
+        group = forest.group_of[tree]
+        if forest.margin_of[group] != margin:
+            continue
+        node = forest.root[tree]
+        while forest.node_left[node] >= 0:
+            cell = point[forest.node_feature[node]]
+            word = forest.masks[forest.node_words[node] + (cell >> 6)]
+            node = forest.node_left[node] if (word >> np.uint64(cell & 63)) & ONE else forest.node_right[node]
+        sums[group] += forest.node_value[node]
+    value: float = forest.offset[margin]
+    for group in range(sums.shape[0]):
+        if forest.margin_of[group] == margin:
+            value += linked(forest, group, sums[group])
+    return value
+
+
+@part
+def least_margin(forest: Forest, point: Ints, sums: Floats) -> tuple[bool, bool]:
+    """Whether every margin may be positive at a point, and whether every one surely is."""
+    sure = True
+    for margin in range(forest.offset.shape[0]):
+        value = margin_at(forest, margin, point, sums)
+        if value <= -forest.slack[margin]:
+            return False, False
+        if value <= forest.slack[margin]:
+            sure = False
+    return True, sure
+
+
+@kernel
+def _decide(forest: Forest, cells: Ints, possible: Flags, sure: Flags, sums: Floats) -> None:
+    for row in range(cells.shape[0]):
+        possible[row], sure[row] = least_margin(forest, cells[row], sums)
+
+
+def decide(forest: Forest, points: Points) -> tuple[Flags, Flags]:
+    """Which points may be desired, and which surely are."""
+    possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
+    _decide(forest, np.ascontiguousarray(cells_at(forest, points)), possible, sure, np.zeros(len(forest.margin_of)))
+    return possible, sure

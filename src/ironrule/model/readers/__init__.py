@@ -1,0 +1,46 @@
+"""Adapters: how the models of each library are read.
+
+A new adapter is one new file and one line in :data:`READERS`. A reader gets a fitted estimator, the desired labels
+and the threshold (None: the estimator's own decision), and gives a :class:`~ironrule.model.reading.Reading` over the
+columns that the estimator sees, raises :class:`~ironrule.model.reading.Unreadable` with a reason for the user, or
+says by None that the estimator is not one of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ironrule.model.decision import wanted_among
+from ironrule.model.readers.additive import read_additive
+from ironrule.model.readers.calibrated import read_calibrated
+from ironrule.model.readers.catboost_models import read_catboost
+from ironrule.model.readers.lgbm import read_lightgbm
+from ironrule.model.readers.sklearn_trees import read_sklearn_trees
+from ironrule.model.readers.xgb import read_xgboost
+from ironrule.model.reading import Reader, Reading, Unreadable
+from ironrule.space.table import as_python
+
+READERS: tuple[Reader, ...] = (read_sklearn_trees, read_additive, read_xgboost, read_lightgbm, read_catboost)
+
+
+def read(estimator: Any, desired: Any, threshold: float | None) -> Reading:
+    """Read an estimator by the first reader that knows it; raises Unreadable if none does."""
+    wanted = wanted_labels(estimator, desired)
+    calibrated = read_calibrated(estimator, wanted, threshold, read_one)
+    reading = calibrated if calibrated is not None else read_one(estimator, wanted, threshold)
+    if reading is None:
+        raise Unreadable(f"{type(estimator).__name__} is not one of the models that can be read")
+    return reading
+
+
+def read_one(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
+    """The reading of the first reader that knows the estimator."""
+    return next((found for reader in READERS if (found := reader(estimator, desired, threshold)) is not None), None)
+
+
+def wanted_labels(estimator: Any, desired: Any) -> tuple[Any, ...]:
+    """The desired labels of a classifier; none for a regression, which has a threshold."""
+    labels = [as_python(label) for label in np.asarray(getattr(estimator, "classes_", ())).ravel()]
+    return wanted_among(desired, labels) if labels else ()

@@ -1,0 +1,222 @@
+"""Calibrated classifiers of scikit-learn with two classes: the mean of a monotone function of each fold's score.
+
+With one fold the calibrator only moves the threshold: its function is inverted. With several, Platt's sigmoid makes a
+sum of logistic functions of the folds' scores, which a reading can say; a step function per fold it cannot.
+
+A base model's reading must give its score itself, not only its decision. That is taken from how its offset moves with
+the threshold, and checked against the scores that the base gives for random rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.reading import Group, Link, Margin, Reader, Reading, Term, Tree, Unreadable
+from ironrule.space.table import as_python
+
+PROBES = 256
+LOW, HIGH = 0.25, 0.75
+
+
+def read_calibrated(
+    estimator: Any, desired: tuple[Any, ...], threshold: float | None, read_base: Reader
+) -> Reading | None:
+    """Read a CalibratedClassifierCV over bases that can be read; None if the estimator is none."""
+    kind = type(estimator)
+    if kind.__name__ != "CalibratedClassifierCV" or not kind.__module__.startswith("sklearn."):
+        return None
+    classes = _labels(estimator.classes_)
+    folds = [_fold(one, classes) for one in estimator.calibrated_classifiers_]
+    positive = desired == (classes[1],)
+    level = 0.5 if threshold is None else float(threshold)
+    if not 1e-5 < level < 1 - 1e-5:
+        raise Unreadable(f"a threshold of {level!r} on a calibrated probability decides nothing, or too closely")
+    margin = _one(folds[0], positive, level, read_base) if len(folds) == 1 else _mean(folds, positive, level, read_base)
+    return Reading(((margin,),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """A base model and what makes its scores probabilities."""
+
+    base: Any
+    calibrator: Any
+    classes: list[Any]
+
+    @property
+    def is_sigmoid(self) -> bool:
+        """Whether the calibrator is Platt's sigmoid; a step function otherwise."""
+        return hasattr(self.calibrator, "a_")
+
+    @property
+    def has_decision(self) -> bool:
+        """Whether the score is the base's decision function; its second probability otherwise."""
+        return hasattr(self.base, "decision_function")
+
+    def scores(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The base's scores, as the calibrator gets them."""
+        asked = self.base.decision_function(seen) if self.has_decision else self.base.predict_proba(seen)[:, 1]
+        return np.asarray(asked)
+
+
+def _labels(classes: Any) -> list[Any]:
+    return [as_python(label) for label in np.asarray(classes).ravel()]
+
+
+def _fold(one: Any, classes: list[Any]) -> Fold:
+    base = one.estimator.estimator if type(one.estimator).__name__ == "FrozenEstimator" else one.estimator
+    if len(classes) != 2 or _labels(base.classes_) != classes:
+        raise Unreadable("a calibrated classifier can be read only with two classes that every fold knows")
+    if one.method not in ("sigmoid", "isotonic") or len(one.calibrators) != 1:
+        raise Unreadable(f"calibration by {one.method!r} cannot be read; sigmoid and isotonic can")
+    if hasattr(base, "steps"):
+        raise Unreadable("every fold has a preprocessing of its own; put the calibrated classifier inside the Pipeline")
+    return Fold(base, one.calibrators[0], classes)
+
+
+def _read(fold: Fold, positive: bool, threshold: float | None, read_base: Reader) -> Margin:
+    reading = read_base(fold.base, (fold.classes[positive],), threshold)
+    if reading is None:
+        raise Unreadable(f"the calibrated {type(fold.base).__name__} is not one of the models that can be read")
+    if len(reading.alternatives) != 1 or len(reading.alternatives[0]) != 1:
+        raise Unreadable(f"the calibrated {type(fold.base).__name__} has no single score")
+    return reading.alternatives[0][0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raw:
+    """A base's score, or its negative, as (sum - constant) / scale; error and relative are the sum's, as in Margin."""
+
+    trees: tuple[Tree, ...]
+    terms: tuple[Term, ...]
+    constant: float
+    scale: float
+    error: float
+    relative: float
+
+
+def _raw(fold: Fold, rising: bool, read_base: Reader) -> Raw:
+    """The base's score (its negative where it is not to rise), checked on random rows."""
+    if fold.has_decision:
+        margin, scale = _read(fold, rising, None, read_base), 1.0
+        constant = -margin.offset
+    else:
+        margin, other = (_read(fold, rising, level, read_base) for level in (LOW, HIGH))
+        scale = (margin.offset - other.offset) / (HIGH - LOW)
+        constant = -margin.offset - LOW * scale + (0.0 if rising else scale)
+        margin = replace(margin, error=max(margin.error, other.error))
+    name = type(fold.base).__name__
+    if not (math.isfinite(scale) and scale > 0) or any(group.link != Link() for group in margin.groups):
+        raise Unreadable(f"the score of the calibrated {name} is no plain sum")
+    trees = tuple(tree for group in margin.groups for tree in group.trees)
+    terms = tuple(term for group in margin.groups for term in group.terms)
+    error = margin.error + margin.relative * abs(margin.offset)
+    raw = Raw(trees, terms, constant, scale, error, margin.relative)
+    _check(raw, fold, rising)
+    return raw
+
+
+def _check(raw: Raw, fold: Fold, rising: bool) -> None:
+    rng = np.random.default_rng(0)
+    shape = (PROBES, int(fold.base.n_features_in_))
+    probes = (rng.normal(size=shape) * 10.0 ** rng.integers(-1, 3, size=shape)).astype(np.float32)
+    sums = Margin(-raw.constant, (Group(raw.trees, terms=raw.terms),), raw.error, raw.relative)
+    try:
+        scores = fold.scores(probes).astype(np.float64) * (1 if rising else -1)
+        ours = sums.at(probes) / raw.scale
+    except Exception as error:  # whatever the base model raises on numbers that it does not know
+        raise Unreadable(
+            f"the scores of the calibrated {type(fold.base).__name__} cannot be checked: {error}"
+        ) from error
+    allowed = sums.error_over(probes) / raw.scale + 1e-5 * (1 + np.abs(scores))
+    if not (np.abs(scores - ours) <= allowed).all():
+        raise Unreadable(f"the score of the calibrated {type(fold.base).__name__} is no plain sum")
+
+
+def _epsilon(fold: Fold) -> float:
+    """The epsilon of the numbers that the calibrator gets, at their least precise."""
+    held = [getattr(fold.base, name, None) for name in ("coef_", "theta_")]
+    held.append(getattr(fold.calibrator, "X_thresholds_", None))
+    plain = type(fold.base).__module__.startswith("sklearn.") and all(
+        array is None or array.dtype == np.float64 for array in held
+    )
+    return 2.0**-52 if plain else 2.0**-23
+
+
+def _mean(folds: list[Fold], positive: bool, level: float, read_base: Reader) -> Margin:
+    """The mean of the folds' sigmoids: the second class's is logistic in -(a score + b), the first's in a score + b."""
+    groups: list[Group] = []
+    offset, error, relative = -level, 0.0, 0.0
+    for fold in folds:
+        if not fold.is_sigmoid:
+            raise Unreadable("isotonic calibration over several folds is a sum of steps; use sigmoid or ensemble=False")
+        a, b = float(fold.calibrator.a_), float(fold.calibrator.b_)
+        sign, share, epsilon = (1 if positive else -1), 1 / len(folds), _epsilon(fold)
+        error += share * epsilon * (32 + 2 * abs(b))
+        if a == 0.0:
+            offset += share / (1 + math.exp(sign * b))
+            continue
+        raw = _raw(fold, sign * a < 0, read_base)
+        slope = abs(a) / raw.scale
+        shift = -slope * raw.constant - sign * b
+        groups.append(Group(raw.trees, Link("logistic", share, slope, shift), raw.terms))
+        error += share * slope / 4 * (raw.error + 8 * epsilon * abs(raw.constant))
+        relative = max(relative, share * slope / 4 * raw.relative)
+    return Margin(offset, tuple(groups), error, relative)
+
+
+def _one(fold: Fold, positive: bool, level: float, read_base: Reader) -> Margin:
+    """With one fold, the place where its calibrator passes the threshold is a threshold on the score."""
+    low, high, rises = _bracket(fold, level if positive else 1 - level)
+    up = positive == rises
+    if not fold.has_decision:  # any reading by threshold will do, whatever its scale
+        ends = (low, high) if up else (1 - high, 1 - low)
+        wide = 16 * _epsilon(fold)
+        first, last = (_read(fold, up, end, read_base) for end in (ends[0] - wide, ends[1] + wide))
+        half = (first.offset - last.offset) / 2
+        error = max(m.error + m.relative * abs(m.offset) for m in (first, last)) + half
+        return Margin(last.offset + half, first.groups, error, max(first.relative, last.relative))
+    raw = _raw(fold, up, read_base)
+    middle = (low + high) / 2 if up else -(low + high) / 2
+    offset = -raw.constant - raw.scale * middle
+    error = raw.error + raw.scale * ((high - low) / 2 + 4 * _epsilon(fold) * abs(middle))
+    error += 4 * _epsilon(fold) * (abs(raw.constant) + abs(offset))
+    return Margin(offset, (Group(raw.trees, terms=raw.terms),), error, raw.relative)
+
+
+def _bracket(fold: Fold, level: float) -> tuple[float, float, bool]:
+    """Scores outside which the calibrated probability is certainly on one side of the level, and whether it rises."""
+    unsure = 32 * _epsilon(fold)
+    low, high, rises = (_sigmoid_bracket if fold.is_sigmoid else _step_bracket)(fold.calibrator, level, unsure)
+    wide = unsure * max(abs(low), abs(high))
+    return low - wide, high + wide, rises
+
+
+def _sigmoid_bracket(calibrator: Any, level: float, unsure: float) -> tuple[float, float, bool]:
+    a, b = float(calibrator.a_), float(calibrator.b_)
+    if a == 0.0:
+        raise Unreadable("the calibrated probability is the same everywhere")
+    places = [math.log(p / (1 - p)) for p in (level - unsure, level + unsure)]
+    wide = unsure * (1 + 2 * abs(b) + max(map(abs, places)))
+    ends = (-(places[0] - wide + b) / a, -(places[1] + wide + b) / a)
+    return min(ends), max(ends), a < 0
+
+
+def _step_bracket(calibrator: Any, level: float, unsure: float) -> tuple[float, float, bool]:
+    """The piecewise linear function inverted on both sides of the level."""
+    x = np.asarray(calibrator.X_thresholds_, dtype=np.float64)
+    y = np.asarray(calibrator.y_thresholds_, dtype=np.float64)
+    below, above = np.flatnonzero(y <= level - unsure), np.flatnonzero(y >= level + unsure)
+    if not len(below) or not len(above) or not calibrator.increasing_:
+        raise Unreadable(f"the isotonic probability does not pass {level:g}")
+    i, j = int(below[-1]), int(above[0])
+    if j - i > 2:
+        raise Unreadable(f"the isotonic probability is exactly {level:g} over an interval of scores")
+    low = x[i] + (level - unsure - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i])
+    high = x[j - 1] + (level + unsure - y[j - 1]) / (y[j] - y[j - 1]) * (x[j] - x[j - 1])
+    return float(min(low, high)), float(max(low, high)), True

@@ -1,0 +1,203 @@
+"""CatBoost's scikit-learn classes, read from the JSON that CatBoost writes of a model, in which numbers are exact.
+
+A number goes right if as float32 it is above the border, a category if its hash is the one asked for (one-hot). Most
+CatBoost trees are oblivious: all nodes of a level ask the same. Leaves are added in float64, then scaled and shifted.
+Statistics of categories (ctr), texts and embeddings mix what was seen in training and are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.readers.boosting import (
+    DOUBLE,
+    EXPONENTIAL,
+    IDENTITY,
+    LOGISTIC,
+    Score,
+    above,
+    add_up,
+    largest,
+    noise_of,
+    places_of,
+    preorder,
+    sigmoids_above,
+    softmax_above,
+)
+from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
+
+UNIT = 2.0**-44  # of probabilities: CatBoost's own vector exponential is less exact than the C library's
+RESPONSES = dict.fromkeys(("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE"), IDENTITY)
+RESPONSES |= dict.fromkeys(("Poisson", "Tweedie"), EXPONENTIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class NotAbove:
+    """CatBoost's numeric test: as float32, at most the border goes left; NaN goes where the column says."""
+
+    column: int
+    border: float
+    nan_left: bool
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        with np.errstate(over="ignore"):
+            numbers = values.astype(np.float32)
+        return np.asarray(np.where(np.isnan(numbers), self.nan_left, ~(numbers > np.float32(self.border))), np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherThan:
+    """CatBoost's one-hot test: every category but the one with this hash goes left."""
+
+    column: int
+    hash: int
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        texts = [_text(value, self.column) for value in values.tolist()]
+        known = _hashes(tuple(sorted(set(texts))))
+        return np.array([known[text] != self.hash for text in texts], dtype=np.bool_)
+
+
+def _text(value: Any, column: int) -> str:
+    """What CatBoost hashes of a category: the text, or the integer's digits."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    raise Unreadable(f"a category must be a text or an integer, but {value!r} came in column {column}")
+
+
+@lru_cache(maxsize=64)
+def _hashes(texts: tuple[str, ...]) -> dict[str, int]:
+    """CatBoost's own hashes of categories, written beside a throw-away model that is fitted on them."""
+    library = sys.modules["catboost"]
+    fitted = [*texts, "a", "b"]
+    labels = [float(place) for place in range(len(fitted))]
+    pool = library.Pool([[text] for text in fitted], label=labels, cat_features=[0])
+    model = library.CatBoostRegressor(iterations=1, depth=1, one_hot_max_size=255, verbose=0, allow_writing_files=False)
+    content = _json(model.fit(pool), pool)
+    return {kept["value"]: int(kept["hash"]) for kept in content["features_info"]["cat_features_hash"]}
+
+
+def _json(model: Any, pool: Any = None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json", pool=pool)
+        content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
+    """The reading of a CatBoostClassifier or CatBoostRegressor; None for anything else."""
+    library = sys.modules.get("catboost")
+    if library is None or not isinstance(estimator, (library.CatBoostClassifier, library.CatBoostRegressor)):
+        return None
+    if estimator.get_text_feature_indices() or estimator.get_embedding_feature_indices():
+        raise Unreadable("CatBoost's text and embedding features are not read")
+    content = _json(estimator)
+    loss = str(content["model_info"]["params"]["loss_function"]["type"])
+    scores = _scores(content)
+    if isinstance(estimator, library.CatBoostClassifier):
+        return _classifier(estimator, scores, loss, desired, threshold)
+    if threshold is None or desired or len(scores) != 1:
+        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
+    if loss not in RESPONSES:
+        raise Unreadable(f"CatBoost's loss {loss} is not a threshold on a sum of trees")
+    return above(scores[0], RESPONSES[loss], threshold, noise_of(UNIT))
+
+
+def _classifier(
+    estimator: Any, scores: list[Score], loss: str, desired: tuple[Any, ...], threshold: float | None
+) -> Reading:
+    wanted = places_of(estimator, desired)
+    count = len(estimator.classes_)
+    if loss in ("Logloss", "CrossEntropy") and len(scores) == 1 and count == 2 and len(wanted) == 1:
+        level = float(estimator.get_probability_threshold())  # of labels: 0.5 unless the user has set another
+        asked = threshold if threshold is not None else level if wanted == [1] else 1 - level
+        return above(scores[0], LOGISTIC, asked, noise_of(UNIT), first=wanted == [0])
+    if loss not in ("MultiClass", "MultiClassOneVsAll") or len(scores) != count:
+        raise Unreadable(f"CatBoost's loss {loss} with {len(scores)} outputs for {count} classes is not read")
+    if threshold is None:
+        return largest(scores, wanted, noise_of(UNIT, count))
+    if loss == "MultiClass":
+        return softmax_above(scores, wanted, threshold, UNIT)
+    return sigmoids_above(scores, wanted, threshold, UNIT)
+
+
+def _scores(content: dict[str, Any]) -> list[Score]:
+    """Per output its score: scale * (sum of leaves) + bias."""
+    scale, biases = content["scale_and_bias"]
+    biases = biases if isinstance(biases, list) else [biases]
+    split = _splits(content["features_info"])
+    sums: list[list[Tree]] = [[] for _ in biases]
+    for tree in content.get("oblivious_trees", []):
+        asked = [split(asked) for asked in tree["splits"] or []]
+        leaves = np.array(tree["leaf_values"], dtype=np.float64).reshape(-1, len(biases)) * scale
+        for output, each in enumerate(sums):
+            each.append(_oblivious(asked, leaves[:, output]))
+    for tree in content.get("trees", []):
+        for output, each in enumerate(sums):
+            each.append(_free(tree, split, output, scale))
+    # Every rounding happens once more where the scale is not 1. CatBoost starts again for blocks of trees: any order.
+    whole = [sum(float(np.abs(tree.value).max()) for tree in each) for each in sums]
+    return [
+        add_up(float(bias), each, DOUBLE, DOUBLE * (len(each) + 4) * (size + abs(bias)))
+        for bias, each, size in zip(biases, sums, whole, strict=True)
+    ]
+
+
+def _splits(information: dict[str, Any]) -> Callable[[dict[str, Any]], Test]:
+    numbers = {feature["feature_index"]: feature for feature in information.get("float_features", [])}
+    categories = {feature["feature_index"]: feature for feature in information.get("categorical_features", [])}
+
+    def split(asked: dict[str, Any]) -> Test:
+        if asked["split_type"] == "FloatFeature":
+            feature = numbers[asked["float_feature_index"]]
+            nan_left = feature["nan_value_treatment"] != "AsTrue"  # a comparison with NaN is false by itself
+            return NotAbove(int(feature["flat_feature_index"]), float(asked["border"]), nan_left)
+        if asked["split_type"] == "OneHotFeature":
+            column = categories[asked["cat_feature_index"]]["flat_feature_index"]
+            return OtherThan(int(column), int(asked["value"]) % 2**32)
+        raise Unreadable(
+            "CatBoost splits on statistics of categories (ctr), which are not read; "
+            "one_hot_max_size above the number of categories avoids them"
+        )
+
+    return split
+
+
+def _oblivious(splits: Sequence[Test], leaves: npt.NDArray[np.float64]) -> Tree:
+    """A full tree in the order of a heap; split k is bit k of the leaf's number, so the last split is asked first."""
+    inner = len(leaves) - 1
+    tests = [test for level, test in enumerate(reversed(splits)) for _ in range(2**level)]
+    left = np.full(2 * inner + 1, -1, dtype=np.int32)
+    left[:inner] = 2 * np.arange(inner) + 1
+    right = np.where(left < 0, left, left + 1).astype(np.int32)
+    return Tree((*tests, *[None] * len(leaves)), left, right, np.concatenate([np.zeros(inner), leaves]))
+
+
+def _free(tree: dict[str, Any], split: Callable[[dict[str, Any]], Test], output: int, scale: float) -> Tree:
+    """A tree whose nodes ask what they like."""
+    nodes = [tree]
+
+    def look(place: int) -> tuple[Test, int, int] | float:
+        node = nodes[place]
+        if "split" not in node:
+            value = node["value"]
+            return scale * float(value[output] if isinstance(value, list) else value)
+        nodes.extend((node["left"], node["right"]))
+        return split(node["split"]), len(nodes) - 2, len(nodes) - 1
+
+    return preorder(0, look)

@@ -1,0 +1,211 @@
+"""LightGBM's scikit-learn classes, read from the booster's own text, which writes every number with 17 digits: exactly.
+
+LightGBM works in float64 throughout: a value at most the threshold goes left, leaves are added in the order of trees
+(a random forest's sum is divided by their number), and the objective turns scores into probabilities. A value within
+1e-35 of zero is zero, and NaN is zero too unless the split was made with missing values.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.readers.boosting import (
+    DOUBLE,
+    EXPONENTIAL,
+    IDENTITY,
+    LOGISTIC,
+    Score,
+    above,
+    add_up,
+    largest,
+    noise_of,
+    places_of,
+    preorder,
+    sigmoids_above,
+    softmax_above,
+)
+from ironrule.model.readers.xgb import codes_of
+from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
+
+ZERO = float(np.float32(1e-35))
+RESPONSES = dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"), IDENTITY)
+RESPONSES |= dict.fromkeys(("poisson", "gamma", "tweedie"), EXPONENTIAL)
+SATURATED = 25.0  # beyond, a sigmoid in float64 cannot tell scores apart well enough
+
+Labels = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """LightGBM's numeric test: at most the threshold goes left; what counts as missing goes where the tree says."""
+
+    column: int
+    threshold: float
+    missing_left: bool
+    missing: int  # 0: nothing (NaN is zero), 1: zero and NaN, 2: NaN
+    labels: Labels | None = None
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        if self.labels is not None:
+            return self._decide(codes_of(values, self.labels, self.column, math.nan))
+        left = self._decide(values.astype(np.float64))
+        # LightGBM takes an array of integers as float32, a table with integer columns as float64
+        if values.dtype.kind in "iu" and (left != self._decide(values.astype(np.float32).astype(np.float64))).any():
+            raise Unreadable(f"integers beyond 2^24 in column {self.column} lie between two float32 numbers at a split")
+        return left
+
+    def _decide(self, numbers: npt.NDArray[np.float64]) -> Mask:
+        absent = np.isnan(numbers)
+        zero = np.abs(numbers) <= ZERO
+        if self.missing != 2:
+            zero |= absent
+            absent = zero if self.missing == 1 else np.zeros_like(zero)
+        return np.asarray(np.where(absent, self.missing_left, np.where(zero, 0.0, numbers) <= self.threshold), np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """LightGBM's categorical test: the chosen categories go left; all others, unseen and missing ones too, go right."""
+
+    column: int
+    chosen: frozenset[int]
+    labels: Labels | None = None
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        known = self.labels is not None
+        numbers = codes_of(values, self.labels, self.column, math.nan) if known else values.astype(np.float64)  # type: ignore[arg-type]
+        # cut towards zero as C does, so -0.5 is category 0
+        return np.isin(np.trunc(numbers), np.array(sorted(self.chosen), dtype=np.float64))
+
+
+def read_lightgbm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
+    """The reading of an LGBMClassifier or LGBMRegressor; None for anything else."""
+    library = sys.modules.get("lightgbm")
+    if library is None or not isinstance(estimator, library.LGBMModel):
+        return None
+    if not isinstance(estimator, (library.LGBMClassifier, library.LGBMRegressor)):
+        raise Unreadable(f"{type(estimator).__name__} is neither a classifier nor a regressor")
+    if estimator.get_params().get("pred_early_stop"):
+        raise Unreadable("LightGBM with pred_early_stop does not add up all trees")
+    booster = estimator.booster_
+    best = booster.best_iteration
+    head, trees = _parse(booster.model_to_string(num_iteration=best if best > 0 else -1))
+    name, _, rest = head.get("objective", "custom").partition(" ")
+    options = dict(option.split(":", 1) for option in rest.split() if ":" in option)
+    slope = float(options.get("sigmoid", 1.0))
+    scores = _scores(booster, head, trees)
+    if isinstance(estimator, library.LGBMClassifier):
+        return _classifier(estimator, scores, name, slope, desired, threshold)
+    if threshold is None or desired or len(scores) != 1:
+        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
+    if name not in RESPONSES or "sqrt" in rest.split():
+        raise Unreadable(f"LightGBM's objective {name} {rest} is not a threshold on a sum of trees")
+    return above(scores[0], RESPONSES[name], threshold, noise_of(DOUBLE))
+
+
+def _classifier(
+    estimator: Any, scores: list[Score], name: str, slope: float, desired: tuple[Any, ...], threshold: float | None
+) -> Reading:
+    wanted = places_of(estimator, desired)
+    count = len(estimator.classes_)
+    if name == "binary" and len(scores) == 1 and count <= 2:
+        if len(wanted) != 1:
+            raise Unreadable("one of two classes must be desired")
+        level = 0.5 if threshold is None else threshold
+        return above(scores[0], LOGISTIC, level, noise_of(DOUBLE), slope, first=wanted == [0])
+    if name not in ("multiclass", "multiclassova") or len(scores) != count or count < 3:
+        raise Unreadable(f"LightGBM's objective {name} with {len(scores)} outputs for {count} classes is not read")
+    if name == "multiclass":
+        rounding = noise_of(DOUBLE, count)
+        return (
+            largest(scores, wanted, rounding) if threshold is None else softmax_above(scores, wanted, threshold, DOUBLE)
+        )
+    return _one_vs_all(scores, wanted, slope, threshold)
+
+
+def _one_vs_all(scores: list[Score], wanted: list[int], slope: float, threshold: float | None) -> Reading:
+    """Every class has a sigmoid of its own; the probabilities do not add up to 1."""
+    noise = noise_of(DOUBLE, len(scores))
+    if threshold is not None:
+        return sigmoids_above(scores, wanted, threshold, DOUBLE, slope)
+    # log sigmoid rises by slope / (1 + exp(slope s)) or more: probabilities with a relative error of noise keep the
+    # order of scores that differ by more than this
+    top = slope * max(score.reach for score in scores)
+    if top > SATURATED:
+        raise Unreadable(f"one-vs-all scores of up to {top:.0f} give probabilities too near 1 to be told apart")
+    return largest(scores, wanted, 4 * noise * (1 + math.exp(top)) / slope)
+
+
+def _scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]) -> list[Score]:
+    outputs = int(head["num_tree_per_iteration"])
+    labels = _labels(booster, head)
+    share = outputs / len(trees) if "average_output" in head and trees else 1.0
+    sums: list[list[Tree]] = [[] for _ in range(outputs)]
+    for index, tree in enumerate(trees):
+        sums[index % outputs].append(_tree(tree, labels, share))
+    # a forest's mean: the share, its product with every leaf, and LightGBM's own division are rounded
+    extra = [4 * DOUBLE * sum(float(np.abs(t.value).max()) for t in each) * (share != 1) for each in sums]
+    return [add_up(0.0, each, DOUBLE, more) for each, more in zip(sums, extra, strict=True)]
+
+
+def _labels(booster: Any, head: dict[str, str]) -> dict[int, Labels]:
+    """Per column the labels of its categories, where it was a pandas one: the model keeps them by order alone."""
+    kept = booster.pandas_categorical or []
+    columns = [int(c) for c in head.get("categorical_feature", "").split(",") if c]
+    if not kept:
+        return {}
+    if len(columns) != len(kept):
+        raise Unreadable(
+            "LightGBM does not say which columns its pandas categories belong to (some are ordered, or numbers)"
+        )
+    return {column: tuple(labels) for column, labels in zip(sorted(columns), kept, strict=True)}
+
+
+def _parse(text: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """The head of a model's text with the categorical columns from its parameters, and its trees."""
+    body, _, tail = text.partition("end of trees")
+    head, *trees = body.split("\nTree=")
+    named = dict(line.partition("=")[::2] for line in head.splitlines() if line)
+    for line in tail.splitlines():
+        if line.startswith("[categorical_feature: "):
+            named["categorical_feature"] = line[len("[categorical_feature: ") : -1]
+    return named, [dict(line.partition("=")[::2] for line in tree.splitlines()[1:] if line) for tree in trees]
+
+
+def _tree(tree: dict[str, str], labels: dict[int, Labels], share: float) -> Tree:
+    if tree.get("is_linear", "0") != "0":
+        raise Unreadable("LightGBM's linear trees are not sums of leaves")
+    leaves = [float(x) for x in tree["leaf_value"].split()]
+    if len(leaves) == 1:
+        return preorder(0, lambda _: leaves[0] * share)
+    columns, kinds, lefts, rights = (
+        [int(x) for x in tree[key].split()] for key in ("split_feature", "decision_type", "left_child", "right_child")
+    )
+    thresholds = [float(x) for x in tree["threshold"].split()]
+    bounds, words = ([int(x) for x in tree.get(key, "").split()] for key in ("cat_boundaries", "cat_threshold"))
+
+    def look(node: int) -> tuple[Test, int, int] | float:
+        if node < 0:
+            return leaves[~node] * share
+        column, kind = columns[node], kinds[node]
+        if kind & 1:
+            place = int(thresholds[node])
+            chosen = _bits(words[bounds[place] : bounds[place + 1]])
+            return Within(column, chosen, labels.get(column)), lefts[node], rights[node]
+        test = AtMost(column, thresholds[node], bool(kind & 2), (kind >> 2) & 3, labels.get(column))
+        return test, lefts[node], rights[node]
+
+    return preorder(0, look)
+
+
+def _bits(words: list[int]) -> frozenset[int]:
+    return frozenset(32 * i + bit for i, word in enumerate(words) for bit in range(32) if word >> bit & 1)

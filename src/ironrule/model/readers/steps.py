@@ -1,0 +1,176 @@
+"""A scikit-learn Pipeline taken apart: what prepares the user's table, and the model that sees the result.
+
+Only transformers that work column by column are let through, by their class: that is what makes their result a table
+over one feature's codes (see :mod:`ironrule.model.tabulate`, which also checks it on points).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.reading import Unreadable
+from ironrule.space.feature import is_missing
+
+COLUMN_BY_COLUMN = frozenset(
+    (
+        "StandardScaler",
+        "MinMaxScaler",
+        "MaxAbsScaler",
+        "RobustScaler",
+        "Binarizer",
+        "KBinsDiscretizer",
+        "OneHotEncoder",
+        "OrdinalEncoder",
+        "TargetEncoder",
+        "SimpleImputer",
+        "MissingIndicator",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "SplineTransformer",
+        "VarianceThreshold",
+        "SelectKBest",
+        "SelectPercentile",
+        "SelectFpr",
+        "SelectFdr",
+        "SelectFwe",
+        "GenericUnivariateSelect",
+        "SelectFromModel",
+        "SequentialFeatureSelector",
+        "RFE",
+        "RFECV",
+    )
+)
+SEARCHES = frozenset(
+    (
+        "GridSearchCV",
+        "RandomizedSearchCV",
+        "HalvingGridSearchCV",
+        "HalvingRandomSearchCV",
+    )
+)
+THRESHOLDS = frozenset(
+    (
+        "FixedThresholdClassifier",
+        "TunedThresholdClassifierCV",
+    )
+)
+NOTHING = (None, "passthrough", "drop")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """Fitted transformers, one after the other."""
+
+    parts: tuple[Any, ...]
+
+    def __call__(self, table: Any) -> Any:
+        for part in self.parts:
+            table = part.transform(table)
+        return table
+
+
+def split_steps(model: Any) -> tuple[Callable[[Any], Any] | None, Any]:
+    """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
+    parts: list[Any] = []
+    while True:
+        name = _sklearn_name(model)
+        if name in THRESHOLDS:
+            raise Unreadable(f"a {name} moves the threshold of another model; pass that model and threshold= instead")
+        if name in SEARCHES and not hasattr(model, "best_estimator_"):
+            raise Unreadable(f"the {name} keeps no best model (refit=False)")
+        if name in SEARCHES:
+            model = model.best_estimator_
+        elif name == "FrozenEstimator":
+            model = model.estimator
+        elif name == "Pipeline":
+            *before, (_, model) = model.steps
+            for label, step in before:
+                _require_columnwise(step, label)
+            parts += [step for _, step in before if not _is_nothing(step)]
+        else:
+            break
+    if _is_nothing(model):
+        raise Unreadable("the last step of the Pipeline is not a model")
+    return (Steps(tuple(parts)) if parts else None), model
+
+
+def _is_nothing(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step in NOTHING)
+
+
+def _sklearn_name(step: Any) -> str:
+    """The class's name if scikit-learn made it, or nothing."""
+    kind = type(step)
+    return kind.__name__ if kind.__module__.startswith("sklearn.") else ""
+
+
+def _require_columnwise(step: Any, label: str) -> None:
+    if _is_nothing(step):
+        return
+    name = _sklearn_name(step)
+    inner = INNER.get(name)
+    if inner is not None:
+        for part_label, part in inner(step):
+            _require_columnwise(part, f"{label}.{part_label}")
+    elif name == "FunctionTransformer":
+        if not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1)):
+            raise Unreadable(f"step {label!r} (FunctionTransformer) runs a function that may mix columns")
+    elif name not in COLUMN_BY_COLUMN:
+        raise Unreadable(f"step {label!r} ({type(step).__name__}) mixes columns, or may")
+
+
+def _of_pipeline(step: Any) -> Iterator[tuple[str, Any]]:
+    yield from step.steps
+
+
+def _of_union(step: Any) -> Iterator[tuple[str, Any]]:
+    yield from step.transformer_list
+
+
+def _of_columns(step: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((name, part) for name, part, _ in step.transformers_)
+
+
+INNER: dict[str, Callable[[Any], Iterator[tuple[str, Any]]]] = {
+    "Pipeline": _of_pipeline,
+    "FeatureUnion": _of_union,
+    "ColumnTransformer": _of_columns,
+}
+
+
+def seen_by(transform: Callable[[Any], Any] | None, table: Any) -> npt.NDArray[Any]:
+    """What the final estimator sees of a table, as a dense matrix: numbers where all columns are, objects otherwise."""
+    seen = table if transform is None else transform(table)
+    if hasattr(seen, "toarray"):
+        seen = seen.toarray()
+    if isinstance(seen, np.ndarray):
+        matrix = seen.reshape(len(seen), -1)
+        return matrix.astype(np.float64) if matrix.dtype.kind in "biu" else matrix
+    frame = nw.from_native(seen, eager_only=True)
+    columns = [_column(frame[name]) for name in frame.columns]
+    common = np.dtype(object) if any(c.dtype.kind == "O" for c in columns) else np.result_type(*columns)
+    matrix = np.empty((len(frame), len(columns)), dtype=common)
+    for place, column in enumerate(columns):
+        matrix[:, place] = column
+    return matrix
+
+
+def _column(series: nw.Series[Any]) -> npt.NDArray[Any]:
+    """Numbers as floats with NaN where missing; anything else as its values with None where missing."""
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        plain = series.to_numpy()
+        if plain.dtype.kind == "f":
+            return plain
+        if plain.dtype.kind in "biu":
+            return plain.astype(np.float64)
+        return np.array([np.nan if is_missing(value) else value for value in series.to_list()], dtype=np.float64)
+    objects = np.empty(len(series), dtype=object)
+    objects[:] = series.to_list()
+    objects[series.is_null().to_numpy().astype(np.bool_)] = None
+    return objects

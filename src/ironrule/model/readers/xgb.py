@@ -1,0 +1,247 @@
+"""XGBoost's scikit-learn classes, read from the booster's own JSON.
+
+XGBoost keeps leaves and thresholds as float32 (its JSON gives them exactly) and adds in float32, tree after tree. How
+its decisions follow from the scores, and how the errors are bounded, is in :mod:`ironrule.model.readers.boosting`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.readers.boosting import (
+    EXPONENTIAL,
+    IDENTITY,
+    LOGISTIC,
+    SINGLE,
+    STEP,
+    Response,
+    Score,
+    above,
+    add_up,
+    largest,
+    noise_of,
+    places_of,
+    preorder,
+    softmax_above,
+)
+from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """XGBoost's numeric test: as float32, below the threshold goes left; missing goes where the tree says."""
+
+    column: int
+    threshold: float
+    missing_left: bool
+    missing: float | None = None  # a number that stands for missing, beside NaN
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        numbers, missing = _singles(values, self.missing)
+        return np.asarray(np.where(missing, self.missing_left, numbers < np.float32(self.threshold)), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """XGBoost's categorical test: categories outside the chosen set go left; missing goes where the tree says.
+
+    Where the model keeps the categories of a pandas column, their labels are the values, else category numbers.
+    """
+
+    column: int
+    chosen: frozenset[int]
+    missing_left: bool
+    missing: float | None = None
+    labels: tuple[Hashable, ...] | None = None
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        codes = values if self.labels is None else codes_of(values, self.labels, self.column)
+        numbers, missing = _singles(codes, self.missing if self.labels is None else None)
+        # a negative or huge number is no category: it is not chosen
+        chosen = np.isin(np.trunc(numbers), np.array(sorted(self.chosen), dtype=np.float64)) & (numbers >= 0)
+        return np.asarray(np.where(missing, self.missing_left, ~chosen), dtype=np.bool_)
+
+
+def codes_of(values: npt.NDArray[Any], labels: tuple[Hashable, ...], column: int, unseen: float | None = None) -> Any:
+    """The category numbers of labels, NaN where missing; an unknown label is ``unseen`` or refused."""
+    known = {label: float(code) for code, label in enumerate(labels)}
+    codes = np.empty(len(values))
+    for row, value in enumerate(values.tolist()):
+        code = math.nan if value is None or value != value else known.get(value, unseen)
+        if code is None:
+            raise Unreadable(
+                f"the value {value!r} of column {column} is none of the categories that the model was fitted on"
+            )
+        codes[row] = code
+    return codes
+
+
+def _singles(values: npt.NDArray[Any], missing: float | None) -> tuple[npt.NDArray[np.float32], Mask]:
+    """The values as float32, and which of them are missing."""
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float32)
+        alias = np.float32(math.nan if missing is None else missing)
+    return numbers, np.isnan(numbers) | (numbers == alias)
+
+
+_LINKS: dict[str, Response] = {
+    "binary:logistic": LOGISTIC,
+    "reg:logistic": LOGISTIC,
+    "binary:logitraw": IDENTITY,
+    "binary:hinge": STEP,  # 1 where the score is above 0, else 0
+    "reg:squarederror": IDENTITY,
+    "reg:linear": IDENTITY,
+    "reg:absoluteerror": IDENTITY,
+    "reg:pseudohubererror": IDENTITY,
+    "reg:quantileerror": IDENTITY,
+    "reg:squaredlogerror": IDENTITY,
+    "count:poisson": EXPONENTIAL,
+    "reg:gamma": EXPONENTIAL,
+    "reg:tweedie": EXPONENTIAL,
+}
+
+
+def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
+    """The reading of an XGBClassifier, XGBRFClassifier, XGBRegressor or XGBRFRegressor; None for anything else."""
+    library = sys.modules.get("xgboost")
+    if library is None or not isinstance(estimator, library.XGBModel):
+        return None
+    if not isinstance(estimator, (library.XGBClassifier, library.XGBRegressor)) or isinstance(
+        estimator, library.XGBRanker
+    ):
+        raise Unreadable(f"{type(estimator).__name__} is neither a classifier nor a regressor")
+    booster = estimator.get_booster()
+    learner = json.loads(booster.save_raw("json"))["learner"]
+    objective = str(learner["objective"]["name"])
+    if objective not in _LINKS and objective not in ("multi:softprob", "multi:softmax"):
+        raise Unreadable(f"XGBoost's objective {objective} is not a threshold on a sum of trees")
+    scores = _scores(estimator, booster, learner, objective)
+    if isinstance(estimator, library.XGBClassifier):
+        return _classifier(estimator, scores, objective, desired, threshold)
+    if threshold is None or desired or len(scores) != 1 or objective not in _LINKS:
+        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
+    return above(scores[0], _LINKS[objective], threshold, noise_of(SINGLE))
+
+
+def _classifier(
+    estimator: Any, scores: list[Score], objective: str, desired: tuple[Any, ...], threshold: float | None
+) -> Reading:
+    wanted = places_of(estimator, desired)
+    if len(scores) == 1 and len(estimator.classes_) <= 2 and objective in _LINKS:
+        if len(wanted) != 1:
+            raise Unreadable("one of two classes must be desired")
+        level = 0.5 if threshold is None else threshold
+        return above(scores[0], _LINKS[objective], level, noise_of(SINGLE), first=wanted == [0])
+    if len(scores) != len(estimator.classes_) or len(scores) < 3:
+        raise Unreadable(f"{len(scores)} outputs for {len(estimator.classes_)} classes are not one decision")
+    if threshold is None:
+        return largest(scores, wanted, noise_of(SINGLE, len(scores)))
+    return softmax_above(scores, wanted, threshold, SINGLE)
+
+
+def _scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[Score]:
+    """Per output group its score; the base is the one that the booster's own answer for a row of NaN confirms."""
+    machine = learner["gradient_booster"]
+    if machine["name"] not in ("gbtree", "dart"):
+        raise Unreadable(f"XGBoost's {machine['name']} booster has no trees")
+    model = machine["gbtree"]["model"] if machine["name"] == "dart" else machine["model"]
+    parameters = learner["learner_model_param"]
+    outputs = max(int(parameters["num_class"]), 1)
+    if int(parameters.get("num_target", 1)) > 1 or any(
+        int(t["tree_param"]["size_leaf_vector"]) > 1 for t in model["trees"]
+    ):
+        raise Unreadable("XGBoost trees with several outputs per leaf are not read")
+    rounds = int(booster.attr("best_iteration") or -1) + 1 or booster.num_boosted_rounds()
+    count = model["iteration_indptr"][rounds] if model["trees"] else 0
+    weights = np.array(machine.get("weight_drop", [1.0] * count), dtype=np.float32).astype(np.float64)
+    missing = None if math.isnan(estimator.missing) else float(estimator.missing)
+    labels = _labels(model.get("cats"))
+    trees: list[list[Tree]] = [[] for _ in range(outputs)]
+    for tree, weight, output in zip(model["trees"][:count], weights, model["tree_info"], strict=False):
+        trees[output].append(_tree(tree, float(weight), missing, labels))
+    blank = np.full((1, int(parameters["num_feature"])), np.nan, dtype=np.float32)
+    probe = booster.inplace_predict(blank, iteration_range=(0, rounds), predict_type="margin", validate_features=False)
+    stored = [float(x) for x in str(parameters["base_score"]).strip("[]").split(",")]
+    stored = stored * outputs if len(stored) == 1 else stored
+    dart = machine["name"] == "dart"
+    asked = np.asarray(probe, dtype=np.float64).ravel()
+    return [_score(*each, objective, blank, dart) for each in zip(stored, trees, asked.tolist(), strict=True)]
+
+
+def _score(
+    stored: float, trees: list[Tree], asked: float, objective: str, blank: npt.NDArray[np.float32], dart: bool
+) -> Score:
+    if not trees:
+        return add_up(asked, (), SINGLE)
+    rest = asked - float(sum(tree.at(blank)[0] for tree in trees))
+    base = min(_bases(np.float32(stored), _LINKS.get(objective)), key=lambda b: abs(b - rest))
+    # Its logarithm is within 2 units. Dart multiplies each tree by its weight, with the base added and taken off again.
+    extra = 4 * SINGLE * abs(base)
+    if dart:
+        extra += 4 * SINGLE * sum(abs(base) + float(np.abs(tree.value).max()) for tree in trees)
+    score = add_up(base, trees, SINGLE, extra)
+    if not abs(base - rest) <= score.error:
+        raise Unreadable(f"the base score {stored:g} must explain XGBoost's own answer, but {rest:g} is left")
+    return score
+
+
+def _bases(stored: np.float32, response: Response | None) -> list[float]:
+    """What a stored base score may be as a raw score: as it is, or through the objective's link, in float32."""
+    bases = [float(stored)]
+    if response is LOGISTIC:
+        edge = np.float32(1e-6)
+        held = np.clip(stored, edge, np.float32(1) - edge)
+        bases.append(-math.log(float(np.float32(1) / held - np.float32(1))))
+    if response is EXPONENTIAL and stored > 0:
+        bases.append(math.log(float(stored)))
+    return bases
+
+
+def _labels(cats: dict[str, Any] | None) -> list[tuple[Hashable, ...] | None]:
+    """Per column the labels of its categories, where the model keeps them: texts as bytes with offsets, or numbers.
+
+    XGBoost 3 counts offsets in characters but cuts bytes, so labels beyond ASCII are lost: () stands for that.
+    """
+    labels: list[tuple[Hashable, ...] | None] = []
+    for kept in (cats or {}).get("enc", []):
+        if "offsets" in kept:
+            text = bytes(value % 256 for value in kept["values"])
+            ends = kept["offsets"]
+            kept_labels = tuple(text[a:b].decode() for a, b in pairwise(ends)) if text.isascii() else ()
+            labels.append(kept_labels if text else None)
+        else:
+            labels.append(tuple(kept["values"]) or None)
+    return labels
+
+
+def _tree(
+    tree: dict[str, Any], weight: float, missing: float | None, labels: list[tuple[Hashable, ...] | None]
+) -> Tree:
+    numbers = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    spans = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+    chosen = {node: frozenset(tree["categories"][start : start + size]) for node, start, size in spans}
+
+    def look(node: int) -> tuple[Test, int, int] | float:
+        left, right = tree["left_children"][node], tree["right_children"][node]
+        if left < 0:
+            return float(numbers[node]) * weight
+        column, default = int(tree["split_indices"][node]), bool(tree["default_left"][node])
+        if tree["split_type"][node] == 0:
+            return Below(column, float(numbers[node]), default, missing), left, right
+        kept = labels[column] if column < len(labels) else None
+        if kept == ():
+            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {column}")
+        return Outside(column, chosen[node], default, missing, kept), left, right
+
+    return preorder(0, look)
