@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from typing import Any
 
@@ -126,3 +127,11 @@ def test_the_minimum_of_a_model_that_is_only_asked_is_never_called_proven_withou
     assert isinstance(explanation.verdict, Unrefuted)
     assert not explanation.minimum
     assert explanation.lower_bound <= explanation.cardinality
+
+
+def test_a_model_that_is_too_large_to_read_is_asked_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("ironrule.model.readable"), "MOST_NODES", 10)
+    model, table = fitted(MODELS[1], 0)
+    explainer = Explainer(model, table, desired="good")
+    assert explainer.unread is not None
+    assert "nodes" in explainer.unread

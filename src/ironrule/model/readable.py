@@ -15,12 +15,13 @@ from ironrule.model.blackbox import BlackBox
 from ironrule.model.forest import Forest, compile_reading
 from ironrule.model.readers import read
 from ironrule.model.readers.steps import seen_by, split_steps
-from ironrule.model.reading import Unreadable
+from ironrule.model.reading import Reading, Unreadable
 from ironrule.model.tabulate import tabulate
 from ironrule.space import Points, Space
 
 CHECKED = 4096
 MOST_VALUES = 50_000
+MOST_NODES = 150_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,10 +41,18 @@ def readable(
         raise Unreadable("a plain function can only be asked, not read")
     transform, final = split_steps(model)
     reading = read(final, desired, threshold)
+    _check_size(reading)
     columns = tabulate(lambda points: seen_by(transform, asked.layout.decode(points)), space, past)
     forests = compile_reading(reading, columns, space)
     _check(forests, asked, space, past)
     return Readable(forests)
+
+
+def _check_size(reading: Reading) -> None:
+    groups = [group for margins in reading.alternatives for margin in margins for group in margin.groups]
+    nodes = sum(len(tree.left) for group in groups for tree in group.trees)
+    if nodes > MOST_NODES:
+        raise Unreadable(f"its trees have {nodes:,} nodes, and models of up to {MOST_NODES:,} are read so far")
 
 
 def _check(forests: tuple[Forest, ...], asked: BlackBox, space: Space, past: Points) -> None:
