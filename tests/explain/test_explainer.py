@@ -651,3 +651,18 @@ def test_the_counterfactuals_of_an_explanation_keep_to_what_may_change():
     assert any(change.feature == "income" for found in free.counterfactuals for change in found.changes)
     assert not any(change.feature == "income" for found in bound.counterfactuals for change in found.changes)
     assert free.rule == bound.rule
+
+
+@pytest.mark.parametrize("wrong", [3, None])
+def test_names_that_are_no_list_are_refused(wrong):
+    explainer = Explainer(decide, past(), desired="good")
+    with pytest.raises(InputError, match="must come as a list of texts"):
+        explainer.explain(DENIED, forbid=wrong)
+    with pytest.raises(InputError, match="must come as a list of texts"):
+        Explainer(decide, past(), desired="good", constraints=wrong)
+
+
+def test_numbers_of_numpy_are_numbers():
+    explainer = Explainer(decide, past(), desired="good")
+    explanation = explainer.explain(DENIED, budget=Budget(evaluations=np.int64(100_000)), weights={"job": np.int64(2)})
+    assert explanation.rule.components

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -46,7 +46,11 @@ def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, V
 
 def as_list(names: Any) -> list[Any]:
     """Several names, or one by itself."""
-    return [names] if isinstance(names, (str, Constraint)) else list(names)
+    if isinstance(names, (str, Constraint)):
+        return [names]
+    if not isinstance(names, Iterable):
+        raise InputError(f"names or constraints must come as a list of texts, but {names!r} came")
+    return list(names)
 
 
 def chosen_algorithm(algorithm: str | Algorithm) -> Algorithm:
@@ -98,7 +102,7 @@ def chosen_weights(weights: Weights, relevant: Relevant) -> npt.NDArray[np.float
     if weights is not None and not isinstance(weights, Mapping):
         raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
     for name, weight in (weights or {}).items():
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < float("inf"):
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 < weight < float("inf"):
             raise InputError(f"the weight of {name!r} must be a positive number, but {weight!r} came")
         each[list(members(relevant.select([name])))] = weight
     return each

@@ -32,7 +32,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):
-            number = (int, float) if name == "seconds" else int
+            number = (int, float, np.number) if name == "seconds" else (int, np.integer)
             if value is not None and (isinstance(value, bool) or not isinstance(value, number)):
                 kind = "a number" if name == "seconds" else "a whole number"
                 raise BudgetError(f"a budget's {name} must be {kind}, but {value!r} came")
