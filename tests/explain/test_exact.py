@@ -135,3 +135,18 @@ def test_a_model_that_is_too_large_to_read_is_asked_and_says_so(monkeypatch: pyt
     explainer = Explainer(model, table, desired="good")
     assert explainer.unread is not None
     assert "nodes" in explainer.unread
+
+
+@pytest.mark.parametrize("narrowed", [{"require": ["job"]}, {"weights": {"income": 7}}, {"forbid": ["income"]}])
+def test_nothing_is_said_of_rules_that_were_not_permitted(narrowed: dict[str, Any]) -> None:
+    model, table = fitted(MODELS[0], 0)
+    explainer = Explainer(model, table, desired="good")
+    denied = int(np.flatnonzero(~explainer.outcomes)[0])
+    free, bound = explainer.explain(denied), explainer.explain(denied, **narrowed)
+    assert free.minimum
+    assert "no shorter rule holds" in str(free)
+    assert not bound.minimum
+    assert "no shorter rule holds" not in str(bound)
+    if isinstance(bound.verdict, Proven):
+        assert bound.lightest
+        assert bound.cardinality >= free.cardinality

@@ -158,7 +158,8 @@ class Explainer:
             _find(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, seed)
         statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
         self._confirm(problem)
-        return self._explanation(problem, findings, statistics)
+        restricted = bool(as_list(require) or as_list(forbid) or weights)
+        return self._explanation(problem, findings, statistics, restricted)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
@@ -253,7 +254,9 @@ class Explainer:
             permitted &= bind(constraint, self.space.features)(points, instance)
         return points[permitted]
 
-    def _explanation(self, problem: Problem, findings: Findings, statistics: Statistics) -> Explanation:
+    def _explanation(
+        self, problem: Problem, findings: Findings, statistics: Statistics, restricted: bool
+    ) -> Explanation:
         case = problem.case
         relevant, history = case.relevant, case.history
         outcome = self._prepared.model.decision.undesired
@@ -273,6 +276,7 @@ class Explainer:
             self.space.fingerprint,
             problem.weight(findings.rules[0]),
             findings.lower_bound,
+            restricted,
             self.unread,
         )
 

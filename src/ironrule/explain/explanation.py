@@ -55,12 +55,18 @@ class Explanation:
     history_rows: int
     space: str
     weight: float = 0.0  # the best rule's cardinality, weights counted
-    lower_bound: float = 0.0  # no consistent rule weighs less; 0 where nothing is known of that
+    lower_bound: float = 0.0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
+    restricted: bool = False  # whether require, forbid or weights say which rules are permitted and what they weigh
     unread: str | None = None  # why the model could only be asked, where it could not be read
 
     @property
     def minimum(self) -> bool:
-        """Whether it is proven that the best rule holds and that no shorter one does."""
+        """Whether it is proven that the best rule holds and that no shorter rule at all does."""
+        return self.lightest and not self.restricted
+
+    @property
+    def lightest(self) -> bool:
+        """Whether it is proven that the best rule holds and that no rule which was permitted weighs less."""
         known = self.lower_bound > 0 or not self.rule.components
         return isinstance(self.verdict, Proven) and known and self.weight <= self.lower_bound
 
@@ -111,6 +117,7 @@ class Explanation:
             "space": self.space,
             "weight": self.weight,
             "lower_bound": self.lower_bound,
+            "restricted": self.restricted,
             "unread": self.unread,
         }
 
@@ -134,6 +141,7 @@ class Explanation:
                 data["space"],
                 data["weight"],
                 data["lower_bound"],
+                data["restricted"],
                 data["unread"],
             )
         except InputError:

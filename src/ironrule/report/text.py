@@ -31,4 +31,10 @@ def how_short(explanation: Explanation) -> str:
     """What is known of shorter rules, to stand behind the number of components."""
     if explanation.minimum:
         return "; no shorter rule holds"
-    return f"; at least {explanation.lower_bound:g} are needed" if explanation.lower_bound else ""
+    if explanation.lightest:
+        return "; no rule that was permitted weighs less"
+    if not explanation.lower_bound:
+        return ""
+    return (
+        f"; {'permitted rules weigh' if explanation.restricted else 'rules need'} at least {explanation.lower_bound:g}"
+    )
