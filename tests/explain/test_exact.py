@@ -117,6 +117,9 @@ def test_preprocessing_that_mixes_columns_is_not_read() -> None:
     explainer = Explainer(model, table, desired=True)
     assert explainer.unread is not None
     assert "PCA" in explainer.unread
+    explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]), budget=Budget(evaluations=100))
+    assert not isinstance(explanation.verdict, Proven)
+    assert f"could only be asked, not read: {explainer.unread}." in str(explanation)
 
 
 def test_the_minimum_of_a_model_that_is_only_asked_is_never_called_proven_without_enumeration() -> None:

@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ironrule.report.text import how_short, verdict_word
+from ironrule.report.text import how_short, verdict_word, why_asked
 from ironrule.rule import Counterfactual, shown
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def explanation_view(explanation: Explanation) -> RenderableType:
             f"Components: {explanation.rule.counted}{how_short(explanation)}. "
             f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."
         ),
+        *map(Text, why_asked(explanation)),
         *_stopped(explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."),
     ]
     panel = Panel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironrule.explain import Explanation
-from ironrule.verdict import Verdict
+from ironrule.verdict import Proven, Verdict
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -14,6 +14,7 @@ def explanation_text(explanation: Explanation) -> str:
         f"Components: {explanation.rule.counted}{how_short(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
+    lines += why_asked(explanation)
     if explanation.statistics.stopped:
         lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
     if explanation.counterfactuals:
@@ -38,3 +39,10 @@ def how_short(explanation: Explanation) -> str:
     return (
         f"; {'permitted rules weigh' if explanation.restricted else 'rules need'} at least {explanation.lower_bound:g}"
     )
+
+
+def why_asked(explanation: Explanation) -> list[str]:
+    """Why a rule could not be proven by reading the model, where that is so."""
+    if explanation.unread is None or isinstance(explanation.verdict, Proven):
+        return []
+    return [f"The model could only be asked, not read: {explanation.unread}."]
