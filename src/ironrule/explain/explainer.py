@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError, TableError
+from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
     Weights,
@@ -22,40 +20,24 @@ from ironrule.explain.arguments import (
     chosen_weights,
     positive,
 )
-from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
+from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule, Statistics
+from ironrule.explain.prepared import prepare
 from ironrule.explain.recourse import recourse_box, recourse_constraints
-from ironrule.model import BlackBox, History, Readable, Unreadable, black_box, history_of, readable
 from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
 from ironrule.space import (
-    Codes,
     Constraint,
     Points,
     Space,
-    Table,
     Value,
     as_constraint,
     bind,
     feasible,
-    read_table,
 )
-from ironrule.verdict import Budget, Meter, Refuted, Spent, Verdict
+from ironrule.verdict import Budget, Meter, Proven, Refuted, Spent, Verdict
 
 if TYPE_CHECKING:
     from ironrule.oracles import Case, Oracle
     from ironrule.search import Algorithm, Findings, Problem
-
-
-PAST_CHECKED = 4096
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Prepared:
-    space: Space
-    model: BlackBox
-    history: History
-    table: Table
-    recourse: tuple[Constraint, ...]
-    exact: Readable | str  # what the exact oracle works on, or why there is none
 
 
 class Explainer:
@@ -82,30 +64,7 @@ class Explainer:
         columns: Sequence[str] | None = None,
         progress: bool | None = None,
     ) -> None:
-        if space is not None and not isinstance(space, Space):
-            raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
-        table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
-        texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
-        on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
-        inferred = space
-        if inferred is None:
-            chosen = columns if columns is not None else _columns_of(model, table)
-            inferred = Space.infer(table, columns=chosen, progress=progress)
-        whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
-        recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
-        for constraint in recourse:
-            bind(constraint, whole.features)
-        asked = black_box(model, table, whole, desired, threshold)
-        codes = whole.encode(table, progress=progress)
-        kept = _occurring(whole, codes)
-        outcomes = asked.outcomes(kept, progress)
-        history = history_of(whole, kept, outcomes)
-        past = kept.points(slice(0, PAST_CHECKED))
-        try:
-            exact: Readable | str = readable(model, asked, whole, past, desired, threshold)
-        except Unreadable as reason:
-            exact = str(reason)
-        self._prepared = _Prepared(whole, asked, history, table, recourse, exact)
+        self._prepared = prepare(model, data, desired, threshold, space, constraints, columns, progress)
 
     @property
     def space(self) -> Space:
@@ -158,8 +117,8 @@ class Explainer:
             _find(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, seed)
         statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
         self._confirm(problem)
-        restricted = bool(as_list(require) or as_list(forbid) or weights)
-        return self._explanation(problem, findings, statistics, restricted)
+        permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
+        return self._explanation(problem, findings, statistics, permitted)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
@@ -213,7 +172,8 @@ class Explainer:
         if recourse:
             predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
             allowed = feasible(self.space.features, predicates, instance)
-        return Case(ready.space, ready.model, ready.history, relevant_to(ready.space, instance), allowed)
+        relevant = relevant_to(ready.space, instance)
+        return Case(ready.space, ready.model, ready.history, relevant, allowed, ready.fingerprint)
 
     def _problem(
         self,
@@ -255,15 +215,20 @@ class Explainer:
         return points[permitted]
 
     def _explanation(
-        self, problem: Problem, findings: Findings, statistics: Statistics, restricted: bool
+        self, problem: Problem, findings: Findings, statistics: Statistics, permitted: Permitted
     ) -> Explanation:
+        from ironrule.search.witnesses import witnesses
+
         case = problem.case
         relevant, history = case.relevant, case.history
         outcome = self._prepared.model.decision.undesired
         ranked = tuple(
-            RankedRule(relevant.rule(rule, outcome), verdict, history.coverage(relevant.box(rule), self.space.sizes))
+            RankedRule(
+                relevant.rule(rule, outcome), _drawn(verdict), history.coverage(relevant.box(rule), self.space.sizes)
+            )
             for rule, verdict in zip(findings.rules, findings.verdicts, strict=True)
         )
+        needed = witnesses(problem, findings.lower_bound) if findings.lower_bound else None
         nearest = _nearest(self._permitted(problem.oracle.points, case.instance), relevant, problem.k)
         others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
         instance = self.space.decode_row(case.instance)
@@ -275,37 +240,18 @@ class Explainer:
             len(history),
             self.space.fingerprint,
             problem.weight(findings.rules[0]),
-            findings.lower_bound,
-            restricted,
+            0.0 if needed is None else findings.lower_bound,
             self.unread,
+            self._prepared.fingerprint,
+            self._prepared.decision,
+            permitted,
+            () if needed is None else tuple(map(tuple, needed.tolist())),
         )
 
 
-def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
-    """The columns that a model was fitted on, where it says so; other columns, such as the target, are left alone."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return None
-    absent = [str(name) for name in names if name not in table.names]
-    if absent:
-        raise TableError(f"the data must have the model's column {absent[0]!r}, but it has {', '.join(table.names)}")
-    return tuple(str(name) for name in names)
-
-
-def _occurring(space: Space, codes: Codes) -> Codes:
-    """The past rows that satisfy the constraints on the space."""
-    if not space.feasible.predicates:
-        return codes
-    starts = range(0, len(codes), 1 << 16)
-    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
-    if not kept.any():
-        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
-    if not kept.all():
-        broken = int((~kept).sum())
-        warnings.warn(
-            f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=3
-        )
-    return codes.take(kept)
+def _drawn(verdict: Verdict) -> Verdict:
+    """A verdict fit to be kept: its certificate complete."""
+    return Proven(verdict.certificate.drawn()) if isinstance(verdict, Proven) else verdict
 
 
 def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int) -> tuple[Verdict | None, str | None]:

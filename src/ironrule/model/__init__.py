@@ -1,9 +1,9 @@
 """Models in normal form, and the history of what they decided."""
 
 from ironrule.model.blackbox import BlackBox, black_box
-from ironrule.model.history import History, history_of
+from ironrule.model.history import History, behaviour, history_of
 from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
 
-__all__ = ["BlackBox", "History", "Model", "Readable", "Unreadable", "black_box", "history_of", "readable"]
+__all__ = ["BlackBox", "History", "Model", "Readable", "Unreadable", "behaviour", "black_box", "history_of", "readable"]

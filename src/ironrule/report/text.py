@@ -36,9 +36,8 @@ def how_short(explanation: Explanation) -> str:
         return "; no rule that was permitted weighs less"
     if not explanation.lower_bound:
         return ""
-    return (
-        f"; {'permitted rules weigh' if explanation.restricted else 'rules need'} at least {explanation.lower_bound:g}"
-    )
+    who = "rules need" if explanation.permitted.all else "permitted rules weigh"
+    return f"; {who} at least {explanation.lower_bound:g}"
 
 
 def why_asked(explanation: Explanation) -> list[str]:
