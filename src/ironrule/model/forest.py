@@ -9,12 +9,13 @@ meets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.guards import Among, guards
 from ironrule.model.reading import Group, Link, Margin, Reading, Term, Test, Tree
 from ironrule.model.tabulate import Columns
 from ironrule.space import Space
@@ -52,6 +53,7 @@ class Forest(NamedTuple):
     run_last: Ints
     masks: Words
     group_of: Ints  # per tree
+    guards: Ints  # per tree, whether it says what can occur at all, and adds nothing
     margin_of: Ints  # per group
     link: Ints
     link_scale: Floats
@@ -68,8 +70,10 @@ class Forest(NamedTuple):
 
 
 def compile_reading(reading: Reading, columns: Columns, space: Space) -> tuple[Forest, ...]:
-    """One forest per alternative, over the cells of the whole reading."""
+    """One forest per alternative, over the cells of the whole reading and of the constraints on the space."""
     alternatives = [[_with_trees_alone(margin, columns) for margin in margins] for margins in reading.alternatives]
+    if guarding := guards(space.feasible):
+        alternatives = [[_guarded(margins, guarding), *margins[1:]] for margins in alternatives]
     tables = _TestTables(columns)
     for margins in alternatives:
         for tree in (tree for margin in margins for group in margin.groups for tree in group.trees):
@@ -92,6 +96,12 @@ def _with_trees_alone(margin: Margin, columns: Columns) -> Margin:
     return Margin(margin.offset, tuple(groups), margin.error + margin.relative * sum(sizes))
 
 
+def _guarded(margins: list[Margin], guarding: tuple[Tree, ...]) -> Margin:
+    """The first margin, minus infinity where a constraint on the space is broken."""
+    first = margins[0] if margins else Margin(1.0, ())
+    return replace(first, groups=(*first.groups, Group(guarding)))
+
+
 def _merged(parts: list[tuple[Term, Floats]], columns: Columns) -> list[Tree]:
     """For every feature one tree with what its columns add together."""
     of_feature: dict[int, list[tuple[Term, Floats]]] = {}
@@ -100,23 +110,13 @@ def _merged(parts: list[tuple[Term, Floats]], columns: Columns) -> list[Tree]:
     return [_as_tree(some, columns) for some in of_feature.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Among:
-    """A test that knows its answer for every code."""
-
-    column: int
-    answers: bytes
-
-    def goes_left(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:  # noqa: ARG002  # answered by position
-        return np.frombuffer(self.answers, dtype=np.bool_)
-
-
 def _as_tree(parts: list[tuple[Term, Floats]], columns: Columns) -> Tree:
     """What a feature's columns add, as a balanced tree; codes that the model sees alike share a leaf, no others do."""
     alike = [np.unique(columns.values[term.column], return_inverse=True)[1].ravel() for term, _ in parts]
     _, first, inverse = np.unique(np.stack(alike, axis=1), axis=0, return_index=True, return_inverse=True)
     total = np.sum([part for _, part in parts], axis=0)
-    values, places, column = total[first], inverse.ravel(), parts[0][0].column
+    values, places = total[first], inverse.ravel()
+    feature = int(columns.features[parts[0][0].column])
     tests: list[Test | None] = []
     left: list[int] = []
     right: list[int] = []
@@ -132,7 +132,7 @@ def _as_tree(parts: list[tuple[Term, Floats]], columns: Columns) -> Tree:
         leaf = end - start == 1
         middle = (start + end) // 2
         among = (places >= start) & (places < middle)
-        tests.append(None if leaf else _Among(column, among.tobytes()))
+        tests.append(None if leaf else Among(feature, among.tobytes()))
         left.append(-1 if leaf else 0)
         right.append(-1 if leaf else 0)
         results.append(float(values[start]) if leaf else 0.0)
@@ -151,8 +151,9 @@ class _TestTables:
     def add(self, tree: Tree) -> None:
         for test in tree.tests:
             if test is not None and test not in self.answers:
-                feature = int(self.columns.features[test.column])
-                left = test.goes_left(self.columns.values[test.column])
+                seen = None if isinstance(test, Among) else self.columns.values[test.column]
+                left = test.goes_left(np.empty(0) if seen is None else seen)
+                feature = test.feature if isinstance(test, Among) else int(self.columns.features[test.column])
                 self.answers[test] = (feature, left.tobytes())
                 self.masks[self.answers[test]] = left
 
@@ -195,6 +196,7 @@ class _Compiler:
     leaf_conditions: list[list[int]] = field(default_factory=list)
     nodes: list[tuple[int, int, int, int, float]] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
+    guards: list[bool] = field(default_factory=list)
 
     def forest(self, margins: Sequence[Margin]) -> Forest:
         groups = [(place, group) for place, margin in enumerate(margins) for group in margin.groups]
@@ -235,6 +237,7 @@ class _Compiler:
         """A tree's nodes, and its leaves that some point reaches, best first."""
         base = len(self.nodes)
         self.roots.append(base)
+        self.guards.append(bool((tree.value == -np.inf).any()))
         asked = [
             None if test is None or left < 0 else self._mask(test)
             for test, left in zip(tree.tests, tree.left, strict=True)
@@ -257,7 +260,7 @@ class _Compiler:
             place, box = pending.pop()
             question = asked[place]
             if question is None:
-                leaves.append((float(tree.value[place]), box))
+                leaves += [(float(tree.value[place]), box)] if tree.value[place] > -np.inf else []
                 continue
             feature, mask = question
             here = box.get(feature, self._all(feature))
@@ -293,6 +296,7 @@ class _Compiler:
             _ints([last for parts in runs for _, last in parts]),
             np.array(self.words, dtype=np.uint64),
             owners.astype(np.int64),
+            _ints(self.guards),
             _ints([place for place, _ in groups]),
             _ints([LINKS[link.kind] for link in links]),
             _floats([link.scale for link in links]),
@@ -310,13 +314,13 @@ class _Compiler:
 
 
 def slack_of(margin: Margin) -> float:
-    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m units of the last
-    place.
+    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m half units of the last
+    place. Four times that: whoever checks a bound may add in another order, and must come to the same end.
     """
     trees = [tree for group in margin.groups for tree in group.trees]
-    size = abs(margin.offset) + sum(float(np.abs(tree.value).max(initial=0.0)) for tree in trees)
+    size = abs(margin.offset) + sum(float(np.abs(tree.value[tree.value > -np.inf]).max(initial=0.0)) for tree in trees)
     linked = any(group.link.kind != "identity" for group in margin.groups)
-    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-52 * size if len(trees) > 1 or linked else 0.0
+    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-51 * size if len(trees) > 1 or linked else 0.0
     return margin.error + ours
 
 

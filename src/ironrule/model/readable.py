@@ -83,8 +83,6 @@ def readable(
     model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
 ) -> Readable:
     """Read a model for search; raises Unreadable also if its reading decides otherwise."""
-    if space.constraints:
-        raise Unreadable("the space has constraints, which the exact oracle does not know yet")
     read = read_model(model, asked, space, past, desired, threshold)
     forests = compile_reading(read.reading, read.columns, space)
     _check(forests, asked, space, past)
@@ -102,6 +100,7 @@ def _check(forests: tuple[Forest, ...], asked: BlackBox, space: Space, past: Poi
     from ironrule.model.forest_kernels import decide
 
     points = checked_points(space, past)
+    points = points[space.feasible.admits(points)]
     desired = asked.desired(points)
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
     for forest in forests:

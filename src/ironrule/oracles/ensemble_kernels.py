@@ -97,17 +97,25 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
 
 
 @part
-def weigh(forest: Forest, leaves: Ints, margin: int, support: Floats, left: Floats, right: Floats) -> None:
-    """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there."""
+def weigh(
+    forest: Forest, leaves: Ints, margin: int, cost: float, support: Floats, left: Floats, right: Floats
+) -> None:
+    """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there.
+
+    To break a constraint costs all of the bound.
+    """
     for cell in range(support.shape[0]):
         support[cell] = 0.0
         left[cell] = 0.0
         right[cell] = 0.0
     for tree in range(leaves.shape[0]):
-        if forest.margin_of[forest.group_of[tree]] != margin:
-            continue
         leaf = leaves[tree]
-        weight = forest.leaf_values[leaf] - forest.leaf_values[forest.leaf_starts[tree + 1] - 1]
+        if forest.guards[tree]:
+            weight = cost
+        elif forest.margin_of[forest.group_of[tree]] != margin:
+            continue
+        else:
+            weight = forest.leaf_values[leaf] - forest.leaf_values[forest.leaf_starts[tree + 1] - 1]
         if weight <= 0.0:
             continue
         for place in range(forest.condition_starts[leaf], forest.condition_starts[leaf + 1]):
@@ -241,7 +249,7 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
                 write(desk, CLOSED)
                 depth -= 1
                 continue
-        weigh(forest, leaves, margin, desk.support, desk.left, desk.right)
+        weigh(forest, leaves, margin, abs(desk.bounds[margin]), desk.support, desk.left, desk.right)
         feature, cut = choose(forest, domain, desk)
         if resumed < 0:
             possible, sure = least_margin(forest, desk.point, desk.sums)
