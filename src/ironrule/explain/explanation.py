@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ironrule.errors import InputError
+from ironrule.model import Wanted
 from ironrule.rule import Counterfactual, Rule
 from ironrule.space import Value
 from ironrule.space.plain import from_plain, to_plain
@@ -31,26 +32,6 @@ class Statistics:
     evaluations: int
     operators: Mapping[str, float]
     stopped: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What counts as desired: the classes, the threshold on scores, and the margin by which scores may move."""
-
-    desired: tuple[Any, ...] | None = None
-    threshold: float | None = None
-    margin: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The decision as plain data."""
-        desired = None if self.desired is None else [to_plain(label) for label in self.desired]
-        return {"desired": desired, "threshold": self.threshold, "margin": self.margin}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
-        """The decision that :meth:`to_dict` wrote."""
-        desired = None if data["desired"] is None else tuple(from_plain(label) for label in data["desired"])
-        return cls(desired, data["threshold"], data["margin"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +95,11 @@ class Explanation:
     lower_bound: float = 0.0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
     unread: str | None = None  # why the model could only be asked, where it could not be read
     model: str = ""  # the model's fingerprint
-    decision: Decision = Decision()
-    permitted: Permitted = Permitted()
+    decision: Wanted = field(default_factory=Wanted)
+    permitted: Permitted = field(default_factory=Permitted)
     witnesses: tuple[tuple[int, ...], ...] = ()
     wider: RankedRule | None = None
+    widest: bool = False  # whether it is known that no bound of the wider rule can move further
 
     @property
     def minimum(self) -> bool:
@@ -168,6 +150,7 @@ class Explanation:
             "instance": {name: to_plain(value) for name, value in self.instance.items()},
             "rules": [ranked.to_dict() for ranked in self.ranked],
             "wider": None if self.wider is None else self.wider.to_dict(),
+            "widest": self.widest,
             "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
             "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
             | {"operators": dict(stats.operators)},
@@ -201,10 +184,11 @@ class Explanation:
                 data["lower_bound"],
                 data["unread"],
                 data["model"],
-                Decision.from_dict(data["decision"]),
+                Wanted.from_dict(data["decision"]),
                 Permitted.from_dict(data["permitted"]),
                 tuple(tuple(whole(code) for code in point) for point in data["witnesses"]),
                 None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
+                data["widest"],
             )
         except InputError:
             raise

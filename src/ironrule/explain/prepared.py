@@ -8,12 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.errors import ConstraintError, InputError, TableError
 from ironrule.explain.arguments import as_list
-from ironrule.explain.explanation import Decision
-from ironrule.model import BlackBox, History, Readable, Unreadable, behaviour, black_box, history_of, readable
-from ironrule.model.decision import as_labels
+from ironrule.model import (
+    History,
+    Readable,
+    Unreadable,
+    Versions,
+    Wanted,
+    ask_versions,
+    behaviour,
+    history_of,
+    read_versions,
+)
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
 
 PAST_CHECKED = 4096
@@ -24,20 +33,25 @@ class Prepared:
     """Everything about a model and its data that stays the same from row to row."""
 
     space: Space
-    model: BlackBox
+    model: Versions
     history: History
+    outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
     table: Table
     recourse: tuple[Constraint, ...]
     exact: Readable | str  # what the exact oracle works on, or why there is none
     fingerprint: str
-    decision: Decision
+    wanted: Wanted
+
+    @property
+    def withstands(self) -> bool:
+        """Whether rules must hold for more than the model as it is."""
+        return self.model.boxes != (self.model.own,)
 
 
 def prepare(
-    model: Any,
+    models: Sequence[Any],
     data: Any,
-    desired: Any,
-    threshold: float | None,
+    wanted: Wanted,
     space: Space | None,
     constraints: Sequence[str | Constraint],
     columns: Sequence[str] | None,
@@ -51,28 +65,25 @@ def prepare(
     recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
     inferred = space
     if inferred is None:
-        chosen = columns if columns is not None else _columns_of(model, table)
+        chosen = columns if columns is not None else _columns_of(models[0], table)
         inferred = Space.infer(table, columns=chosen, progress=progress)
     on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
     whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
     for constraint in recourse:
         bind(constraint, whole.features)
-    asked = black_box(model, table, whole, desired, threshold)
+    asked = ask_versions(models, table, whole, wanted)
     kept = _occurring(whole, whole.encode(table, progress=progress))
-    history = history_of(whole, kept, asked.outcomes(kept, progress))
-    past = kept.points(slice(0, PAST_CHECKED))
-    exact = _exact(model, asked, whole, past, desired, threshold)
+    outcomes = asked.own.outcomes(kept, progress)
+    withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
+    history = history_of(whole, kept, withstood)
+    exact = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
-    wanted = None if desired is None else as_labels(desired)
-    decision = Decision(wanted, threshold)
-    return Prepared(whole, asked, history, table, recourse, exact, fingerprint, decision)
+    return Prepared(whole, asked, history, outcomes, table, recourse, exact, fingerprint, wanted)
 
 
-def _exact(
-    model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
-) -> Readable | str:
+def _exact(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> Readable | str:
     try:
-        return readable(model, asked, space, past, desired, threshold)
+        return read_versions(models, asked, space, past, wanted)
     except Unreadable as reason:
         return str(reason)
 

@@ -5,5 +5,20 @@ from ironrule.model.history import History, behaviour, history_of
 from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
+from ironrule.model.versions import Versions, Wanted, ask_versions, read_versions
 
-__all__ = ["BlackBox", "History", "Model", "Readable", "Unreadable", "behaviour", "black_box", "history_of", "readable"]
+__all__ = [
+    "BlackBox",
+    "History",
+    "Model",
+    "Readable",
+    "Unreadable",
+    "Versions",
+    "Wanted",
+    "ask_versions",
+    "behaviour",
+    "black_box",
+    "history_of",
+    "read_versions",
+    "readable",
+]

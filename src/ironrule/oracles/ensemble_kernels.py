@@ -97,9 +97,7 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
 
 
 @part
-def weigh(
-    forest: Forest, leaves: Ints, margin: int, cost: float, support: Floats, left: Floats, right: Floats
-) -> None:
+def weigh(forest: Forest, leaves: Ints, margin: int, cost: float, support: Floats, left: Floats, right: Floats) -> None:
     """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there.
 
     To break a constraint costs all of the bound.
