@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ironrule.errors import ConstraintError
 from ironrule.model.forest import cells_at, compile_reading
+from ironrule.model.readable import Read
 from ironrule.model.reading import Group, Link, Margin, Reading, Tree
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Ensemble
@@ -93,7 +94,7 @@ def constrained_space(features: tuple[Feature, ...], texts: list[str]) -> Space:
 
 
 @st.composite
-def read_cases(draw: st.DrawFn) -> tuple[Case, Ensemble]:
+def read_models(draw: st.DrawFn) -> tuple[Case, Read]:
     """A case whose model is a reading: within the error it may decide either way."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=4)))
     kinds = draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
@@ -120,6 +121,13 @@ def read_cases(draw: st.DrawFn) -> tuple[Case, Ensemble]:
     undesired = points[~table.ravel() & space.feasible.admits(points)]
     if len(undesired) == 0:
         table[:] = False
-        return case_of(space, table, occurring[0], occurring[:1]), Ensemble(())
+        return case_of(space, table, occurring[0], occurring[:1]), Read(Reading(()), columns)
     instance = undesired[draw(st.integers(0, len(undesired) - 1))]
-    return case_of(space, table, instance, occurring[:: max(1, len(occurring) // 7)]), Ensemble(forests)
+    return case_of(space, table, instance, occurring[:: max(1, len(occurring) // 7)]), Read(reading, columns)
+
+
+@st.composite
+def read_cases(draw: st.DrawFn) -> tuple[Case, Ensemble]:
+    """The same with the exact oracle."""
+    case, read = draw(read_models())
+    return case, Ensemble(compile_reading(read.reading, read.columns, case.space))

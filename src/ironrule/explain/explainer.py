@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,15 @@ from ironrule.explain.arguments import (
 from ironrule.explain.assembled import Assembly, statistics_of
 from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted
 from ironrule.explain.prepared import prepare
-from ironrule.explain.recourse import recourse_box, recourse_constraints
+from ironrule.explain.recourse import (
+    asked_for,
+    chosen_reading,
+    found_counterfactuals,
+    recourse_box,
+    recourse_constraints,
+)
 from ironrule.model import Wanted
-from ironrule.rule import Box, Counterfactual, relevant_to
+from ironrule.rule import relevant_to
 from ironrule.space import (
     Constraint,
     Space,
@@ -34,7 +40,7 @@ from ironrule.space import (
     bind,
     feasible,
 )
-from ironrule.verdict import Budget, Meter, Proven, Refuted, Spent, Verdict
+from ironrule.verdict import Budget, Meter, Proven
 
 if TYPE_CHECKING:
     from ironrule.oracles import Case, Oracle
@@ -124,7 +130,7 @@ class Explainer:
         problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
         findings = solve(problem, chosen)
         if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
-            _find(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, seed)
+            asked_for(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, problem.rng)
         wider = self._widened(problem, findings) if widen else None
         self._confirm(problem)
         statistics = statistics_of(meter, type(chosen).__name__, seed, findings.stopped)
@@ -162,28 +168,26 @@ class Explainer:
         row: Any,
         k: int = 5,
         *,
+        algorithm: Literal["auto", "exact", "geco"] = "auto",
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         budget: Budget | float | None = None,
         seed: int = 0,
     ) -> Counterfactuals:
-        """Up to k diverse counterfactuals without useless changes, nearest first, found by GeCo.
+        """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
-        ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest values, or
-        the list of categories; ``constraints`` come on top of the explainer's own.
+        Where the model can be read they are exact: each is proven to be the nearest that does not change all features
+        of an earlier one, and if fewer than k come there is no other. Else GeCo finds diverse ones without useless
+        changes. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest
+        values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
-        from ironrule.oracles import GeCo
-
         extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
         ranges = recourse_constraints(self.space, permitted_range or {})
         case = self._case(row, (*extra, *ranges), of_itself=True)
         box = recourse_box(case.relevant, features_to_vary)
-        meter = Meter(chosen_budget(budget))
-        found, stopped = _find(GeCo(fill=True), case, box, positive(k), meter, seed)
-        points = found.points if isinstance(found, Refuted) else np.empty((0, len(self.space)), dtype=np.int32)
-        items = tuple(Counterfactual.between(self.space, case.instance, point) for point in points)
-        return Counterfactuals(self.space.decode_row(case.instance), items, statistics_of(meter, "GeCo", seed, stopped))
+        read = chosen_reading(algorithm, self._prepared.exact)
+        return found_counterfactuals(read, case, box, positive(k), Meter(chosen_budget(budget)), chosen_seed(seed))
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
         from ironrule.oracles import Case
@@ -240,14 +244,3 @@ class Explainer:
         exact = self._prepared.exact
         oracle: Oracle = Layered() if isinstance(exact, str) else Ensemble(exact.forests)
         return Problem(case, Remembering(oracle), duals, allowed, required, each, positive(k), meter, rng)
-
-
-def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int) -> tuple[Verdict | None, str | None]:
-    """The oracle's answer, or None, and what stopped it."""
-    try:
-        verdict = oracle.find(case, box, k, meter, np.random.default_rng(chosen_seed(seed)))
-    except Spent:
-        return None, "budget"
-    except KeyboardInterrupt:
-        return None, "interrupted"
-    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None

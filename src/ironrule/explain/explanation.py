@@ -224,11 +224,16 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactuals(Sequence[Counterfactual]):
-    """Counterfactuals of one row, nearest first. Empty: none was found."""
+    """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
+
+    ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
+    earlier one, and where fewer came than were wanted there is no other.
+    """
 
     instance: Mapping[str, Value]
     items: tuple[Counterfactual, ...]
     statistics: Statistics
+    proven: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -244,6 +249,7 @@ class Counterfactuals(Sequence[Counterfactual]):
         return {
             "instance": {name: to_plain(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
+            "proven": self.proven,
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
@@ -253,6 +259,8 @@ class Counterfactuals(Sequence[Counterfactual]):
     def __str__(self) -> str:
         if self.items:
             return "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1))
+        if self.proven:
+            return "there is no counterfactual"
         stopped = self.statistics.stopped
         return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
 

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.guards import Among, guards
+from ironrule.model.coded import Among
+from ironrule.model.guards import guards
 from ironrule.model.reading import Group, Link, Margin, Reading, Term, Test, Tree
 from ironrule.model.tabulate import Columns
-from ironrule.space import Space
+from ironrule.space import Feasible, Space
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -69,11 +70,22 @@ class Forest(NamedTuple):
     node_value: Floats
 
 
-def compile_reading(reading: Reading, columns: Columns, space: Space) -> tuple[Forest, ...]:
-    """One forest per alternative, over the cells of the whole reading and of the constraints on the space."""
+def compile_reading(
+    reading: Reading,
+    columns: Columns,
+    space: Space,
+    feasible: Feasible | None = None,
+    extra: Sequence[Margin] = (),
+) -> tuple[Forest, ...]:
+    """One forest per alternative, over the cells of the whole reading and of the constraints on what can occur.
+
+    ``feasible`` stands for other constraints than the space's own; ``extra`` margins must be positive too; they come
+    last.
+    """
     alternatives = [[_with_trees_alone(margin, columns) for margin in margins] for margins in reading.alternatives]
-    if guarding := guards(space.feasible):
+    if guarding := guards(feasible or space.feasible):
         alternatives = [[_guarded(margins, guarding), *margins[1:]] for margins in alternatives]
+    alternatives = [[*margins, *extra] for margins in alternatives]
     tables = _TestTables(columns)
     for margins in alternatives:
         for tree in (tree for margin in margins for group in margin.groups for tree in group.trees):

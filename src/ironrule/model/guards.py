@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.coded import Among
 from ironrule.model.reading import Test, Tree, Unreadable
 from ironrule.space import Feasible
 
@@ -24,19 +24,6 @@ MOST_LEAVES = 20_000
 CHUNK = 1 << 18
 
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Among:
-    """A test on a feature itself that knows its answer for every code."""
-
-    feature: int
-    answers: bytes
-    column: int = -1  # none that the model sees
-
-    def goes_left(self, values: npt.NDArray[Any]) -> Mask:  # noqa: ARG002  # answered by position
-        """Which codes go left."""
-        return np.frombuffer(self.answers, dtype=np.bool_)
 
 
 def guards(feasible: Feasible) -> tuple[Tree, ...]:

@@ -67,6 +67,7 @@ class Readable:
 
     forests: tuple[Forest, ...]
     fingerprint: str
+    own: Read  # the model itself, where the forests are of several or withstand a margin
 
 
 def read_model(model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None) -> Read:
@@ -86,7 +87,7 @@ def readable(
     read = read_model(model, asked, space, past, desired, threshold)
     forests = compile_reading(read.reading, read.columns, space)
     _check(forests, asked, space, past)
-    return Readable(forests, read.fingerprint)
+    return Readable(forests, read.fingerprint, read)
 
 
 def _check_size(reading: Reading) -> None:

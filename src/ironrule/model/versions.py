@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ironrule.errors import InputError, OutcomeError
 from ironrule.model.blackbox import BlackBox, black_box
 from ironrule.model.decision import DEFAULT_THRESHOLD, as_labels
-from ironrule.model.readable import Readable, readable
+from ironrule.model.readable import Readable, read_model, readable
 from ironrule.space import Codes, Points, Space, Table
 from ironrule.space.plain import from_plain, to_plain
 
@@ -98,7 +98,10 @@ def read_versions(models: Sequence[Any], asked: Versions, space: Space, past: Po
         for model, box in zip(models, asked.boxes, strict=True)
     ]
     forests = tuple(forest for part in parts for forest in part.forests)
-    return Readable(forests, joint_fingerprint([part.fingerprint for part in parts]))
+    own = parts[0].own
+    if wanted.margin:
+        own = read_model(models[0], asked.own, space, past, wanted.desired, wanted.threshold)
+    return Readable(forests, joint_fingerprint([part.fingerprint for part in parts]), own)
 
 
 def joint_fingerprint(fingerprints: Sequence[str]) -> str:

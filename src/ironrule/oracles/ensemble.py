@@ -38,7 +38,7 @@ class Ensemble:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
         reached.
         """
-        answer = self._one(case, box, meter, rng)
+        answer = self.one(case, box, meter, rng)
         if answer is None:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
@@ -46,13 +46,13 @@ class Ensemble:
         found, here = [answer], box
         while len(found) < k:
             here = _without(case, here, found[-1])
-            another = self._one(case, here, meter, rng)
+            another = self.one(case, here, meter, rng)
             if another is None or isinstance(another, tuple):
                 break
             found.append(another)
         return case.refuted(np.stack(found))
 
-    def _one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
+    def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
         logs: list[Log] = []
         for forest in self.forests:
