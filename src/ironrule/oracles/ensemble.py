@@ -8,12 +8,13 @@ component for each. A proof is a cover of the box for every alternative of the m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.forest import Forest, cells_at
+from ironrule.model.forest_kernels import least_margins
 from ironrule.oracles.climbing_kernels import Desk, climb, nearest_codes, pull_back
 from ironrule.oracles.covering import Log
 from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box, search
@@ -24,7 +25,10 @@ from ironrule.verdict import Meter, Unrefuted, Verdict
 
 DEPTH = 1024
 CHUNK = 20_000
+BRIEF = 100  # boxes looked at for a further counterfactual, which nothing depends on
 SWEEPS = 3
+PULLED = 256  # past rows pulled into a box, the best of which are starts to climb from
+STARTS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,10 +47,10 @@ class Ensemble:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
             return case.proven(box, sum(log.pieces for log in answer), answer)
-        found, here = [answer], box
+        found, here, brief = [answer], box, replace(self, limit=BRIEF)
         while len(found) < k:
             here = _without(case, here, found[-1])
-            another = self.one(case, here, meter, rng)
+            another = brief.one(case, here, meter, rng)
             if another is None or isinstance(another, tuple):
                 break
             found.append(another)
@@ -68,9 +72,11 @@ class Ensemble:
         work = _Work(forest, case, box, _desk(forest))
         if work.climbs(rng):
             return work.pulled(rng)
+        if self.limit > BRIEF and work.climbs_from_the_past(rng):
+            return work.pulled(rng)
         seen = 0
         while seen < self.limit:
-            status, boxes = search(forest, work.with_room(), CHUNK)
+            status, boxes = search(forest, work.with_room(), min(CHUNK, self.limit))
             seen += boxes
             meter.events["boxes"] += boxes
             if status == PROVEN:
@@ -103,6 +109,21 @@ class _Work:
         self.desk.point[:] = self.home
         order = rng.permutation(len(self.home))
         return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
+
+    def climbs_from_the_past(self, rng: np.random.Generator) -> bool:
+        """Whether a counterfactual lies uphill from a past row with the desired outcome, pulled into the box."""
+        seeds = self.case.history.seeds
+        if len(seeds) == 0:
+            return False
+        chosen = seeds[rng.integers(0, len(seeds), size=PULLED)]
+        starts = cells_at(self.forest, self.box.pull(chosen))
+        heights = least_margins(self.forest, starts)
+        for place in np.argsort(-heights)[:STARTS]:
+            self.desk.point[:] = starts[place]
+            order = rng.permutation(len(self.home))
+            if climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS):
+                return True
+        return False
 
     @property
     def home(self) -> npt.NDArray[np.int64]:
