@@ -21,7 +21,7 @@ from ironrule.space import Points, Space
 
 CHECKED = 4096
 MOST_VALUES = 50_000
-MOST_NODES = 150_000
+MOST_NODES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,8 @@ from typing import Literal
 
 import numpy as np
 
-from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Test, Tree, Unreadable
+from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 
 UNIT = 2.0**-53
 
@@ -46,7 +47,7 @@ CLOSEST = 1e-6  # a threshold on a probability behind a link must keep this dist
 class Bush:
     """A tree with a row of values, one per column of the scores, at every leaf (zeros elsewhere)."""
 
-    tests: tuple[Test | None, ...]
+    tests: Thresholds
     left: Ints
     right: Ints
     values: Floats
