@@ -5,5 +5,20 @@ from ironrule.model.history import History, history_of
 from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
+from ironrule.model.written import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
 
-__all__ = ["BlackBox", "History", "Model", "Readable", "Unreadable", "black_box", "history_of", "readable"]
+__all__ = [
+    "Bins",
+    "BlackBox",
+    "History",
+    "Model",
+    "Readable",
+    "RuleClassifier",
+    "Scorecard",
+    "Subscale",
+    "TwoLayerAdditive",
+    "Unreadable",
+    "black_box",
+    "history_of",
+    "readable",
+]

@@ -14,8 +14,9 @@ import numpy as np
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.forest import Forest, compile_reading
 from ironrule.model.readers import read
-from ironrule.model.readers.steps import seen_by, split_steps
+from ironrule.model.readers.steps import split_steps
 from ironrule.model.reading import Reading, Unreadable
+from ironrule.model.seen import seen_by
 from ironrule.model.tabulate import tabulate
 from ironrule.space import Points, Space
 
