@@ -6,12 +6,18 @@ from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
 from ironrule.model.versions import Versions, Wanted, ask_versions, read_versions
+from ironrule.model.written import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
 
 __all__ = [
+    "Bins",
     "BlackBox",
     "History",
     "Model",
     "Readable",
+    "RuleClassifier",
+    "Scorecard",
+    "Subscale",
+    "TwoLayerAdditive",
     "Unreadable",
     "Versions",
     "Wanted",

@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from ironrule.model.blackbox import BlackBox
+from ironrule.model.cells import Questions
 from ironrule.model.forest import Forest, compile_reading
 from ironrule.model.readers import read
-from ironrule.model.readers.steps import seen_by, split_steps
-from ironrule.model.reading import Group, Reading, Test, Unreadable
+from ironrule.model.readers.steps import split_steps
+from ironrule.model.reading import Group, Reading, Unreadable
+from ironrule.model.seen import seen_by
 from ironrule.model.tabulate import Columns, tabulate
 from ironrule.space import Points, Space
 
 CHECKED = 4096
 MOST_VALUES = 50_000
-MOST_NODES = 150_000
+MOST_NODES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,30 +37,31 @@ class Read:
     @property
     def fingerprint(self) -> str:
         """A hash of how the model decides in the space, whatever file or library version it came from."""
-        digest, known = hashlib.sha256(), dict[Test, bytes]()
+        questions, digest = Questions(self.columns), hashlib.sha256()
+        questions.add(tree for group in self._groups for tree in group.trees)
+        for feature, left in questions.numbers:
+            digest.update(feature.to_bytes(4, "little") + left)
         for margins in self.reading.alternatives:
             digest.update(b"alternative")
             for margin in margins:
                 digest.update(np.array([margin.offset, margin.error, margin.relative]).tobytes())
                 for group in margin.groups:
-                    self._add_group(digest, group, known)
+                    self._add_group(digest, group, questions)
         return digest.hexdigest()
 
-    def _add_group(self, digest: Any, group: Group, known: dict[Test, bytes]) -> None:
+    @property
+    def _groups(self) -> list[Group]:
+        return [group for margins in self.reading.alternatives for margin in margins for group in margin.groups]
+
+    def _add_group(self, digest: Any, group: Group, questions: Questions) -> None:
         digest.update(repr(group.link).encode())
         for tree in group.trees:
-            digest.update(tree.left.tobytes() + tree.right.tobytes() + tree.value.tobytes())
-            for test in (test for test in tree.tests if test is not None):
-                if test not in known:
-                    left = np.packbits(test.goes_left(self.columns.values[test.column]))
-                    known[test] = hashlib.sha256(self._name(test.column) + left.tobytes()).digest()
-                digest.update(known[test])
+            for part in (questions.of(tree), tree.left, tree.right, tree.value):
+                digest.update(part.tobytes())
         for term in group.terms:
             values = term.of(self.columns.values[term.column])
-            digest.update(self._name(term.column) + np.asarray(values, dtype=np.float64).tobytes())
-
-    def _name(self, column: int) -> bytes:
-        return int(self.columns.features[column]).to_bytes(4, "little")
+            digest.update(int(self.columns.features[term.column]).to_bytes(4, "little"))
+            digest.update(np.asarray(values, dtype=np.float64).tobytes())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

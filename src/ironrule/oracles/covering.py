@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.forest import Cells
+from ironrule.model.cells import Cells
 from ironrule.verdict import Cover
 from ironrule.verdict.certificate import CLOSED, Range, Split
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.cells import Cells
 from ironrule.model.coded import table_tree
-from ironrule.model.forest import Cells, Forest, cells_at, compile_reading
+from ironrule.model.forest import Forest, cells_at, compile_reading
 from ironrule.model.readable import Read
 from ironrule.model.reading import Group, Margin
 from ironrule.oracles.ensemble import Ensemble

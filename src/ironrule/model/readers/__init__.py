@@ -18,11 +18,19 @@ from ironrule.model.readers.calibrated import read_calibrated
 from ironrule.model.readers.catboost_models import read_catboost
 from ironrule.model.readers.lgbm import read_lightgbm
 from ironrule.model.readers.sklearn_trees import read_sklearn_trees
+from ironrule.model.readers.written import read_written
 from ironrule.model.readers.xgb import read_xgboost
 from ironrule.model.reading import Reader, Reading, Unreadable
 from ironrule.space.table import as_python
 
-READERS: tuple[Reader, ...] = (read_sklearn_trees, read_additive, read_xgboost, read_lightgbm, read_catboost)
+READERS: tuple[Reader, ...] = (
+    read_sklearn_trees,
+    read_additive,
+    read_xgboost,
+    read_lightgbm,
+    read_catboost,
+    read_written,
+)
 
 
 def read(estimator: Any, desired: Any, threshold: float | None) -> Reading:

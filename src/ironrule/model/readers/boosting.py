@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ironrule.model.reading import Group, Link, Margin, Reading, Test, Tree, Unreadable
+from ironrule.model.reading import Group, Ints, Link, Margin, Reading, Test, Tree, Unreadable
 from ironrule.space.table import as_python
 
 SINGLE = 2.0**-24
@@ -189,6 +190,21 @@ def preorder(root: Hashable, look: Callable[[Any], tuple[Test, Any, Any] | float
             waiting.append((seen[2], right, len(tests) - 1))
             waiting.append((seen[1], left, len(tests) - 1))
     return Tree(tuple(tests), np.array(left, np.int32), np.array(right, np.int32), np.array(value, np.float64))
+
+
+def parents_first(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], Ints, Ints]:
+    """The nodes under node 0 level by level, and their children in that order; a child below 0 is none."""
+    levels = [np.zeros(1, dtype=np.intp)]
+    while len(levels[-1]):
+        inner = levels[-1][left[levels[-1]] >= 0]
+        levels.append(np.concatenate([left[inner], right[inner]]).astype(np.intp))
+        if len(levels) > len(left):
+            raise Unreadable("a tree's nodes must not form a circle")
+    order = np.concatenate(levels)
+    place = np.full(len(left) + 1, -1, dtype=np.int32)  # the last one stands for none
+    place[order] = np.arange(len(order))
+    below = left[order] < 0
+    return order, place[np.where(below, -1, left[order])], place[np.where(below, -1, right[order])]
 
 
 def _lead(first: Score, second: Score, least: float, tie: float) -> Margin:

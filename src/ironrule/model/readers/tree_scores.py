@@ -25,7 +25,8 @@ from typing import Literal
 
 import numpy as np
 
-from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Test, Tree, Unreadable
+from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 
 UNIT = 2.0**-53
 
@@ -46,7 +47,7 @@ CLOSEST = 1e-6  # a threshold on a probability behind a link must keep this dist
 class Bush:
     """A tree with a row of values, one per column of the scores, at every leaf (zeros elsewhere)."""
 
-    tests: tuple[Test | None, ...]
+    tests: Thresholds
     left: Ints
     right: Ints
     values: Floats
@@ -121,14 +122,14 @@ def constant(outcome: bool) -> Reading:
 def read_binary(model: Binary, wanted: Sequence[int], threshold: float | None) -> Reading:
     """Desired by the sign of a raw score, or by its logistic against a threshold."""
     sign = 1.0 if wanted == [1] else -1.0
-    limit, slack = (0.0, LINK_ERROR) if threshold is None else _logit(float(threshold), model.slope)
+    limit, slack = (0.0, LINK_ERROR) if threshold is None else log_odds_at(float(threshold), model.slope)
     if abs(limit) == inf:
         return constant(limit < 0)
     error = model.raw.error + slack + rounding(4, model.raw.size + abs(limit))
     return reading(model.raw, [[(np.full(1, sign), -limit, error)]])
 
 
-def _logit(threshold: float, slope: float) -> tuple[float, float]:
+def log_odds_at(threshold: float, slope: float) -> tuple[float, float]:
     """The raw score at which a probability passes the threshold, and how far rounding of the probability moves it."""
     if threshold < 0 or threshold >= 1:
         return (-inf if threshold < 0 else inf), 0.0
@@ -222,14 +223,15 @@ def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _on_grid(values: Floats) -> bool:
+def on_grid(values: Floats) -> bool:
+    """Whether all values are multiples of GRID."""
     return bool((np.rint(values / GRID) * GRID == values).all())
 
 
 def single(bush: Bush) -> Scores:
     """The scores of one bush."""
     zero = np.zeros(bush.values.shape[1])
-    return Scores(zero, (bush,), size=_largest(bush.values), exact=_on_grid(bush.values))
+    return Scores(zero, (bush,), size=_largest(bush.values), exact=on_grid(bush.values))
 
 
 def added(parts: Sequence[Scores], columns: int) -> Scores:
