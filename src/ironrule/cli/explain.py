@@ -38,6 +38,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
     )
     group.add_argument(
+        "--intervals", action="store_true", help="numbers may take any value between the extremes seen, not those alone"
+    )
+    group.add_argument(
         "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
     )
     shared.add_json(parser)
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.show import explanation_view, searching
 
     output, budget = check_output(options.output, ENDINGS), shared.budget_of(options)
-    question = question_of(options, shared.constraints_of(options), options.models, options.margin)
+    question = question_of(options, shared.constraints_of(options), options.models, options.margin, options.intervals)
     with searching():
         explanation = question.explainer.explain(
             question.row,

@@ -31,6 +31,7 @@ def question_of(
     constraints: Sequence[Constraint] = (),
     others: Sequence[Path] = (),
     margin: float = 0.0,
+    intervals: bool = False,
 ) -> Question:
     """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
     from ironrule.cli.files import read_data
@@ -54,6 +55,7 @@ def question_of(
         constraints=constraints,
         margin=margin,
         models=models,
+        intervals=intervals,
     )
     return Question(explainer, row)
 

@@ -58,7 +58,9 @@ class Explainer:
     their positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by
     default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at
     all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``, rules hold even if
-    every score moved by that much; with further ``models``, such as other versions, they hold for all of them.
+    every score moved by that much; with further ``models``, such as other versions, they hold for all of them. With
+    ``intervals``, numbers may take any value between the smallest and the largest of their domain (whole ones any whole
+    value): the space then has every threshold of the model in it.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -75,10 +77,11 @@ class Explainer:
         columns: Sequence[str] | None = None,
         margin: float = 0.0,
         models: Sequence[Any] = (),
+        intervals: bool = False,
         progress: bool | None = None,
     ) -> None:
         wanted = Wanted.of(desired, threshold, margin)
-        self._prepared = prepare((model, *models), data, wanted, space, constraints, columns, progress)
+        self._prepared = prepare((model, *models), data, wanted, space, constraints, columns, intervals, progress)
 
     @property
     def space(self) -> Space:

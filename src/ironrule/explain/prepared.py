@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ConstraintError, InputError, TableError
+from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.arguments import as_list
 from ironrule.model import (
     History,
@@ -20,7 +20,9 @@ from ironrule.model import (
     Wanted,
     ask_versions,
     behaviour,
+    between,
     history_of,
+    read_each,
     read_versions,
 )
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
@@ -55,6 +57,7 @@ def prepare(
     space: Space | None,
     constraints: Sequence[str | Constraint],
     columns: Sequence[str] | None,
+    intervals: bool,
     progress: bool | None,
 ) -> Prepared:
     """Read the data and the model; what cannot be used is refused here, before any search."""
@@ -72,6 +75,9 @@ def prepare(
     for constraint in recourse:
         bind(constraint, whole.features)
     asked = ask_versions(models, table, whole, wanted)
+    if intervals:
+        whole = _with_intervals(whole, models, asked, table, wanted)
+        asked = ask_versions(models, table, whole, wanted)
     kept = _occurring(whole, whole.encode(table, progress=progress))
     outcomes = asked.own.outcomes(kept, progress)
     withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
@@ -79,6 +85,14 @@ def prepare(
     exact = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
     return Prepared(whole, asked, history, outcomes, table, recourse, exact, fingerprint, wanted)
+
+
+def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table: Table, wanted: Wanted) -> Space:
+    past = _occurring(space, space.encode(table, progress=False)).points(slice(0, PAST_CHECKED))
+    try:
+        return between(space, models, read_each(models, asked, space, past, wanted), table)
+    except Unreadable as reason:
+        raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
 
 
 def _exact(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> Readable | str:

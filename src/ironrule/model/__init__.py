@@ -2,10 +2,11 @@
 
 from ironrule.model.blackbox import BlackBox, black_box
 from ironrule.model.history import History, behaviour, history_of
+from ironrule.model.intervals import between
 from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
-from ironrule.model.versions import Versions, Wanted, ask_versions, read_versions
+from ironrule.model.versions import Versions, Wanted, ask_versions, read_each, read_versions
 from ironrule.model.written import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "Wanted",
     "ask_versions",
     "behaviour",
+    "between",
     "black_box",
     "history_of",
+    "read_each",
     "read_versions",
     "readable",
 ]

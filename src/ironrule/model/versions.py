@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ironrule.errors import InputError, OutcomeError
 from ironrule.model.blackbox import BlackBox, black_box
 from ironrule.model.decision import DEFAULT_THRESHOLD, as_labels
-from ironrule.model.readable import Readable, read_model, readable
+from ironrule.model.readable import Read, Readable, read_model, readable
 from ironrule.space import Codes, Points, Space, Table
 from ironrule.space.plain import from_plain, to_plain
 
@@ -102,6 +102,14 @@ def read_versions(models: Sequence[Any], asked: Versions, space: Space, past: Po
     if wanted.margin:
         own = read_model(models[0], asked.own, space, past, wanted.desired, wanted.threshold)
     return Readable(forests, joint_fingerprint([part.fingerprint for part in parts]), own)
+
+
+def read_each(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> tuple[Read, ...]:
+    """The reading of every model, not yet checked against it; raises Unreadable if one of them has none."""
+    return tuple(
+        read_model(model, box, space, past, wanted.desired, wanted.lowered(model))
+        for model, box in zip(models, asked.boxes, strict=True)
+    )
 
 
 def joint_fingerprint(fingerprints: Sequence[str]) -> str:
