@@ -171,12 +171,22 @@ class _Compiler:
         places = [self._place(*condition) for condition in self.conditions]
         links: list[Link] = [group.link for _, group in groups]
         columns = list(zip(*self.nodes, strict=True)) if self.nodes else [(), (), (), (), ()]
+        asked = [number for conditions in self.leaf_conditions for number in conditions]
+        begins = [int(self.cells.cell_starts[feature]) for feature, _ in self.conditions]
+        values = self.leaf_values
+        ends = zip(self.leaf_starts, self.leaf_starts[1:], strict=False)
         return Forest(
             self.cells,
             _ints(self.leaf_starts),
             _floats(self.leaf_values),
+            _floats(
+                [value - self.leaf_values[end - 1] for start, end in ends for value in self.leaf_values[start:end]]
+            ),
             _starts(np.array([len(conditions) for conditions in self.leaf_conditions], dtype=np.int64)),
-            _ints([number for conditions in self.leaf_conditions for number in conditions]),
+            _ints(asked),
+            _ints([begins[number] + runs[number][0][0] for number in asked]),
+            _ints([begins[number] + runs[number][-1][1] for number in asked]),
+            _ints([len(runs[number]) > 1 for number in asked]),
             _ints([feature for feature, _ in self.conditions]),
             _ints(places),
             _starts(np.array([len(parts) for parts in runs], dtype=np.int64)),

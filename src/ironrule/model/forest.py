@@ -36,8 +36,12 @@ class Forest(NamedTuple):
     cells: Cells
     leaf_starts: Ints  # per tree
     leaf_values: Floats  # falling within a tree
+    leaf_weights: Floats  # how much more than the tree's least
     condition_starts: Ints  # per leaf, its conditions in `conditions`
     conditions: Ints
+    first_cell: Ints  # per condition of a leaf, the first and the last cell that it admits, among all cells,
+    last_cell: Ints
+    gaps: Ints  # and whether it leaves out some in between
     condition_feature: Ints
     condition_words: Ints  # where a condition's mask begins in `masks`
     run_starts: Ints  # per condition, its runs of neighbouring cells
@@ -127,15 +131,18 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
     place[kept], number[by_leaves] = begins[:-1], np.arange(len(by_leaves))
     groups = _groups(margins)
     links = [group.link for group in groups]
+    feature, of_runs = _found(starts, by_leaves)[0], runs(*flat(piles, *_found(starts, by_leaves)))
     return Forest(
         cells,
         boxes.leaf_starts,
         boxes.leaf_values,
+        leaf_weights(boxes.leaf_starts, boxes.leaf_values),
         boxes.condition_starts,
         number[of_leaves],
-        _found(starts, by_leaves)[0],
+        *spans(cells, number[of_leaves], feature, *of_runs),
+        feature,
         place[by_leaves],
-        *runs(*flat(piles, *_found(starts, by_leaves))),
+        *of_runs,
         masks,
         np.repeat(np.arange(len(groups)), [len(group.trees) for group in groups]),
         np.array([(tree.value == -np.inf).any() for group in groups for tree in group.trees], dtype=np.int64),
@@ -153,6 +160,24 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
         nodes.right,
         nodes.value,
     )
+
+
+def leaf_weights(starts: Ints, values: Floats) -> Floats:
+    """How much more every leaf is than the least of its tree, which comes last."""
+    if len(values) == 0:
+        return values
+    last = np.maximum(starts[1:] - 1, 0)
+    return np.asarray(values - np.repeat(values[last], np.diff(starts)))
+
+
+def spans(
+    cells: Cells, conditions: Ints, feature: Ints, run_starts: Ints, run_first: Ints, run_last: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Per condition of a leaf its first and its last cell, among all cells, and whether there are gaps between."""
+    start = cells.cell_starts[feature]
+    first, last = start + run_first[run_starts[:-1]], start + run_last[run_starts[1:] - 1]
+    gaps = (np.diff(run_starts) > 1).astype(np.int64)
+    return first[conditions], last[conditions], gaps[conditions]
 
 
 def _by_first_use(numbers: Ints) -> Ints:

@@ -31,12 +31,13 @@ class Desk(NamedTuple):
     leaves: Ints  # per depth, the best leaf of every tree
     split: Ints  # per depth, the feature that was split last
     point: Ints
+    last: Ints  # the point that was looked at last
     state: Ints
     sums: Floats
     bounds: Floats
-    support: Floats
-    left: Floats
-    right: Floats
+    begins: Floats  # per cell, the weight of what begins and ends there, and of gaps
+    ends: Floats
+    gaps: Floats
     denied: Ints  # unsure points that the model has denied
     log: Ints  # the boxes in the order of the search: closed ones (-1), and how the others were split
     heap: Ints  # nodes yet to visit, and for each the cells that lead there

@@ -25,7 +25,7 @@ from ironrule.verdict import Meter, Unrefuted, Verdict
 
 DEPTH = 1024
 CHUNK = 20_000
-BRIEF = 100  # boxes looked at for a further counterfactual, which nothing depends on
+BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
 SWEEPS = 3
 PULLED = 256  # past rows pulled into a box, the best of which are starts to climb from
 STARTS = 4
@@ -161,6 +161,7 @@ def _desk(forest: Forest) -> Desk:
         np.empty((DEPTH, int(forest.cells.word_starts[-1])), dtype=np.uint64),
         np.empty((DEPTH, len(forest.root)), dtype=np.int64),
         np.empty(DEPTH, dtype=np.int64),
+        np.zeros(features, dtype=np.int64),
         np.zeros(features, dtype=np.int64),
         np.zeros(4, dtype=np.int64),
         np.zeros(len(forest.margin_of)),

@@ -97,54 +97,46 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
 
 
 @part
-def weigh(forest: Forest, leaves: Ints, margin: int, cost: float, support: Floats, left: Floats, right: Floats) -> None:
-    """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there.
-
-    To break a constraint costs all of the bound.
+def weigh(forest: Forest, leaves: Ints, margin: int, cost: float, desk: Desk) -> None:
+    """What the best leaves ask, each weighted by what its tree could lose: the weight that begins and ends at every
+    cell, and what gaps in between take away. To break a constraint costs all of the bound.
     """
-    for cell in range(support.shape[0]):
-        support[cell] = 0.0
-        left[cell] = 0.0
-        right[cell] = 0.0
+    begins, ends, gaps = desk.begins, desk.ends, desk.gaps
+    for cell in range(begins.shape[0]):
+        begins[cell] = 0.0
+        ends[cell] = 0.0
+        gaps[cell] = 0.0
     for tree in range(leaves.shape[0]):
         leaf = leaves[tree]
-        if forest.guards[tree]:
-            weight = cost
-        elif forest.margin_of[forest.group_of[tree]] != margin:
-            continue
-        else:
-            weight = forest.leaf_values[leaf] - forest.leaf_values[forest.leaf_starts[tree + 1] - 1]
-        if weight <= 0.0:
+        weight = cost if forest.guards[tree] else forest.leaf_weights[leaf]
+        if weight <= 0.0 or (forest.margin_of[forest.group_of[tree]] != margin and not forest.guards[tree]):
             continue
         for place in range(forest.condition_starts[leaf], forest.condition_starts[leaf + 1]):
-            condition = forest.conditions[place]
-            feature = forest.condition_feature[condition]
-            start = forest.cells.cell_starts[feature]
-            end = forest.cells.cell_starts[feature + 1]
-            first = forest.run_starts[condition]
-            last = forest.run_starts[condition + 1] - 1
-            for run in range(first, last + 1):
-                support[start + forest.run_first[run]] += weight
-                if start + forest.run_last[run] + 1 < end:
-                    support[start + forest.run_last[run] + 1] -= weight
-            left[start + forest.run_first[first]] += weight
-            right[start + forest.run_last[last]] += weight
+            begins[forest.first_cell[place]] += weight
+            ends[forest.last_cell[place]] += weight
+            if forest.gaps[place]:
+                condition = forest.conditions[place]
+                start = forest.cells.cell_starts[forest.condition_feature[condition]]
+                for run in range(forest.run_starts[condition] + 1, forest.run_starts[condition + 1]):
+                    gaps[start + forest.run_last[run - 1] + 1] -= weight
+                    gaps[start + forest.run_first[run]] += weight
 
 
 @part
 def choose(forest: Forest, domain: Words, desk: Desk) -> tuple[int, int]:
     """Put the cells of most support into the desk's point; the feature and the last cell of the best split, or -1."""
     best_feature, best_cut, best_score = -1, -1, -1.0
+    begins, ends, gaps = desk.begins, desk.ends, desk.gaps
     for feature in range(forest.cells.cell_starts.shape[0] - 1):
         start = forest.cells.cell_starts[feature]
         count = forest.cells.cell_starts[feature + 1] - start
         words = forest.cells.word_starts[feature]
         above = 0.0
-        for cell in range(count):
-            above += desk.left[start + cell]
+        for cell in range(start, start + count):
+            above += begins[cell]
         below, level, most, last = 0.0, 0.0, -1.0, -1
         for cell in range(count):
-            level += desk.support[start + cell]
+            level += begins[start + cell] + gaps[start + cell]
             if (domain[words + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
                 if last >= 0:
                     score = min(above, below) + 0.1 * max(above, below)
@@ -154,9 +146,21 @@ def choose(forest: Forest, domain: Words, desk: Desk) -> tuple[int, int]:
                     most = level
                     desk.point[feature] = cell
                 last = cell
-            above -= desk.left[start + cell]
-            below += desk.right[start + cell]
+            above -= begins[start + cell]
+            below += ends[start + cell]
+            level -= ends[start + cell]
     return best_feature, best_cut
+
+
+@part
+def is_new(desk: Desk) -> bool:
+    """Whether the desk's point is another than the one looked at last, which it then becomes."""
+    new = False
+    for feature in range(desk.point.shape[0]):
+        if desk.last[feature] != desk.point[feature]:
+            desk.last[feature] = desk.point[feature]
+            new = True
+    return new
 
 
 @part
@@ -247,9 +251,9 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
                 write(desk, CLOSED)
                 depth -= 1
                 continue
-        weigh(forest, leaves, margin, abs(desk.bounds[margin]), desk.support, desk.left, desk.right)
+        weigh(forest, leaves, margin, abs(desk.bounds[margin]), desk)
         feature, cut = choose(forest, domain, desk)
-        if resumed < 0:
+        if is_new(desk) and resumed < 0:
             possible, sure = least_margin(forest, desk.point, desk.sums)
             if possible and (sure or not was_denied(desk)):
                 desk.state[1] = -1 if sure else margin
@@ -278,6 +282,8 @@ def open_box(forest: Forest, low: Ints, high: Ints, desk: Desk) -> bool:
         for code in range(low[feature], high[feature] + 1):
             cell = forest.cells.cell_of[codes + code]
             desk.domains[0, start + (cell >> 6)] |= ONE << np.uint64(cell & 63)
+    for feature in range(low.shape[0]):
+        desk.last[feature] = -1
     for tree in range(desk.leaves.shape[1]):
         desk.leaves[0, tree] = forest.leaf_starts[tree]
     desk.split[0] = -1
