@@ -184,6 +184,7 @@ class _Compiler:
             _ints([last for parts in runs for _, last in parts]),
             np.array(self.words, dtype=np.uint64),
             owners.astype(np.int64),
+            np.zeros(len(owners), dtype=np.int64),
             _ints([place for place, _ in groups]),
             _ints([LINKS[link.kind] for link in links]),
             _floats([link.scale for link in links]),

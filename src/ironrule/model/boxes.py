@@ -57,7 +57,9 @@ class Level:
 
 
 def boxes_of(nodes: Nodes, piles: Sequence[Pile]) -> Boxes:
-    """The leaves of all trees; conditions that the piles do not have yet are added to them."""
+    """The leaves of all trees, without those that stand for what cannot occur; conditions that the piles do not have
+    yet are added to them.
+    """
     levels = _levels(nodes, piles)
     tree, node = (
         np.concatenate([getattr(level, name)[level.is_leaf] for level in levels]) for name in ("tree", "node")
@@ -65,8 +67,9 @@ def boxes_of(nodes: Nodes, piles: Sequence[Pile]) -> Boxes:
     place = np.concatenate([place[level.is_leaf] for level, place in zip(levels, _places(levels), strict=True)])
     counts, features, conditions = _asked(levels, piles)
     order = np.lexsort((place, -nodes.value[node], tree))
+    order = order[nodes.value[node[order]] > -np.inf]
     asked = ranges(starts_of(counts)[:-1][order], counts[order])
-    leaf_starts = starts_of(np.bincount(tree, minlength=len(nodes.root)))
+    leaf_starts = starts_of(np.bincount(tree[order], minlength=len(nodes.root)))
     return Boxes(leaf_starts, nodes.value[node[order]], starts_of(counts[order]), features[asked], conditions[asked])
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.reading import Test, Tests, Tree, Unreadable
+from ironrule.model.coded import Among
+from ironrule.model.reading import Mask, Test, Tests, Tree, Unreadable
 from ironrule.model.tabulate import Columns
 from ironrule.model.thresholds import Make, Thresholds, alike
 
@@ -23,6 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 MOST_BYTES = 1 << 29
 BLOCK = 1024
+NO_VALUES = np.empty(0)
 
 
 class Cells(NamedTuple):
@@ -91,9 +93,10 @@ class Questions:
         known = self.of_test.get(test)
         if known is not None:
             return known
-        left = np.packbits(test.goes_left(self.columns.values[test.column])).tobytes()
+        feature, flags = self._asked(test)
+        left = np.packbits(flags).tobytes()
         before = len(self.numbers)
-        number = self.numbers.setdefault((int(self.columns.features[test.column]), left), before)
+        number = self.numbers.setdefault((feature, left), before)
         self.size += len(left) * (len(self.numbers) - before)
         if self.size > MOST_BYTES:
             raise Unreadable(
@@ -102,6 +105,12 @@ class Questions:
             )
         self.of_test[test] = number
         return number
+
+    def _asked(self, test: Test) -> tuple[int, Mask]:
+        """The feature that a test asks about, and which of its codes go left."""
+        if isinstance(test, Among):
+            return test.feature, test.goes_left(NO_VALUES)
+        return int(self.columns.features[test.column]), test.goes_left(self.columns.values[test.column])
 
     def of_features(self, count: int) -> list[tuple[Ints, Bytes]]:
         """Per feature the numbers of its questions, and their codes, a row each."""

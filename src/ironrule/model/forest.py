@@ -8,6 +8,7 @@ order of value, so the best leaf that a box can reach is the first that it meets
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,11 @@ import numpy.typing as npt
 from ironrule.model.boxes import Nodes, boxes_of
 from ironrule.model.cells import Cells, Questions, cells_of, masks_of, starts_of
 from ironrule.model.conditions import Pile, flat, pile_of, runs
-from ironrule.model.reading import Group, Margin, Reading
+from ironrule.model.guards import guards
+from ironrule.model.reading import Group, Margin, Reading, Tree
 from ironrule.model.tabulate import Columns
 from ironrule.model.terms import with_trees_alone
-from ironrule.space import Space
+from ironrule.space import Feasible, Space
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -43,6 +45,7 @@ class Forest(NamedTuple):
     run_last: Ints
     masks: Words
     group_of: Ints  # per tree
+    guards: Ints  # per tree, whether it says what can occur at all, and adds nothing
     margin_of: Ints  # per group
     link: Ints
     link_scale: Floats
@@ -58,9 +61,22 @@ class Forest(NamedTuple):
     node_value: Floats
 
 
-def compile_reading(reading: Reading, columns: Columns, space: Space) -> tuple[Forest, ...]:
-    """One forest per alternative, over the cells of the whole reading."""
+def compile_reading(
+    reading: Reading,
+    columns: Columns,
+    space: Space,
+    feasible: Feasible | None = None,
+    extra: Sequence[Margin] = (),
+) -> tuple[Forest, ...]:
+    """One forest per alternative, over the cells of the whole reading and of the constraints on what can occur.
+
+    ``feasible`` stands for other constraints than the space's own; ``extra`` margins must be positive too; they come
+    last.
+    """
     alternatives = [[with_trees_alone(margin, columns) for margin in margins] for margins in reading.alternatives]
+    if guarding := guards(feasible or space.feasible):
+        alternatives = [[_guarded(margins, guarding), *margins[1:]] for margins in alternatives]
+    alternatives = [[*margins, *extra] for margins in alternatives]
     questions = Questions(columns)
     questions.add(tree for margins in alternatives for group in _groups(margins) for tree in group.trees)
     asked = questions.of_features(len(space))
@@ -71,6 +87,12 @@ def compile_reading(reading: Reading, columns: Columns, space: Space) -> tuple[F
     for feature, (numbers, rows) in enumerate(asked):
         known[0, numbers], known[1, numbers] = feature, piles[feature].number(masks_of(firsts[feature], rows))
     return tuple(_forest(margins, cells, piles, _nodes(margins, questions, known)) for margins in alternatives)
+
+
+def _guarded(margins: list[Margin], guarding: tuple[Tree, ...]) -> Margin:
+    """The first margin, minus infinity where a constraint on the space is broken."""
+    first = margins[0] if margins else Margin(1.0, ())
+    return replace(first, groups=(*first.groups, Group(guarding)))
 
 
 def _groups(margins: Sequence[Margin]) -> list[Group]:
@@ -116,6 +138,7 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
         *runs(*flat(piles, *_found(starts, by_leaves))),
         masks,
         np.repeat(np.arange(len(groups)), [len(group.trees) for group in groups]),
+        np.array([(tree.value == -np.inf).any() for group in groups for tree in group.trees], dtype=np.int64),
         np.repeat(np.arange(len(margins)), [len(margin.groups) for margin in margins]),
         np.array([LINKS[link.kind] for link in links], dtype=np.int64),
         _floats([link.scale for link in links]),
@@ -146,13 +169,13 @@ def _found(starts: Ints, numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def slack_of(margin: Margin) -> float:
-    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m units of the last
-    place.
+    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m half units of the last
+    place. Four times that: whoever checks a bound may add in another order, and must come to the same end.
     """
     trees = [tree for group in margin.groups for tree in group.trees]
-    size = abs(margin.offset) + sum(float(np.abs(tree.value).max(initial=0.0)) for tree in trees)
+    size = abs(margin.offset) + sum(float(np.abs(tree.value[tree.value > -np.inf]).max(initial=0.0)) for tree in trees)
     linked = any(group.link.kind != "identity" for group in margin.groups)
-    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-52 * size if len(trees) > 1 or linked else 0.0
+    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-51 * size if len(trees) > 1 or linked else 0.0
     return margin.error + ours
 
 

@@ -23,7 +23,9 @@ NONE = np.uint64(0)
 
 
 class Desk(NamedTuple):
-    """The work space of one search; `state` holds its depth, and the margin to go on with after an unsure point."""
+    """The work space of one search; `state` holds its depth, the margin to go on with after an unsure point, how many
+    points the model has denied, and the length of the log.
+    """
 
     domains: Words  # per depth, the cells that are still open
     leaves: Ints  # per depth, the best leaf of every tree
@@ -35,7 +37,8 @@ class Desk(NamedTuple):
     support: Floats
     left: Floats
     right: Floats
-    denied: Ints  # unsure points that the model has denied; `state[2]` counts them
+    denied: Ints  # unsure points that the model has denied
+    log: Ints  # the boxes in the order of the search: closed ones (-1), and how the others were split
     heap: Ints  # nodes yet to visit, and for each the cells that lead there
     heap_cells: Words
     parts: Floats  # per group and cell, the sum of its trees

@@ -18,6 +18,7 @@ from ironrule.oracles.climbing_kernels import Desk
 from ironrule.rule.bit_kernels import kernel, part
 
 PROVEN, FOUND, OUT_OF_BUDGET, UNSURE = 0, 1, 2, 3
+CLOSED = -1
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -96,17 +97,23 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
 
 
 @part
-def weigh(forest: Forest, leaves: Ints, margin: int, support: Floats, left: Floats, right: Floats) -> None:
-    """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there."""
+def weigh(forest: Forest, leaves: Ints, margin: int, cost: float, support: Floats, left: Floats, right: Floats) -> None:
+    """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there.
+
+    To break a constraint costs all of the bound.
+    """
     for cell in range(support.shape[0]):
         support[cell] = 0.0
         left[cell] = 0.0
         right[cell] = 0.0
     for tree in range(leaves.shape[0]):
-        if forest.margin_of[forest.group_of[tree]] != margin:
-            continue
         leaf = leaves[tree]
-        weight = forest.leaf_values[leaf] - forest.leaf_values[forest.leaf_starts[tree + 1] - 1]
+        if forest.guards[tree]:
+            weight = cost
+        elif forest.margin_of[forest.group_of[tree]] != margin:
+            continue
+        else:
+            weight = forest.leaf_values[leaf] - forest.leaf_values[forest.leaf_starts[tree + 1] - 1]
         if weight <= 0.0:
             continue
         for place in range(forest.condition_starts[leaf], forest.condition_starts[leaf + 1]):
@@ -163,6 +170,13 @@ def low_mask(reach: int) -> np.uint64:
 
 
 @part
+def write(desk: Desk, entry: int) -> None:
+    """Put one box into the log."""
+    desk.log[desk.state[3]] = entry
+    desk.state[3] += 1
+
+
+@part
 def divide(forest: Forest, desk: Desk, depth: int, feature: int, cut: int) -> None:
     """Split the box at a depth in two: the half with the desk's point goes on top."""
     domains = desk.domains
@@ -179,6 +193,7 @@ def divide(forest: Forest, desk: Desk, depth: int, feature: int, cut: int) -> No
         domains[depth, start + word] = whole & ~near
     desk.split[depth] = feature
     desk.split[depth + 1] = feature
+    write(desk, 2 * (forest.cells.cell_starts[feature] + cut) + (0 if desk.point[feature] <= cut else 1))
 
 
 @part
@@ -209,7 +224,7 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
     """Go on from the desk's depth: PROVEN, FOUND or UNSURE with the point on the desk, or OUT_OF_BUDGET; and the boxes
     seen.
 
-    After UNSURE, calling again means that the model has denied that point.
+    After UNSURE, calling again means that the model has denied that point. The log must have room for `limit` boxes.
     """
     depth = desk.state[0]
     resumed = desk.state[1]
@@ -225,14 +240,14 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
         leaves = desk.leaves[depth]
         margin = resumed
         if resumed < 0:
-            if not advance(forest, domain, leaves, desk.split[depth]):
-                depth -= 1
-                continue
-            margin = bound(forest, leaves, desk.sums, desk.bounds)
+            margin = -1
+            if advance(forest, domain, leaves, desk.split[depth]):
+                margin = bound(forest, leaves, desk.sums, desk.bounds)
             if margin < 0:
+                write(desk, CLOSED)
                 depth -= 1
                 continue
-        weigh(forest, leaves, margin, desk.support, desk.left, desk.right)
+        weigh(forest, leaves, margin, abs(desk.bounds[margin]), desk.support, desk.left, desk.right)
         feature, cut = choose(forest, domain, desk)
         if resumed < 0:
             possible, sure = least_margin(forest, desk.point, desk.sums)
@@ -241,6 +256,7 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
                 return FOUND if sure else UNSURE, seen
         resumed = -1
         if feature < 0:
+            write(desk, CLOSED)
             depth -= 1
             continue
         if depth + 1 >= desk.domains.shape[0]:
@@ -267,4 +283,5 @@ def open_box(forest: Forest, low: Ints, high: Ints, desk: Desk) -> bool:
     desk.split[0] = -1
     desk.state[0] = 0
     desk.state[1] = -1
+    desk.state[3] = 0
     return True

@@ -58,6 +58,21 @@ THRESHOLDS = frozenset(
     )
 )
 NOTHING = (None, "passthrough", "drop")
+ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
+RISING = frozenset(
+    (
+        "StandardScaler",
+        "MinMaxScaler",
+        "MaxAbsScaler",
+        "RobustScaler",
+        "Binarizer",
+        "SimpleImputer",
+        "MissingIndicator",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "VarianceThreshold",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +87,7 @@ class Steps:
         return table
 
 
-def split_steps(model: Any) -> tuple[Callable[[Any], Any] | None, Any]:
+def split_steps(model: Any) -> tuple[Steps | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
     parts: list[Any] = []
     while True:
@@ -120,6 +135,24 @@ def _require_columnwise(step: Any, label: str) -> None:
             raise Unreadable(f"step {label!r} (FunctionTransformer) runs a function that may mix columns")
     elif name not in COLUMN_BY_COLUMN:
         raise Unreadable(f"step {label!r} ({type(step).__name__}) mixes columns, or may")
+
+
+def require_monotone(steps: Steps | None) -> None:
+    """Raise Unreadable unless every step lets its columns rise or fall all the way with the numbers that it gets."""
+    for step in () if steps is None else steps.parts:
+        _require_rising(step)
+
+
+def _require_rising(step: Any) -> None:
+    name = _sklearn_name(step)
+    if name in INNER:
+        for _, part in INNER[name](step):
+            _require_rising(part)
+    elif name in ENCODERS:
+        if any(np.asarray(kinds).dtype.kind in "iuf" for kinds in step.categories_):
+            raise Unreadable(f"its {name} tells single numbers apart")
+    elif name not in RISING and not _is_nothing(step):
+        raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
 
 
 def _of_pipeline(step: Any) -> Iterator[tuple[str, Any]]:
