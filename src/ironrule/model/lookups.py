@@ -23,6 +23,7 @@ class Lookup:
 
     column: int
     places: Callable[[npt.NDArray[Any]], Places]
+    rises: bool = False  # whether larger numbers never have smaller places
     last: list[tuple[npt.NDArray[Any], Places]] = field(default_factory=list)
 
     def of(self, values: npt.NDArray[Any]) -> Places:
@@ -35,12 +36,16 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """A test: places from ``start`` on and before ``end`` go left."""
+class Before:
+    """A test: places before ``end`` go left."""
 
     lookup: Lookup
-    start: int
     end: int
+
+    @property
+    def changes_once(self) -> bool:
+        """As the places do."""
+        return self.lookup.rises
 
     @property
     def column(self) -> int:
@@ -49,8 +54,7 @@ class Between:
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
-        places = self.lookup.of(values)
-        return np.asarray((places >= self.start) & (places < self.end), dtype=np.bool_)
+        return np.asarray(self.lookup.of(values) < self.end, dtype=np.bool_)
 
 
 def tree_of(lookups: Sequence[Lookup], points: Floats) -> Tree:
@@ -85,7 +89,7 @@ class _Grown:
             return self.table(points[marks[0]])
         middle = len(marks) // 2
         axis = len(self.lookups) - points.ndim
-        node = self._node(Between(self.lookups[axis], marks[0], marks[middle]), 0.0)
+        node = self._node(Before(self.lookups[axis], marks[middle]), 0.0)
         self.left[node] = self._span(points, marks[: middle + 1])
         self.right[node] = self._span(points, marks[middle:])
         return node

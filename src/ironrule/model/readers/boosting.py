@@ -208,7 +208,7 @@ def parents_first(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[npt.
     while len(levels[-1]):
         inner = levels[-1][left[levels[-1]] >= 0]
         levels.append(np.concatenate([left[inner], right[inner]]).astype(np.intp))
-        if len(levels) > len(left):
+        if len(levels) > len(left) + 1:
             raise Unreadable("a tree's nodes must not form a circle")
     order = np.concatenate(levels)
     place = np.full(len(left) + 1, -1, dtype=np.int32)  # the last one stands for none

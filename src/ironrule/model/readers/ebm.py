@@ -91,7 +91,8 @@ def _lookups(estimator: Any, columns: tuple[int, ...]) -> list[Lookup]:
     for column in columns:
         levels = estimator.bins_[column]
         bins = levels[min(len(levels), len(columns)) - 1]
-        lookups.append(Lookup(int(column), Categories(dict(bins)) if isinstance(bins, dict) else Cuts(bins)))
+        continuous = not isinstance(bins, dict)
+        lookups.append(Lookup(int(column), Cuts(bins) if continuous else Categories(dict(bins)), continuous))
     return lookups
 
 
