@@ -279,3 +279,14 @@ def test_whole_intervals_are_refused_where_zero_is_missing_and_goes_another_way(
     alias = xgb.XGBClassifier(**XGB, missing=1.0).fit(train, (train["a"] != 1).to_numpy().astype(int))
     with pytest.raises(ModelError, match="single values of 'a'"):
         Explainer(alias, train[train["a"] != 1].reset_index(drop=True), desired=1, intervals=True)
+
+
+def test_a_tree_of_hundreds_of_levels_is_read_and_explained() -> None:
+    table = pd.DataFrame({"a": np.arange(600.0), "b": np.arange(600) % 2})
+    weights = 1 / (1.0 + np.arange(600)) ** 4  # which make the tree cut off one row after the other
+    model = DecisionTreeClassifier(random_state=0).fit(table[["a"]], np.arange(600) % 2, sample_weight=weights)
+    assert model.get_depth() > 300
+    explainer = Explainer(model, table[["a"]], desired=1)
+    assert explainer.unread is None
+    assert left_to_the_model(explainer) == 0.0
+    assert_shortest(explainer, rows=20)
