@@ -70,13 +70,13 @@ def strangers(model: Any, table: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 def boosted(kind: Any, table: pd.DataFrame, y: Any, **options: Any) -> Any:
     types = [None, "nominal", "nominal", "nominal", "nominal"]
-    few = {"outer_bags": 2, "max_rounds": 60, "n_jobs": 1, "random_state": 0, "interactions": 3, "feature_types": types}
+    few = {"outer_bags": 1, "max_rounds": 40, "n_jobs": 1, "random_state": 0, "interactions": 3, "feature_types": types}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about missing values, which its plots do not show
         return kind(**few | options).fit(table, y)
 
 
-@pytest.mark.parametrize("options", [{}, {"interactions": 0}, {"interactions": [(0, 1, 2), (2, 4)]}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"interactions": 0}, {"interactions": [(1, 2, 3), (2, 4)]}], ids=str)
 def test_an_explainable_boosting_classifier_is_read_as_it_decides(options: dict[str, Any]) -> None:
     table, raw = people(0)
     model = boosted(ExplainableBoostingClassifier, table, np.where(raw > 0, "yes", "no"), **options)
@@ -112,9 +112,8 @@ def tiny(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     return table, (raw > 0).astype(int)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_rules_of_an_explainable_boosting_classifier_are_shortest(seed: int) -> None:
-    table, y = tiny(seed)
+def test_rules_of_an_explainable_boosting_classifier_are_shortest() -> None:
+    table, y = tiny(0)
     model = boosted(ExplainableBoostingClassifier, table, y, min_samples_leaf=1)
     explainer = Explainer(model, table, desired=1)
     assert explainer.unread is None
