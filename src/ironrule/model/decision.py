@@ -95,7 +95,7 @@ def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
 
 
 def as_labels(desired: Any) -> tuple[Any, ...]:
-    """The desired classes, given as one or as several."""
+    """The desired labels as a tuple, each once; raises OutcomeError if there are none."""
     several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
     labels = tuple(dict.fromkeys(as_python(label) for label in (desired if several else (desired,))))
     if not labels:

@@ -21,7 +21,7 @@ from ironrule.model.blackbox import layout_of
 from ironrule.model.readable import Read
 from ironrule.model.readers.additive import Itself, Scaled
 from ironrule.model.readers.steps import require_monotone, split_steps
-from ironrule.model.reading import Test, Unreadable
+from ironrule.model.reading import Test, Unreadable, changes_once
 from ironrule.model.seen import seen_by
 from ironrule.space import Feature, Space, Table
 
@@ -131,7 +131,7 @@ def _stretch(feature: Feature, j: int, read: Read) -> _Stretch:
     for test in _tests_of(read, j) if len(places) else ():
         answers = test.goes_left(read.columns.values[test.column])[: len(places)]
         changes = np.flatnonzero(answers[1:] != answers[:-1]).tolist()
-        if len(changes) > 1:
+        if len(changes) > 1 or not changes_once(test):
             raise Unreadable(f"it tells single values of {feature.name!r} apart, not only lower from higher ones")
         if changes:
             tests.append(test)

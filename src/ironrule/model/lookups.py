@@ -6,7 +6,7 @@ Neighbouring places with the same points are one leaf, so that a search has no m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,29 @@ class Lookup:
 
     column: int
     places: Callable[[npt.NDArray[Any]], Places]
+    rises: bool = False  # whether larger numbers never have smaller places
+    last: list[tuple[npt.NDArray[Any], Places]] = field(default_factory=list)
+
+    def of(self, values: npt.NDArray[Any]) -> Places:
+        """The places of values; those of the values asked about last are remembered, since every test asks again."""
+        known = self.last[0] if self.last else None
+        if known is None or known[0] is not values:
+            known = (values, self.places(values))
+            self.last[:] = [known]
+        return known[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """A test: places from ``start`` on and before ``end`` go left."""
+class Before:
+    """A test: places before ``end`` go left."""
 
     lookup: Lookup
-    start: int
     end: int
+
+    @property
+    def changes_once(self) -> bool:
+        """As the places do."""
+        return self.lookup.rises
 
     @property
     def column(self) -> int:
@@ -40,42 +54,49 @@ class Between:
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
-        places = self.lookup.places(values)
-        return np.asarray((places >= self.start) & (places < self.end), dtype=np.bool_)
+        return np.asarray(self.lookup.of(values) < self.end, dtype=np.bool_)
 
 
 def tree_of(lookups: Sequence[Lookup], points: Floats) -> Tree:
-    """The tree of a table with one axis per column: halves of the first axis, then of the next."""
-    tests: list[Test | None] = []
-    left: list[int] = []
-    right: list[int] = []
-    values: list[float] = []
-    waiting = [(tuple((0, size) for size in points.shape), left, -1)]
-    for ranges, side, parent in waiting:  # which grows on the way
-        if parent >= 0:
-            side[parent] = len(tests)
-        here = points[tuple(slice(*ends) for ends in ranges)]
-        cut = _cut(here)
-        left.append(-1)
-        right.append(-1)
-        values.append(float(here.flat[0]) if cut is None else 0.0)
-        if cut is None:
-            tests.append(None)
-            continue
-        axis, middle = cut
-        start, end = ranges[axis]
-        tests.append(Between(lookups[axis], start, start + middle))
-        halves = ((start, start + middle), (start + middle, end))
-        low, high = ((*ranges[:axis], half, *ranges[axis + 1 :]) for half in halves)
-        waiting += [(low, left, len(tests) - 1), (high, right, len(tests) - 1)]
-    return Tree(tuple(tests), np.array(left, np.int32), np.array(right, np.int32), np.array(values))
+    """The tree of a table with one axis per column: the first axis is halved until it is settled, then the next."""
+    grown = _Grown(lookups)
+    grown.table(points)
+    left, right = (np.array(side, dtype=np.int32) for side in (grown.left, grown.right))
+    return Tree(tuple(grown.tests), left, right, np.array(grown.values))
 
 
-def _cut(points: Floats) -> tuple[int, int] | None:
-    """The first axis along which points change, and the middle one of the places where they do; None if all are one."""
-    for axis in range(points.ndim):
-        along = np.moveaxis(points, axis, 0).reshape(points.shape[axis], -1)
-        changes = np.flatnonzero((along[1:] != along[:-1]).any(axis=1)) + 1
-        if len(changes):
-            return axis, int(changes[len(changes) // 2])
-    return None
+@dataclass(slots=True, eq=False)
+class _Grown:
+    """A tree on its way, parents first."""
+
+    lookups: Sequence[Lookup]
+    tests: list[Test | None] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def table(self, points: Floats) -> int:
+        """Add a table over the last axes; the node where it begins."""
+        if points.ndim == 0:
+            return self._node(None, float(points))
+        rows = points.reshape(len(points), -1)
+        changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+        return self._span(points, [0, *changes.tolist(), len(points)])
+
+    def _span(self, points: Floats, marks: list[int]) -> int:
+        """Add the places between the first mark and the last; points change only at marks."""
+        if len(marks) == 2:
+            return self.table(points[marks[0]])
+        middle = len(marks) // 2
+        axis = len(self.lookups) - points.ndim
+        node = self._node(Before(self.lookups[axis], marks[middle]), 0.0)
+        self.left[node] = self._span(points, marks[: middle + 1])
+        self.right[node] = self._span(points, marks[middle:])
+        return node
+
+    def _node(self, test: Test | None, value: float) -> int:
+        self.tests.append(test)
+        self.left.append(-1)
+        self.right.append(-1)
+        self.values.append(value)
+        return len(self.tests) - 1

@@ -39,6 +39,11 @@ class Test(Hashable, Protocol):
         ...
 
 
+def changes_once(test: Test) -> bool:
+    """Whether a test's answer changes at one number at the most, missing aside; so it must say itself."""
+    return bool(getattr(test, "changes_once", False))
+
+
 class Tests(Protocol):
     """The tests of a tree's nodes, None for a leaf: a tuple, or :class:`~ironrule.model.thresholds.Thresholds`."""
 

@@ -157,6 +157,8 @@ class _Work:
 
 def _desk(forest: Forest) -> Desk:
     features, cells = len(forest.cells.cell_starts) - 1, int(forest.cells.cell_starts[-1])
+    widest = int(np.diff(forest.cells.cell_starts).max())
+    branches = widest + 2  # those that wait in a profile share out one feature's cells, and what lies beyond the last
     return Desk(
         np.empty((DEPTH, int(forest.cells.word_starts[-1])), dtype=np.uint64),
         np.empty((DEPTH, len(forest.root)), dtype=np.int64),
@@ -171,9 +173,9 @@ def _desk(forest: Forest) -> Desk:
         np.zeros(cells),
         np.zeros((256, features), dtype=np.int64),
         np.empty(CHUNK, dtype=np.int64),
-        np.zeros(256, dtype=np.int64),
-        np.zeros((256, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
-        np.zeros((len(forest.margin_of), int(np.diff(forest.cells.cell_starts).max()))),
+        np.zeros(branches, dtype=np.int64),
+        np.zeros((branches, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
+        np.zeros((len(forest.margin_of), widest)),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,7 @@ class NotAbove:
     column: int
     border: float
     nan_left: bool
+    changes_once: ClassVar[bool] = True
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""

@@ -53,6 +53,11 @@ class AtMost:
     missing: int  # 0: nothing (NaN is zero), 1: zero and NaN, 2: NaN
     labels: Labels | None = None
 
+    @property
+    def changes_once(self) -> bool:
+        """Unless zero is missing and goes where its neighbours do not."""
+        return self.labels is None and (self.missing != 1 or self.missing_left == (self.threshold >= 0))
+
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
         if self.labels is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,7 @@ class AtMost:
     threshold: float
     missing_left: bool
     single: bool
+    changes_once: ClassVar[bool] = True
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which values are at most the threshold; a missing one goes where the tree says."""

@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 
+from ironrule.model.readers.boosting import Score, softmax_above
 from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Tree, Unreadable
 from ironrule.model.thresholds import Thresholds
 
@@ -145,16 +146,24 @@ def read_classes(model: Model, wanted: Sequence[int], threshold: float | None) -
     """Desired by the largest column, or by the desired ones together against a threshold."""
     assert isinstance(model, Classes)
     scores, columns = model.scores, np.eye(len(model.scores.offset))
+    if threshold is not None and model.softmax:
+        return softmax_above(_by_class(model), wanted, float(threshold), LINK_ERROR)
     if threshold is not None:
-        require(
-            not model.softmax, "a threshold on the softmax of several classes is not a sum; leave the threshold out"
-        )
         return reading(scores, [[_threshold_case(model, wanted, float(threshold))]])
     others = [place for place in range(len(columns)) if place not in wanted]
     error = 0.0 if scores.exact else 2 * scores.error + rounding(8, scores.size) + LINK_ERROR * model.softmax
     tie = GRID / 2 if scores.exact else 0.0  # the first of equal columns wins
     cases = [[(columns[d] - columns[u], tie if d < u else -tie, error) for u in others] for d in wanted]
     return reading(scores, cases)
+
+
+def _by_class(model: Classes) -> list[Score]:
+    """A score for every class, where a softmax of the scores themselves makes them probabilities."""
+    scores = model.scores
+    require(model.divisor == 1.0 and not scores.linked, "its probabilities are a softmax of scaled scores")
+    reach = scores.size + scores.error
+    each = zip(scores.offset.tolist(), np.eye(len(scores.offset)), strict=True)
+    return [Score(offset, _trees(scores.bushes, column), scores.error, reach) for offset, column in each]
 
 
 def _threshold_case(model: Classes, wanted: Sequence[int], threshold: float) -> Case:

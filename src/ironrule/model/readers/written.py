@@ -64,9 +64,13 @@ def _two_layer(model: TwoLayerAdditive, sign: float, threshold: float | None) ->
 
 
 def _trees(parts: Sequence[Bins], names: list[str], sign: float) -> tuple[Tree, ...]:
-    return tuple(
-        tree_of((Lookup(names.index(part.column), Placed(part)),), sign * np.array(part.table)) for part in parts
-    )
+    lookups = [Lookup(names.index(part.column), Placed(part), _rises(part)) for part in parts]
+    return tuple(tree_of((one,), sign * np.array(part.table)) for one, part in zip(lookups, parts, strict=True))
+
+
+def _rises(part: Bins) -> bool:
+    """Whether no number stands for itself, apart from its neighbours."""
+    return not any(isinstance(value, (int, float, np.number)) for value, _ in part.listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ class Holds:
 
     column: int
     component: Component
+
+    @property
+    def changes_once(self) -> bool:
+        """Where it compares numbers; one that asks for a value does not."""
+        return self.component.op != "==" and self.component.allowed is None
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""

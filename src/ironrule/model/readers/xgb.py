@@ -46,6 +46,11 @@ class Below:
     missing_left: bool
     missing: float | None = None  # a number that stands for missing, beside NaN
 
+    @property
+    def changes_once(self) -> bool:
+        """Unless a number that stands for missing goes where its neighbours do not."""
+        return self.missing is None or self.missing_left == (self.missing < self.threshold)
+
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
         numbers, missing = _singles(values, self.missing)
