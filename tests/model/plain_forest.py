@@ -179,9 +179,7 @@ class _Compiler:
             self.cells,
             _ints(self.leaf_starts),
             _floats(self.leaf_values),
-            _floats(
-                [value - self.leaf_values[end - 1] for start, end in ends for value in self.leaf_values[start:end]]
-            ),
+            _floats([value - values[end - 1] for start, end in ends for value in values[start:end]]),
             _starts(np.array([len(conditions) for conditions in self.leaf_conditions], dtype=np.int64)),
             _ints(asked),
             _ints([begins[number] + runs[number][0][0] for number in asked]),
