@@ -24,7 +24,7 @@ from ironrule.explain.arguments import (
 )
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.recourse import recourse_box, recourse_constraints
-from ironrule.model import BlackBox, History, Readable, Unreadable, black_box, history_of, readable
+from ironrule.model import BlackBox, History, Model, Readable, Unreadable, black_box, history_of, readable
 from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
 from ironrule.space import (
     Codes,
@@ -55,7 +55,9 @@ class _Prepared:
     history: History
     table: Table
     recourse: tuple[Constraint, ...]
-    exact: Readable | str  # what the exact oracle works on, or why there is none
+    unread: str | None  # why the model can only be asked; None if it could be read
+    oracle: Oracle | None  # the exact oracle, if there is one
+    word: Model  # who decides single points: the model, or its tree if the model has confirmed every leaf
 
 
 class Explainer:
@@ -102,10 +104,10 @@ class Explainer:
         history = history_of(whole, kept, outcomes)
         past = kept.points(slice(0, PAST_CHECKED))
         try:
-            exact: Readable | str = readable(model, asked, whole, past, desired, threshold)
+            unread, oracle, word = None, *_exact(readable(model, asked, whole, past, desired, threshold), asked, whole)
         except Unreadable as reason:
-            exact = str(reason)
-        self._prepared = _Prepared(whole, asked, history, table, recourse, exact)
+            unread, oracle, word = str(reason), None, asked
+        self._prepared = _Prepared(whole, asked, history, table, recourse, unread, oracle, word)
 
     @property
     def space(self) -> Space:
@@ -115,7 +117,7 @@ class Explainer:
     @property
     def unread(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
-        return self._prepared.exact if isinstance(self._prepared.exact, str) else None
+        return self._prepared.unread
 
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
@@ -147,9 +149,8 @@ class Explainer:
         """
         from ironrule.search import solve
 
-        exact = self._prepared.exact
         if algorithm == "auto":
-            algorithm = "greedy_cf" if isinstance(exact, str) else "minimum"
+            algorithm = "greedy_cf" if self._prepared.oracle is None else "minimum"
         chosen = chosen_algorithm(algorithm)
         meter = Meter(chosen_budget(budget))
         problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
@@ -163,9 +164,9 @@ class Explainer:
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
-        points = problem.oracle.points
-        read = not isinstance(self._prepared.exact, str)
-        if read and points is not None and not self._prepared.model.desired(points).all():
+        points, ready = problem.oracle.points, self._prepared
+        read = ready.oracle is not None and ready.word is ready.model  # else every leaf was confirmed beforehand
+        if read and points is not None and not ready.model.desired(points).all():
             raise ModelError("the model decides otherwise than its reading; please report this model")
 
     def counterfactuals(
@@ -200,12 +201,8 @@ class Explainer:
         from ironrule.oracles import Case
 
         ready = self._prepared
-        given = as_mapping(row, ready.table, ready.model.layout.names)
-        instance = self.space.encode_row(given, ignore=ready.table.names)
-        for predicate in ready.space.feasible.predicates:
-            if not predicate(instance[None, :], None)[0]:
-                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
-        if ready.model.desired(instance[None, :])[0]:
+        instance, desired = self._coded(row)
+        if desired:
             raise OutcomeError(
                 "the row must have the undesired outcome, but the model already gives it the desired one"
             )
@@ -214,6 +211,19 @@ class Explainer:
             predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
             allowed = feasible(self.space.features, predicates, instance)
         return Case(ready.space, ready.model, ready.history, relevant_to(ready.space, instance), allowed)
+
+    def _coded(self, row: Any) -> tuple[Points, bool]:
+        """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
+        ready = self._prepared
+        past = isinstance(row, (int, np.integer)) and len(ready.history) == len(ready.table)
+        if past and not isinstance(row, bool) and -len(ready.table) <= row < len(ready.table):
+            return ready.history.codes.row(row), bool(ready.history.outcomes[row])
+        given = as_mapping(row, ready.table, ready.model.layout.names)
+        instance = self.space.encode_row(given, ignore=ready.table.names)
+        for predicate in ready.space.feasible.predicates:
+            if not predicate(instance[None, :], None)[0]:
+                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
+        return instance, bool(ready.word.desired(instance[None, :])[0])
 
     def _problem(
         self,
@@ -225,8 +235,8 @@ class Explainer:
         forbid: Sequence[str],
         weights: Weights,
     ) -> Problem:
-        from ironrule.oracles import Ensemble, Layered, Remembering
-        from ironrule.rule.duals import distinct_duals
+        from ironrule.oracles import Layered, Remembering
+        from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals
         from ironrule.search import Problem
 
         relevant = case.relevant
@@ -237,13 +247,15 @@ class Explainer:
                 raise InputError(
                     f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden"
                 )
-        with meter.timed("history"):
-            duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+
+        def count() -> DistinctDuals:
+            with meter.timed("history"):
+                return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+
         each = chosen_weights(weights, relevant)
         rng = np.random.default_rng(chosen_seed(seed))
-        exact = self._prepared.exact
-        oracle: Oracle = Layered() if isinstance(exact, str) else Ensemble(exact.forests)
-        return Problem(case, Remembering(oracle), duals, allowed, required, each, positive(k), meter, rng)
+        oracle = Remembering(self._prepared.oracle or Layered())
+        return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
 
     def _permitted(self, points: Points | None, instance: Points) -> Points | None:
         """The counterfactuals found that also satisfy the constraints on what may change."""
@@ -279,6 +291,14 @@ class Explainer:
             restricted,
             self.unread,
         )
+
+
+def _exact(read: Readable, model: BlackBox, space: Space) -> tuple[Oracle, Model]:
+    """The exact oracle, and who decides single points."""
+    from ironrule.oracles import Leaves, exact_oracle
+
+    oracle = exact_oracle(read, model, space)
+    return oracle, oracle if isinstance(oracle, Leaves) else model
 
 
 def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
@@ -321,15 +341,18 @@ def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int)
 
 def _nearest(points: Points | None, relevant: Relevant, k: int) -> Points:
     """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
+    from ironrule.rule.bits import unpack
     from ironrule.rule.duals import duals_of, minimal
 
     if points is None or len(points) == 0:
         return np.empty((0, len(relevant.instance)), dtype=np.int32)
     ordered: Points = points[np.argsort(np.count_nonzero(points != relevant.instance, axis=1), kind="stable")]
     duals = duals_of(ordered, relevant.low, relevant.high)
-    strong = {row.tobytes() for row in minimal(duals)}
-    _, first = np.unique(duals, axis=0, return_index=True)
-    return ordered[[place for place in np.sort(first).tolist() if duals[place].tobytes() in strong][:k]]
+    strong, first = set(unpack(minimal(duals))), {}
+    for place, dual in enumerate(unpack(duals)):
+        if dual in strong and dual not in first:
+            first[dual] = place
+    return ordered[list(first.values())[:k]]
 
 
 def _statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:

@@ -33,7 +33,14 @@ class History:
 
     def coverage(self, box: Box, sizes: Any) -> int:
         """How many past rows lie in a box."""
-        return int(np.count_nonzero(self.codes.inside(box.low, box.high, sizes)))
+        from ironrule.rule.count_kernels import flag_outside
+
+        outside = np.zeros(len(self), dtype=np.uint8)
+        for column, low, high, size in zip(self.codes.columns, box.low.tolist(), box.high.tolist(), sizes, strict=True):
+            if low > 0 or high < size - 1:
+                exact = column.dtype.type
+                flag_outside(column, exact(low), exact(high - low), outside)
+        return len(self) - int(np.count_nonzero(outside))
 
 
 def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> History:

@@ -41,6 +41,14 @@ class Remembering:
         _, verdict = self.known.get(_key(box), (box, None))
         return verdict
 
+    def gather(self, case: Case, meter: Meter) -> bool:
+        """Whether the oracle can name counterfactuals that speak for all; they are then known."""
+        witnesses = self.oracle.witnesses(case) if hasattr(self.oracle, "witnesses") else None
+        if witnesses is not None:
+            meter.events["oracle calls"] += 1
+            self._add(witnesses)
+        return witnesses is not None
+
     def learn(self, points: Points) -> None:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""
         self._add(points)

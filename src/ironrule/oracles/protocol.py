@@ -43,3 +43,11 @@ class Oracle(Protocol):
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """``Refuted`` with up to ``k`` counterfactuals in it, ``Proven`` if there is none, ``Unrefuted`` if unsure."""
         ...
+
+
+class Witnessing(Oracle, Protocol):
+    """An oracle that can also name, at once, counterfactuals that speak for all."""
+
+    def witnesses(self, case: Case) -> Points | None:
+        """Counterfactuals such that every rule that excludes them is consistent; None if there is no such list."""
+        ...

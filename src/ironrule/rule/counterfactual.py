@@ -35,9 +35,11 @@ class Counterfactual:
     @classmethod
     def between(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
         """The counterfactual at a point, seen from the instance."""
-        before, after = space.decode_row(instance), space.decode_row(point)
-        changed = [space.names[j] for j in np.flatnonzero(instance != point)]
-        return cls(after, tuple(Change(name, before[name], after[name]) for name in changed))
+        after = space.decode_row(point)
+        changed = [space.features[j] for j in np.flatnonzero(instance != point).tolist()]
+        codes = instance[instance != point].tolist()
+        changes = (Change(f.name, f.value(code), after[f.name]) for f, code in zip(changed, codes, strict=True))
+        return cls(after, tuple(changes))
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactual as plain data."""

@@ -20,8 +20,10 @@ import numpy.typing as npt
 
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
-from ironrule.rule.duals import minimal
-from ironrule.rule.hitting_kernels import flag_dominated, search_minimum, work_arrays
+from ironrule.rule.duals import FEW, minimal
+from ironrule.rule.hitting_kernels import search_minimum, work_arrays
+from ironrule.rule.reduction_kernels import reduce_duals
+from ironrule.rule.reduction_kernels import work_arrays as reduction_arrays
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
@@ -60,18 +62,19 @@ def minimum_hitting_set(
     (2.0, True)
     """
     width = duals.shape[1]
-    must, never = _words(required, width), _words(forbidden, width)
-    if (must & never).any():
-        raise InputError("No component may be both required and forbidden.")
     each = _weights(weights, 64 * width)
-    fixed = float(each[_flags(must[None, :])[0]].sum())
-    left = duals[~(duals & must).any(axis=1)] & ~never
+    must, never, fixed, left = _words(required, width), _words(forbidden, width), 0.0, duals
+    if must.any() or never.any():
+        if (must & never).any():
+            raise InputError("No component may be both required and forbidden.")
+        fixed = float(each[_flags(must[None, :])[0]].sum())
+        left = duals[~(duals & must).any(axis=1)] & ~never
     if not left.any(axis=1).all():
         return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
     problem = _reduced(left, each)
     limit = NO_LIMIT if node_limit is None else node_limit
     own = each[problem.elements]
-    whole = bool((own == np.round(own)).all() and own.sum() < LARGEST_EXACT)
+    whole = problem.whole and bool(own.sum() < LARGEST_EXACT)
     work = work_arrays(len(own), len(problem.sides[1]) - 1)
     weight, lower, complete = search_minimum(*problem.sides, own, whole, limit, work)
     members = must | _pack(problem.elements[work[0][-2]], width)
@@ -112,6 +115,7 @@ class _Problem:
 
     elements: npt.NDArray[np.intp]
     sides: tuple[Words, Integers, Integers]
+    whole: bool = True  # whether all weights are whole numbers
 
 
 def _problem(duals: Words) -> _Problem:
@@ -127,13 +131,14 @@ def _problem(duals: Words) -> _Problem:
 
 def _reduced(duals: Words, weights: Floats) -> _Problem:
     """Without the duals that contain another and the elements that another replaces, until there are none."""
-    while True:
-        problem = _problem(minimal(duals))
-        gone = np.zeros(len(problem.elements), np.bool_)
-        flag_dominated(problem.sides[0], weights[problem.elements], gone)
-        if not gone.any():
-            return problem
-        duals = duals & ~_pack(problem.elements[gone], duals.shape[1])
+    many = len(duals) > FEW
+    rows = minimal(duals) if many else np.array(duals, order="C")  # many are best sorted first
+    most, width = rows.shape
+    members, starts = np.empty(64 * width, np.int64), np.empty(most + 1, np.int64)
+    hit, elements = np.empty(64 * width * -(-most // 64), np.uint64), np.empty(64 * width * most, np.int64)
+    u, d, whole = reduce_duals(rows, many, weights, members, hit, starts, elements, reduction_arrays(most, width))
+    words = -(-d // 64)
+    return _Problem(members[:u], (hit[: u * words].reshape(u, words), starts[: d + 1], elements[: starts[d]]), whole)
 
 
 def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:

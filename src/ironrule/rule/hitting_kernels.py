@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Floats, Integers, Words, kernel, lowest, part, popcount
+from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part, popcount
 
 ROOT_STEPS = 200
 NODE_STEPS = 12
@@ -317,18 +317,3 @@ def search_minimum(
         _reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
         children[level] = _branch(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return best, best, True
-
-
-@kernel
-def flag_dominated(hit: Any, weights: Floats, gone: Flags) -> None:
-    """Flag elements that another, no heavier one can replace everywhere; of equals the first stays."""
-    u, words = hit.shape
-    for a in range(u):
-        for b in range(u):
-            if a != b and not gone[b] and weights[b] <= weights[a]:
-                k = 0
-                while k < words and hit[a, k] & ~hit[b, k] == ZERO:
-                    k += 1
-                if k == words:
-                    gone[a] = True
-                    break

@@ -20,6 +20,20 @@ from ironrule.rule.rule import Rule
 from ironrule.space import Feature, Points, Space
 
 
+def members(components: int) -> tuple[int, ...]:
+    """The numbers of the components in a set, in order.
+
+    >>> members(0b1101)
+    (0, 2, 3)
+    """
+    found = []
+    while components:
+        lowest = components & -components
+        found.append(lowest.bit_length() - 1)
+        components ^= lowest
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Relevant:
     """The components relevant to an instance: their intervals, and which of them exclude anything at all."""
@@ -33,7 +47,7 @@ class Relevant:
     @property
     def bits(self) -> tuple[int, ...]:
         """The numbers of the components that exclude something."""
-        return tuple(bit for bit in range(2 * len(self.space)) if self.usable >> bit & 1)
+        return members(self.usable)
 
     def component(self, bit: int) -> Component:
         """A component in the user's terms."""
@@ -44,17 +58,16 @@ class Relevant:
 
     def rule(self, bits: int, outcome: str) -> Rule:
         """A rule in the user's terms."""
-        return Rule(tuple(self.component(bit) for bit in range(2 * len(self.space)) if bits >> bit & 1), outcome)
+        return Rule(tuple(map(self.component, members(bits))), outcome)
 
     def box(self, bits: int) -> Box:
         """Where the rule holds."""
-        low = np.zeros(len(self.space), dtype=np.int32)
-        high = self.space.sizes - 1
-        for bit in range(2 * len(self.space)):
-            if bits >> bit & 1:
-                low[bit // 2] = max(low[bit // 2], self.low[bit])
-                high[bit // 2] = min(high[bit // 2], self.high[bit])
-        return Box(low, high)
+        low, high = [0] * len(self.space), self.space.scale.top.tolist()
+        lows, highs = self.low.tolist(), self.high.tolist()
+        for bit in members(bits):
+            low[bit // 2] = max(low[bit // 2], lows[bit])
+            high[bit // 2] = min(high[bit // 2], highs[bit])
+        return Box(np.array(low, dtype=np.int32), np.array(high, dtype=np.int32))
 
     def select(self, names: Sequence[str]) -> int:
         """The usable components that the given texts name: a feature, or a feature with ``<=``, ``>=`` or ``==``."""
@@ -77,21 +90,15 @@ class Relevant:
 
 def relevant_to(space: Space, instance: Points) -> Relevant:
     """The components relevant to an instance."""
-    n = len(space)
-    low = np.zeros(2 * n, dtype=np.int64)
-    high = np.repeat(space.sizes.astype(np.int64) - 1, 2)
-    usable = 0
-    for j, feature in enumerate(space.features):
-        code = int(instance[j])
-        if _has_order(feature, code):
-            high[2 * j] = code
-            low[2 * j + 1], high[2 * j + 1] = code, feature.last
-        else:
-            low[2 * j] = high[2 * j] = code
-        for bit in (2 * j, 2 * j + 1):
-            if high[bit] - low[bit] + 1 < feature.size:
-                usable |= 1 << bit
-    return Relevant(space, instance, low, high, usable)
+    scale = space.scale
+    compared = instance <= scale.last  # neither a category nor a missing value has an order
+    low, high = np.zeros((len(space), 2), dtype=np.int64), np.empty((len(space), 2), dtype=np.int64)
+    low[:, 1] = instance * compared
+    low[:, 0] = instance - low[:, 1]
+    high[:, 0] = instance
+    high[:, 1] = np.where(compared, scale.last, scale.top)
+    usable = np.packbits(high - low < scale.top[:, None], bitorder="little")
+    return Relevant(space, instance, low.ravel(), high.ravel(), int.from_bytes(usable.tobytes(), "little"))
 
 
 def _has_order(feature: Feature, code: int) -> bool:

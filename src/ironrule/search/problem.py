@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case
 from ironrule.rule.bits import members, pack
-from ironrule.rule.duals import DistinctDuals, duals_of, hits_all, minimal
+from ironrule.rule.duals import DistinctDuals, PastDuals, duals_of, hits_all, minimal
 from ironrule.verdict import Meter, Refuted, Verdict
 
 
@@ -28,7 +28,7 @@ class Problem:
 
     case: Case
     oracle: Remembering
-    history: DistinctDuals
+    history: DistinctDuals | PastDuals
     allowed: int
     required: tuple[int, ...]
     weights: npt.NDArray[np.float64]
@@ -66,9 +66,11 @@ class Problem:
         relevant = self.case.relevant
         return np.asarray(duals_of(refuted.points, relevant.low, relevant.high) & pack(self.allowed, self.n))
 
-    def demands(self) -> npt.NDArray[np.uint64]:
-        """Everything known that a consistent rule must hit: past desired rows, counterfactuals found, requirements."""
-        known = [self.history.bits, pack(self.required, self.n)]
+    def demands(self, past: bool = True) -> npt.NDArray[np.uint64]:
+        """Everything known that a consistent rule must hit: counterfactuals found, requirements, past desired rows."""
+        known = [pack(self.required, self.n)]
+        if past:
+            known.append(self.history.bits)
         if self.oracle.points is not None:
             known.append(duals_of(self.oracle.points, self.case.relevant.low, self.case.relevant.high))
         return minimal(np.asarray(np.concatenate(known) & pack(self.allowed, self.n)))

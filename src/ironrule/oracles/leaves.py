@@ -1,0 +1,84 @@
+"""The exact oracle for decision trees: the desired leaves are boxes, and everything about them follows at once.
+
+The dual of a box is the set of the instance's components that exclude all of it, and a rule is consistent exactly if it
+has one of each desired leaf's dual (:mod:`ironrule.oracles.leaf_tree` says why single components are enough). So this
+oracle not only decides every box, it lists all that a rule must hit: the minimum rule of a decision tree is one minimum
+hitting set, without a question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.oracles.leaf_tree import LeafTree
+from ironrule.oracles.leaves_kernels import choose_diverse, fill_nearest, flag_desired, list_duals
+from ironrule.oracles.protocol import Case
+from ironrule.rule import Box
+from ironrule.rule.bits import width
+from ironrule.space import Points
+from ironrule.verdict import Certificate, Meter, Proven, Unrefuted, Verdict
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaves:
+    """Decides boxes by the desired leaves that they meet. It is a model too: the tree that the model has confirmed."""
+
+    tree: LeafTree
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+        """Up to k counterfactuals, disjoint duals first, then small ones; ``Proven`` if no desired leaf meets the box.
+
+        ``Unrefuted`` only under constraints, where the point of every such leaf that is nearest to the instance
+        cannot occur.
+        """
+        meter.check()
+        duals, leaves, seen = self._duals(case, box)
+        if len(leaves) == 0:
+            return Proven(self._certificate(case, seen))
+        points = self._nearest(case, box, leaves)
+        if case.feasible.predicates:
+            occurring = case.feasible.admits(points)
+            duals, points = duals[occurring], points[occurring]
+        chosen = np.empty(k, dtype=np.int64)
+        chosen = chosen[: choose_diverse(duals, chosen)]
+        if len(chosen) == 0:
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
+        return case.refuted(points[chosen])
+
+    def witnesses(self, case: Case) -> Points | None:
+        """One counterfactual for every minimal dual of a leaf; None under constraints, where it might not occur."""
+        if case.feasible.predicates:
+            return None
+        box = case.relevant.box(0)
+        return self._nearest(case, box, self._duals(case, box)[1])
+
+    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+        """Which points lie in a desired leaf."""
+        flags = np.zeros(len(points), dtype=np.bool_)
+        flag_desired(self.tree.nodes, self.tree.masks, points, np.empty(len(self.tree.nodes) + 1, np.int32), flags)
+        return flags
+
+    def _duals(self, case: Case, box: Box) -> tuple[Words, Points, int]:
+        """The minimal duals of the leaves in a box, a leaf for each, and how many nodes were looked at."""
+        tree, words = self.tree, width(len(case.space))
+        found = np.empty((tree.leaves, words), dtype=np.uint64)
+        leaves, stack = np.empty(tree.leaves, dtype=np.int32), np.empty(len(tree.nodes) + 1, dtype=np.int32)
+        duals = np.empty((len(tree.nodes) + 2, words), dtype=np.uint64)
+        bounds = case.relevant.low, case.relevant.high
+        count, seen = list_duals(tree.nodes, tree.masks, (box.low, box.high), bounds, found, leaves, stack, duals)
+        return found[:count], leaves[:count], seen
+
+    def _nearest(self, case: Case, box: Box, leaves: Points) -> Points:
+        """For every leaf its point in the box that is nearest to the instance."""
+        points = np.empty((len(leaves), len(case.space)), dtype=np.int32)
+        fill_nearest(self.tree.nodes, self.tree.masks, leaves, case.instance, (box.low, box.high), points)
+        return points
+
+    def _certificate(self, case: Case, seen: int) -> Certificate:
+        """What a proof by leaves hands over."""
+        return Certificate("branch and bound", max(seen, 1), case.space.fingerprint)

@@ -1,0 +1,223 @@
+"""The compiled half of :mod:`ironrule.oracles.leaves`: what the desired leaves of a tree demand of a rule.
+
+A tree is a matrix of nodes, children after their parents; only what leads to a desired leaf is in it. A node says which
+codes of one feature are left below it: for an ordered feature those from LOW to HIGH and perhaps MISSING (-1 where it
+is not), for a nominal one those of the bit mask that begins at MASK (-1 where there is none). Below a node fewer codes
+are left, so more components exclude all of them: duals only grow on the way down. The walk therefore takes the child
+that demands nothing new first, which soon finds small duals, and leaves out whatever lies below a node whose dual
+contains one found before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Integers, Words, kernel, part, popcount
+
+Nodes = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int32]
+
+FEATURE, LOW, HIGH, MISSING, MASK, CHILD, SIBLING, PARENT = range(8)
+
+
+@part
+def has(masks: Words, start: int, code: int) -> bool:
+    """Whether a mask has a code."""
+    return bool((masks[start + (code >> 6)] >> np.uint64(code & 63)) & ONE)
+
+
+@part
+def meets(nodes: Nodes, masks: Words, node: int, low: int, high: int) -> bool:
+    """Whether some code from ``low`` to ``high`` is left at a node."""
+    first, last = max(nodes[node, LOW], low), min(nodes[node, HIGH], high)
+    if nodes[node, MASK] < 0:
+        return bool(first <= last or low <= nodes[node, MISSING] <= high)
+    while first <= last and not has(masks, nodes[node, MASK], first):
+        first += 1
+    return bool(first <= last)
+
+
+@part
+def contains_one(duals: Words, top: int, found: Words, count: int) -> bool:
+    """Whether the dual on top of a stack contains one of those found."""
+    for place in range(count):
+        outside = ZERO
+        for w in range(duals.shape[1]):
+            outside |= found[place, w] & ~duals[top, w]
+        if outside == ZERO:
+            return True
+    return False
+
+
+@part
+def add_minimal(duals: Words, top: int, leaf: int, found: Words, leaves: Codes, count: int) -> int:
+    """Put the dual on top of a stack, which contains none of those found, in place of those that contain it."""
+    kept = 0
+    for place in range(count):
+        outside = ZERO
+        for w in range(duals.shape[1]):
+            outside |= duals[top, w] & ~found[place, w]
+        if outside != ZERO:
+            leaves[kept] = leaves[place]
+            for w in range(duals.shape[1]):
+                found[kept, w] = found[place, w]
+            kept += 1
+    leaves[kept] = leaf
+    for w in range(duals.shape[1]):
+        found[kept, w] = duals[top, w]
+    return kept + 1
+
+
+@part
+def exclude(
+    nodes: Nodes, masks: Words, node: int, low: int, high: int, lows: Integers, highs: Integers, duals: Words, top: int
+) -> bool:
+    """Add to a dual the components that exclude what a node has from ``low`` to ``high``; whether any is new."""
+    grown = False
+    for bit in range(2 * nodes[node, FEATURE], 2 * nodes[node, FEATURE] + 2):
+        mark = ONE << np.uint64(bit & 63)
+        if not duals[top, bit >> 6] & mark and not meets(
+            nodes, masks, node, max(low, lows[bit]), min(high, highs[bit])
+        ):
+            duals[top, bit >> 6] |= mark
+            grown = True
+    return grown
+
+
+@part
+def exchange(stack: Codes, duals: Words, one: int, other: int) -> None:
+    """Exchange two places of a stack."""
+    stack[one], stack[other] = stack[other], stack[one]
+    for w in range(duals.shape[1]):
+        duals[one, w], duals[other, w] = duals[other, w], duals[one, w]
+
+
+@kernel
+def list_duals(
+    nodes: Nodes,
+    masks: Words,
+    box: tuple[Codes, Codes],
+    bounds: tuple[Integers, Integers],
+    found: Words,
+    leaves: Codes,
+    stack: Codes,
+    duals: Words,
+) -> tuple[int, int]:
+    """Write the minimal duals of the desired leaves in a box, with a leaf for each; how many, and how many nodes were
+    looked at. ``bounds`` are the codes that every component admits; the last row of ``duals`` is scratch.
+    """
+    (low, high), (lows, highs) = box, bounds
+    width, here = duals.shape[1], duals.shape[0] - 1
+    for w in range(width):
+        duals[0, w] = ZERO
+    for bit in range(lows.shape[0]):
+        if max(low[bit >> 1], lows[bit]) > min(high[bit >> 1], highs[bit]):
+            duals[0, bit >> 6] |= ONE << np.uint64(bit & 63)
+    stack[0] = 0
+    count, top, seen = 0, int(nodes.shape[0] > 0), 0
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        seen += 1
+        if contains_one(duals, top, found, count):
+            continue
+        child = nodes[node, CHILD]
+        if child < 0:
+            count = add_minimal(duals, top, node, found, leaves, count)
+        for w in range(width):
+            duals[here, w] = duals[top, w]
+        near = -1
+        while child >= 0:
+            feature = nodes[child, FEATURE]
+            if feature < 0 or meets(nodes, masks, child, low[feature], high[feature]):
+                stack[top] = child
+                for w in range(width):
+                    duals[top, w] = duals[here, w]
+                if feature < 0 or not exclude(
+                    nodes, masks, child, low[feature], high[feature], lows, highs, duals, top
+                ):
+                    near = top
+                top += 1
+            child = nodes[child, SIBLING]
+        if near >= 0:
+            exchange(stack, duals, near, top - 1)
+    return count, seen
+
+
+@kernel
+def choose_diverse(sets: Words, chosen: Integers) -> int:
+    """Choose sets to fill ``chosen``: disjoint ones before others, small ones before large; how many there were."""
+    union = np.zeros(sets.shape[1], np.uint64)
+    taken = np.zeros(sets.shape[0], np.bool_)
+    many = min(chosen.shape[0], sets.shape[0])
+    for place in range(many):
+        best, least = -1, 1 << 30
+        for one in range(sets.shape[0]):
+            size, common = 0, 0
+            for w in range(union.shape[0]):
+                size += int(popcount(sets[one, w]))
+                common |= int(sets[one, w] & union[w] != ZERO)
+            cost = size + common * 1024
+            if not taken[one] and cost < least:
+                best, least = one, cost
+        chosen[place] = best
+        taken[best] = True
+        for w in range(union.shape[0]):
+            union[w] |= sets[best, w]
+    return int(many)
+
+
+@part
+def nearest_code(nodes: Nodes, masks: Words, node: int, code: int, low: int, high: int) -> int:
+    """The code from ``low`` to ``high`` that is left at a node and nearest to the given one; the first of a nominal
+    feature.
+    """
+    first, last = int(max(nodes[node, LOW], low)), int(min(nodes[node, HIGH], high))
+    if low <= code <= high and meets(nodes, masks, node, code, code):
+        first = code
+    elif nodes[node, MASK] < 0:
+        first = min(max(code, first), last) if first <= last else int(nodes[node, MISSING])
+    else:
+        while not has(masks, nodes[node, MASK], first):
+            first += 1
+    return first
+
+
+@kernel
+def fill_nearest(
+    nodes: Nodes, masks: Words, leaves: Codes, instance: Codes, box: tuple[Codes, Codes], points: Codes
+) -> None:
+    """Write for every leaf its point in the box that is nearest to the instance."""
+    for row in range(leaves.shape[0]):
+        for feature in range(instance.shape[0]):
+            points[row, feature] = -1
+        node = leaves[row]
+        while node >= 0:  # the lowest node that speaks of a feature says what the leaf has of it
+            feature = nodes[node, FEATURE]
+            if feature >= 0 and points[row, feature] < 0:
+                low, high = box[0][feature], box[1][feature]
+                points[row, feature] = nearest_code(nodes, masks, node, instance[feature], low, high)
+            node = nodes[node, PARENT]
+        for feature in range(instance.shape[0]):
+            if points[row, feature] < 0:
+                points[row, feature] = min(max(instance[feature], box[0][feature]), box[1][feature])
+
+
+@kernel
+def flag_desired(nodes: Nodes, masks: Words, points: Codes, stack: Codes, flags: Flags) -> None:
+    """Which points lie in a desired leaf."""
+    for row in range(points.shape[0]):
+        stack[0] = 0
+        top = int(nodes.shape[0] > 0)
+        while top > 0 and not flags[row]:
+            top -= 1
+            child = nodes[stack[top], CHILD]
+            flags[row] = child < 0
+            while child >= 0:
+                feature = nodes[child, FEATURE]
+                code = points[row, max(feature, 0)]
+                if feature < 0 or meets(nodes, masks, child, code, code):
+                    stack[top] = child
+                    top += 1
+                child = nodes[child, SIBLING]
