@@ -107,9 +107,10 @@ def test_the_witnesses_demand_what_all_counterfactuals_demand(made: tuple[Case, 
     witnesses = leaves_of(*made).witnesses(case)
     everything = exceptions_in(case, case.relevant.box(0))
     assert witnesses is not None
-    demands, duals = (duals_of(some, case.relevant.low, case.relevant.high) for some in (witnesses, everything))
+    demands, duals = (duals_of(some, case.relevant.low, case.relevant.high) for some in (witnesses.points, everything))
+    assert np.array_equal(demands, witnesses.duals)
     assert sorted(unpack(demands)) == sorted(unpack(minimal(duals)))
-    assert {point.tobytes() for point in witnesses} <= {point.tobytes() for point in everything}
+    assert {point.tobytes() for point in witnesses.points} <= {point.tobytes() for point in everything}
 
 
 @settings(deadline=None, max_examples=200)
@@ -178,7 +179,7 @@ def test_a_tree_of_one_desired_leaf_demands_what_no_rule_can_give() -> None:
     oracle = leaves_of(case, Readable(compiled(SCALE, (margin_of(leaf_of(1.0)),))))
     witnesses = oracle.witnesses(case)
     assert witnesses is not None
-    assert witnesses.tolist() == [case.instance.tolist()]
+    assert witnesses.points.tolist() == [case.instance.tolist()]
     assert isinstance(solve(problem_of(case, oracle), Minimum()).verdicts[0], Refuted)
 
 

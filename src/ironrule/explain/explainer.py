@@ -341,18 +341,18 @@ def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int)
 
 def _nearest(points: Points | None, relevant: Relevant, k: int) -> Points:
     """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
-    from ironrule.rule.bits import unpack
-    from ironrule.rule.duals import duals_of, minimal
+    from ironrule.rule.bits import popcount, unpack
+    from ironrule.rule.duals import duals_of
 
     if points is None or len(points) == 0:
         return np.empty((0, len(relevant.instance)), dtype=np.int32)
-    ordered: Points = points[np.argsort(np.count_nonzero(points != relevant.instance, axis=1), kind="stable")]
-    duals = duals_of(ordered, relevant.low, relevant.high)
-    strong, first = set(unpack(minimal(duals))), {}
-    for place, dual in enumerate(unpack(duals)):
-        if dual in strong and dual not in first:
-            first[dual] = place
-    return ordered[list(first.values())[:k]]
+    duals = duals_of(points, relevant.low, relevant.high)
+    order = np.lexsort((popcount(duals), (points != relevant.instance).sum(axis=1)))
+    chosen: dict[int, int] = {}
+    for place, dual in zip(order.tolist(), unpack(duals[order]), strict=True):  # a dual comes after those it contains
+        if len(chosen) < k and not any(other & dual == other for other in chosen):
+            chosen[dual] = place
+    return points[list(chosen.values())]
 
 
 def _statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ironrule.oracles.leaf_tree import LeafTree
 from ironrule.oracles.leaves_kernels import choose_diverse, fill_nearest, flag_desired, list_duals
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Case, Witnesses
 from ironrule.rule import Box
 from ironrule.rule.bits import width
 from ironrule.space import Points
@@ -50,12 +50,13 @@ class Leaves:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         return case.refuted(points[chosen])
 
-    def witnesses(self, case: Case) -> Points | None:
+    def witnesses(self, case: Case) -> Witnesses | None:
         """One counterfactual for every minimal dual of a leaf; None under constraints, where it might not occur."""
         if case.feasible.predicates:
             return None
         box = case.relevant.box(0)
-        return self._nearest(case, box, self._duals(case, box)[1])
+        duals, leaves, _ = self._duals(case, box)
+        return Witnesses(self._nearest(case, box, leaves), duals)
 
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points lie in a desired leaf."""
@@ -70,7 +71,9 @@ class Leaves:
         leaves, stack = np.empty(tree.leaves, dtype=np.int32), np.empty(len(tree.nodes) + 1, dtype=np.int32)
         duals = np.empty((len(tree.nodes) + 2, words), dtype=np.uint64)
         bounds = case.relevant.low, case.relevant.high
-        count, seen = list_duals(tree.nodes, tree.masks, (box.low, box.high), bounds, found, leaves, stack, duals)
+        count, seen = list_duals(
+            tree.nodes, tree.masks, (box.low, box.high), bounds, found, leaves, stack, duals, (0,) * words
+        )
         return found[:count], leaves[:count], seen
 
     def _nearest(self, case: Case, box: Box, leaves: Points) -> Points:

@@ -10,6 +10,8 @@ contains one found before.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,28 +24,22 @@ FEATURE, LOW, HIGH, MISSING, MASK, CHILD, SIBLING, PARENT = range(8)
 
 
 @part
-def has(masks: Words, start: int, code: int) -> bool:
-    """Whether a mask has a code."""
-    return bool((masks[start + (code >> 6)] >> np.uint64(code & 63)) & ONE)
-
-
-@part
 def meets(nodes: Nodes, masks: Words, node: int, low: int, high: int) -> bool:
     """Whether some code from ``low`` to ``high`` is left at a node."""
     first, last = max(nodes[node, LOW], low), min(nodes[node, HIGH], high)
-    if nodes[node, MASK] < 0:
-        return bool(first <= last or low <= nodes[node, MISSING] <= high)
-    while first <= last and not has(masks, nodes[node, MASK], first):
-        first += 1
-    return bool(first <= last)
+    start, missing = nodes[node, MASK], nodes[node, MISSING]
+    if start >= 0:  # not a function of its own: passing an array on costs more than the loop
+        while first <= last and not (masks[start + (first >> 6)] >> np.uint64(first & 63)) & ONE:
+            first += 1
+    return bool((first <= last) | ((low <= missing) & (missing <= high)))  # no branch to mispredict
 
 
 @part
-def contains_one(duals: Words, top: int, found: Words, count: int) -> bool:
+def contains_one(duals: Words, top: int, found: Words, count: int, wide: Any) -> bool:
     """Whether the dual on top of a stack contains one of those found."""
     for place in range(count):
         outside = ZERO
-        for w in range(duals.shape[1]):
+        for w in range(len(wide)):
             outside |= found[place, w] & ~duals[top, w]
         if outside == ZERO:
             return True
@@ -51,46 +47,32 @@ def contains_one(duals: Words, top: int, found: Words, count: int) -> bool:
 
 
 @part
-def add_minimal(duals: Words, top: int, leaf: int, found: Words, leaves: Codes, count: int) -> int:
+def add_minimal(duals: Words, top: int, leaf: int, found: Words, leaves: Codes, count: int, wide: Any) -> int:
     """Put the dual on top of a stack, which contains none of those found, in place of those that contain it."""
     kept = 0
     for place in range(count):
         outside = ZERO
-        for w in range(duals.shape[1]):
+        for w in range(len(wide)):
             outside |= duals[top, w] & ~found[place, w]
         if outside != ZERO:
             leaves[kept] = leaves[place]
-            for w in range(duals.shape[1]):
+            for w in range(len(wide)):
                 found[kept, w] = found[place, w]
             kept += 1
     leaves[kept] = leaf
-    for w in range(duals.shape[1]):
+    for w in range(len(wide)):
         found[kept, w] = duals[top, w]
     return kept + 1
 
 
 @part
-def exclude(
-    nodes: Nodes, masks: Words, node: int, low: int, high: int, lows: Integers, highs: Integers, duals: Words, top: int
-) -> bool:
-    """Add to a dual the components that exclude what a node has from ``low`` to ``high``; whether any is new."""
-    grown = False
-    for bit in range(2 * nodes[node, FEATURE], 2 * nodes[node, FEATURE] + 2):
-        mark = ONE << np.uint64(bit & 63)
-        if not duals[top, bit >> 6] & mark and not meets(
-            nodes, masks, node, max(low, lows[bit]), min(high, highs[bit])
-        ):
-            duals[top, bit >> 6] |= mark
-            grown = True
-    return grown
-
-
-@part
-def exchange(stack: Codes, duals: Words, one: int, other: int) -> None:
-    """Exchange two places of a stack."""
-    stack[one], stack[other] = stack[other], stack[one]
-    for w in range(duals.shape[1]):
-        duals[one, w], duals[other, w] = duals[other, w], duals[one, w]
+def excluded(nodes: Nodes, masks: Words, node: int, low: int, high: int, lows: Integers, highs: Integers) -> Any:
+    """Two bits: which components of a node's feature exclude all that it has from ``low`` to ``high``."""
+    bit, bits = 2 * nodes[node, FEATURE], ZERO
+    for second in range(2):
+        least, most = max(low, lows[bit + second]), min(high, highs[bit + second])
+        bits |= np.uint64(not meets(nodes, masks, node, least, most)) << np.uint64(second)
+    return bits
 
 
 @kernel
@@ -103,13 +85,16 @@ def list_duals(
     leaves: Codes,
     stack: Codes,
     duals: Words,
+    wide: Any,
 ) -> tuple[int, int]:
     """Write the minimal duals of the desired leaves in a box, with a leaf for each; how many, and how many nodes were
-    looked at. ``bounds`` are the codes that every component admits; the last row of ``duals`` is scratch.
+    looked at.
+
+    ``bounds`` are the codes that every component admits; ``wide`` has as many numbers as a dual has words, so that
+    the compiler knows; the last row of ``duals`` is scratch.
     """
-    (low, high), (lows, highs) = box, bounds
-    width, here = duals.shape[1], duals.shape[0] - 1
-    for w in range(width):
+    (low, high), (lows, highs), here = box, bounds, duals.shape[0] - 1
+    for w in range(len(wide)):
         duals[0, w] = ZERO
     for bit in range(lows.shape[0]):
         if max(low[bit >> 1], lows[bit]) > min(high[bit >> 1], highs[bit]):
@@ -120,28 +105,33 @@ def list_duals(
         top -= 1
         node = stack[top]
         seen += 1
-        if contains_one(duals, top, found, count):
+        if contains_one(duals, top, found, count, wide):
             continue
         child = nodes[node, CHILD]
         if child < 0:
-            count = add_minimal(duals, top, node, found, leaves, count)
-        for w in range(width):
+            count = add_minimal(duals, top, node, found, leaves, count, wide)
+            continue
+        for w in range(len(wide)):
             duals[here, w] = duals[top, w]
         near = -1
         while child >= 0:
             feature = nodes[child, FEATURE]
             if feature < 0 or meets(nodes, masks, child, low[feature], high[feature]):
                 stack[top] = child
-                for w in range(width):
+                for w in range(len(wide)):
                     duals[top, w] = duals[here, w]
-                if feature < 0 or not exclude(
-                    nodes, masks, child, low[feature], high[feature], lows, highs, duals, top
-                ):
-                    near = top
+                bits = ZERO
+                if feature >= 0:
+                    bits = excluded(nodes, masks, child, low[feature], high[feature], lows, highs)
+                    word, shift = feature >> 5, np.uint64(2 * (feature & 31))
+                    near = top if (duals[here, word] >> shift) & bits == bits else near
+                    duals[top, word] |= bits << shift
                 top += 1
             child = nodes[child, SIBLING]
         if near >= 0:
-            exchange(stack, duals, near, top - 1)
+            stack[near], stack[top - 1] = stack[top - 1], stack[near]
+            for w in range(len(wide)):
+                duals[near, w], duals[top - 1, w] = duals[top - 1, w], duals[near, w]
     return count, seen
 
 
@@ -179,7 +169,7 @@ def nearest_code(nodes: Nodes, masks: Words, node: int, code: int, low: int, hig
     elif nodes[node, MASK] < 0:
         first = min(max(code, first), last) if first <= last else int(nodes[node, MISSING])
     else:
-        while not has(masks, nodes[node, MASK], first):
+        while not meets(nodes, masks, node, first, first):
             first += 1
     return first
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import Case, Oracle, Witnesses
 from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Refuted, Spent, Unrefuted, Verdict
@@ -41,13 +41,13 @@ class Remembering:
         _, verdict = self.known.get(_key(box), (box, None))
         return verdict
 
-    def gather(self, case: Case, meter: Meter) -> bool:
-        """Whether the oracle can name counterfactuals that speak for all; they are then known."""
-        witnesses = self.oracle.witnesses(case) if hasattr(self.oracle, "witnesses") else None
-        if witnesses is not None:
+    def witnesses(self, case: Case, meter: Meter) -> Witnesses | None:
+        """Counterfactuals that speak for all, where the oracle can name them; they are remembered."""
+        named: Witnesses | None = self.oracle.witnesses(case) if hasattr(self.oracle, "witnesses") else None
+        if named is not None:
             meter.events["oracle calls"] += 1
-            self._add(witnesses)
-        return witnesses is not None
+            self._add(named.points)
+        return named
 
     def learn(self, points: Points) -> None:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""

@@ -7,9 +7,10 @@ An oracle answers with a verdict on the rule whose box it is: ``Refuted`` with c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.model import History, Model
 from ironrule.rule import Box, Counterfactual, Relevant
@@ -45,9 +46,16 @@ class Oracle(Protocol):
         ...
 
 
+class Witnesses(NamedTuple):
+    """Counterfactuals that speak for all: every rule that excludes them is consistent. With their duals."""
+
+    points: Points
+    duals: npt.NDArray[np.uint64]
+
+
 class Witnessing(Oracle, Protocol):
     """An oracle that can also name, at once, counterfactuals that speak for all."""
 
-    def witnesses(self, case: Case) -> Points | None:
-        """Counterfactuals such that every rule that excludes them is consistent; None if there is no such list."""
+    def witnesses(self, case: Case) -> Witnesses | None:
+        """Such counterfactuals; None if it knows none for this case."""
         ...

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ironrule.rule.component import shown
 from ironrule.space import Points, Space, Value
 from ironrule.space.plain import from_plain, to_plain
@@ -35,11 +33,9 @@ class Counterfactual:
     @classmethod
     def between(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
         """The counterfactual at a point, seen from the instance."""
-        after = space.decode_row(point)
-        changed = [space.features[j] for j in np.flatnonzero(instance != point).tolist()]
-        codes = instance[instance != point].tolist()
-        changes = (Change(f.name, f.value(code), after[f.name]) for f, code in zip(changed, codes, strict=True))
-        return cls(after, tuple(changes))
+        before, after = space.decode_row(instance), space.decode_row(point)
+        moved = zip(space.names, instance.tolist(), point.tolist(), strict=True)
+        return cls(after, tuple([Change(name, before[name], after[name]) for name, old, new in moved if old != new]))
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactual as plain data."""

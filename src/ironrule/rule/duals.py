@@ -24,7 +24,7 @@ from ironrule.rule.bit_kernels import Flags, Integers, Words
 from ironrule.rule.bits import popcount, width
 from ironrule.rule.cover_kernels import flag_hitters, flag_minimal, sum_uncovered
 from ironrule.rule.dual_kernels import BLOCK, count_duals, cut_runs, fill_duals, merge_parts
-from ironrule.rule.reduction_kernels import keep_minimal, work_arrays
+from ironrule.rule.reduction_kernels import keep_minimal
 
 ROWS_PER_WORKER = 100_000
 ENTRIES_PER_WORKER = 20_000
@@ -114,7 +114,7 @@ def minimal(bits: Words) -> Words:
     """The distinct inclusion-minimal rows, by size, then by value: a rule hits all rows exactly if it hits these."""
     if len(bits) <= FEW:
         few = _sorted(np.asarray(bits, dtype=np.uint64))
-        return few[: keep_minimal(few, work_arrays(*few.shape))]
+        return few[: keep_minimal(few)]
     rows = _distinct(np.asarray(bits, dtype=np.uint64))
     sizes = popcount(rows) if len(rows) else np.zeros(0, np.int64)
     order = np.argsort(sizes, kind="stable")

@@ -13,7 +13,6 @@ Mathematics 170 (2014) (:mod:`ironrule.rule.transversal_kernels`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +20,7 @@ import numpy.typing as npt
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
 from ironrule.rule.duals import FEW, minimal
-from ironrule.rule.hitting_kernels import search_minimum, work_arrays
-from ironrule.rule.reduction_kernels import reduce_duals
-from ironrule.rule.reduction_kernels import work_arrays as reduction_arrays
+from ironrule.rule.reduction_kernels import lightest
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
@@ -62,22 +59,19 @@ def minimum_hitting_set(
     (2.0, True)
     """
     width = duals.shape[1]
+    must, never = _words(required, width), _words(forbidden, width)
+    if (must & never).any():
+        raise InputError("No component may be both required and forbidden.")
     each = _weights(weights, 64 * width)
-    must, never, fixed, left = _words(required, width), _words(forbidden, width), 0.0, duals
-    if must.any() or never.any():
-        if (must & never).any():
-            raise InputError("No component may be both required and forbidden.")
-        fixed = float(each[_flags(must[None, :])[0]].sum())
-        left = duals[~(duals & must).any(axis=1)] & ~never
-    if not left.any(axis=1).all():
-        return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
-    problem = _reduced(left, each)
+    fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
+    left = duals[~(duals & must).any(axis=1)] & ~never
+    many, members = len(left) > FEW, np.zeros(width, np.uint64)
+    rows = minimal(left) if many else left  # many are best sorted first
     limit = NO_LIMIT if node_limit is None else node_limit
-    own = each[problem.elements]
-    whole = problem.whole and bool(own.sum() < LARGEST_EXACT)
-    work = work_arrays(len(own), len(problem.sides[1]) - 1)
-    weight, lower, complete = search_minimum(*problem.sides, own, whole, limit, work)
-    members = must | _pack(problem.elements[work[0][-2]], width)
+    weight, lower, complete, whole = lightest(rows, many, each, LARGEST_EXACT, limit, members)
+    if np.isinf(weight):
+        return MinimumHittingSet(members, np.inf, np.inf, optimal=True, feasible=False)
+    members |= must
     lower = np.ceil(lower - 1e-6) if whole else lower
     total = fixed + weight
     optimal = bool(complete or fixed + lower >= total)
@@ -115,7 +109,6 @@ class _Problem:
 
     elements: npt.NDArray[np.intp]
     sides: tuple[Words, Integers, Integers]
-    whole: bool = True  # whether all weights are whole numbers
 
 
 def _problem(duals: Words) -> _Problem:
@@ -127,18 +120,6 @@ def _problem(duals: Words) -> _Problem:
     padded = np.zeros((len(elements), -(-len(duals) // 64) * 64), np.bool_)
     padded[:, : len(duals)] = table.T
     return _Problem(elements, (_pack_rows(padded), starts, columns.astype(np.int64)))
-
-
-def _reduced(duals: Words, weights: Floats) -> _Problem:
-    """Without the duals that contain another and the elements that another replaces, until there are none."""
-    many = len(duals) > FEW
-    rows = minimal(duals) if many else np.array(duals, order="C")  # many are best sorted first
-    most, width = rows.shape
-    members, starts = np.empty(64 * width, np.int64), np.empty(most + 1, np.int64)
-    hit, elements = np.empty(64 * width * -(-most // 64), np.uint64), np.empty(64 * width * most, np.int64)
-    u, d, whole = reduce_duals(rows, many, weights, members, hit, starts, elements, reduction_arrays(most, width))
-    words = -(-d // 64)
-    return _Problem(members[:u], (hit[: u * words].reshape(u, words), starts[: d + 1], elements[: starts[d]]), whole)
 
 
 def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
@@ -165,10 +146,3 @@ def _flags(rows: Words) -> Flags:
 def _pack_rows(flags: Flags) -> Words:
     words: Words = np.packbits(flags, axis=1, bitorder="little").view("<u8").astype(np.uint64)
     return words
-
-
-def _pack(components: npt.NDArray[Any], width: int) -> Words:
-    flags = np.zeros((1, 64 * width), np.bool_)
-    flags[0, components] = True
-    row: Words = _pack_rows(flags)[0]
-    return row

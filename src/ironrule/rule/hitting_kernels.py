@@ -24,14 +24,15 @@ NODE_STEPS = 12
 SLACK = 1e-6
 
 
+@part
 def work_arrays(elements: int, duals: int) -> Any:
-    """What :func:`search_minimum` works on, made here because every allocation in a kernel costs compile time."""
-    u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
+    """What :func:`search_minimum` works on."""
+    u, d, words, levels = elements, duals, (duals + 63) >> 6, min(elements, duals) + 2
+    bits = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64)
     flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
-    sets = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64), *flags
     numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
-    positions = (np.zeros((levels, u), np.int64), *np.zeros((2, levels), np.int64), np.zeros(d, np.int64))
-    return sets, numbers, positions
+    branches = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
+    return bits + flags, numbers, branches + (np.zeros(d, np.int64),)  # noqa: RUF005  # Numba adds tuples
 
 
 @part

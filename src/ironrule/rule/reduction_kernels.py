@@ -13,6 +13,7 @@ import numpy as np
 
 from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part, popcount
 from ironrule.rule.cover_kernels import CHUNK, misses_one
+from ironrule.rule.hitting_kernels import search_minimum, work_arrays
 
 
 @part
@@ -55,10 +56,17 @@ def _keep_minimal(rows: Words, count: int, ordered: Words, kept: Words, ends: In
     return int(found)
 
 
+@part
+def _room(rows: int, width: int) -> Any:
+    """What :func:`_keep_minimal` works on, for so many rows of so many words."""
+    ordered, kept = np.empty((rows + 1, width), np.uint64), np.empty((width, rows), np.uint64)
+    return ordered, kept, np.empty(64 * width + 2, np.int64), np.empty(CHUNK, np.uint64)
+
+
 @kernel
-def keep_minimal(rows: Words, work: Any) -> int:
+def keep_minimal(rows: Words) -> int:
     """Put the distinct minimal rows in front, by size, then in the order they come; how many there are."""
-    ordered, kept, ends, common = work
+    ordered, kept, ends, common = _room(rows.shape[0], rows.shape[1])
     return _keep_minimal(rows, rows.shape[0], ordered, kept, ends, common)
 
 
@@ -109,23 +117,10 @@ def _drop_replaceable(
     return dropped
 
 
-@kernel
-def reduce_duals(
-    rows: Words,
-    minimal: bool,
-    weights: Floats,
-    members: Integers,
-    hit: Words,
-    starts: Integers,
-    elements: Integers,
-    work: Any,
-) -> tuple[int, int, bool]:
-    """Reduce the rows in place; write the elements left, which rows each hits, and which elements each row has.
-
-    ``minimal`` says that no row contains another to begin with. Returns how many elements and rows are left, and
-    whether all their weights are whole numbers.
-    """
-    ordered, kept, ends, common = work
+@part
+def _reduce(rows: Words, minimal: bool, weights: Floats, members: Integers, hit: Words) -> tuple[int, int]:
+    """Reduce the rows in place, and write the elements left and which rows each hits; how many of both are left."""
+    ordered, kept, ends, common = _room(rows.shape[0], rows.shape[1])
     count, size, changed = rows.shape[0], 0, True
     while changed:
         if not minimal:
@@ -134,9 +129,13 @@ def reduce_duals(
         words = (count + 63) >> 6
         size = _fill_hit(rows, count, members, hit, words)
         changed = _drop_replaceable(rows, count, members, size, hit, words, weights)
-    place, whole = 0, True
-    for i in range(size):
-        whole &= weights[members[i]] == np.floor(weights[members[i]])
+    return size, count
+
+
+@part
+def _list_elements(rows: Words, count: int, members: Integers, size: int, starts: Integers, elements: Integers) -> int:
+    """Write which elements each row has; how many in all."""
+    place = 0
     for r in range(count):
         starts[r] = place
         for i in range(size):
@@ -144,10 +143,36 @@ def reduce_duals(
                 elements[place] = i
                 place += 1
     starts[count] = place
-    return size, count, whole
+    return place
 
 
-def work_arrays(rows: int, width: int) -> Any:
-    """What the kernels work on, for so many rows of so many words."""
-    ordered, kept = np.empty((rows + 1, width), np.uint64), np.empty((width, rows), np.uint64)
-    return ordered, kept, np.empty(64 * width + 2, np.int64), np.empty(CHUNK, np.uint64)
+@kernel
+def lightest(
+    rows: Words, minimal: bool, weights: Floats, largest_exact: float, limit: int, chosen: Words
+) -> tuple[float, float, bool, bool]:
+    """Write the lightest hitting set found; its weight, a lower bound, whether the search was complete, and whether the
+    weights are whole numbers. The weight is infinite where a row is empty.
+
+    ``minimal`` says that no row contains another to begin with. The rows are overwritten.
+    """
+    many, width = rows.shape
+    members, hit = np.empty(64 * width, np.int64), np.empty(64 * width * ((many + 63) >> 6), np.uint64)
+    size, count = _reduce(rows, minimal, weights, members, hit)
+    if size == 0 and count > 0:  # an empty row contains no other and is contained in all: it is left alone
+        return np.inf, np.inf, True, True
+    starts, elements = np.empty(count + 1, np.int64), np.empty(count * size, np.int64)
+    total = _list_elements(rows, count, members, size, starts, elements)
+    own, whole, weight = np.empty(size), True, 0.0
+    for i in range(size):
+        own[i] = weights[members[i]]
+        whole &= own[i] == np.floor(own[i])
+        weight += own[i]
+    whole &= weight < largest_exact
+    words = (count + 63) >> 6
+    work = work_arrays(size, count)
+    sides = hit[: size * words].reshape(size, words), starts, elements[:total]
+    weight, lower, complete = search_minimum(sides[0], sides[1], sides[2], own, whole, limit, work)
+    for i in range(size):
+        if work[0][3][i]:
+            chosen[members[i] >> 6] |= ONE << np.uint64(members[i] & 63)
+    return weight, lower, complete, whole

@@ -38,8 +38,9 @@ class Minimum:
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """A rule of least weight; the shortest proven one so far if the search is stopped."""
-        if problem.oracle.gather(problem.case, problem.meter):
-            return self._hit_all(problem, trail, problem.demands(past=False))
+        everything = problem.all_demands()
+        if everything is not None:
+            return self._hit_all(problem, trail, everything)
         demands = problem.demands()
         while True:
             demands = self._with_quick_sets(problem, trail, demands)
@@ -63,7 +64,7 @@ class Minimum:
             demands = minimal(np.concatenate([demands, problem.duals(verdict)]))
 
     def _hit_all(self, problem: Problem, trail: Trail, demands: Words) -> list[int]:
-        """What counterfactuals that speak for all demand: one hitting set is the answer, and the oracle confirms it."""
+        """Where all demands are known, one hitting set is the answer; the oracle confirms it."""
         with problem.meter.timed("hitting set"):
             problem.meter.events["candidates"] += 1
             shortest = minimum_hitting_set(demands, problem.weights, node_limit=self.nodes)

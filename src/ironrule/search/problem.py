@@ -66,11 +66,16 @@ class Problem:
         relevant = self.case.relevant
         return np.asarray(duals_of(refuted.points, relevant.low, relevant.high) & pack(self.allowed, self.n))
 
-    def demands(self, past: bool = True) -> npt.NDArray[np.uint64]:
-        """Everything known that a consistent rule must hit: counterfactuals found, requirements, past desired rows."""
-        known = [pack(self.required, self.n)]
-        if past:
-            known.append(self.history.bits)
+    def all_demands(self) -> npt.NDArray[np.uint64] | None:
+        """All that a rule must hit to be consistent, where the oracle can name counterfactuals that speak for all."""
+        witnesses = self.oracle.witnesses(self.case, self.meter)
+        if witnesses is None or (not self.required and self.allowed == self.case.relevant.usable):
+            return None if witnesses is None else witnesses.duals
+        return np.concatenate([witnesses.duals, pack(self.required, self.n)]) & pack(self.allowed, self.n)
+
+    def demands(self) -> npt.NDArray[np.uint64]:
+        """Everything known that a consistent rule must hit: past desired rows, counterfactuals found, requirements."""
+        known = [self.history.bits, pack(self.required, self.n)]
         if self.oracle.points is not None:
             known.append(duals_of(self.oracle.points, self.case.relevant.low, self.case.relevant.high))
         return minimal(np.asarray(np.concatenate(known) & pack(self.allowed, self.n)))
