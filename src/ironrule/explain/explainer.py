@@ -25,7 +25,7 @@ from ironrule.explain.arguments import (
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.recourse import recourse_box, recourse_constraints
 from ironrule.model import BlackBox, History, Model, Readable, Unreadable, black_box, history_of, readable
-from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
+from ironrule.rule import Box, Counterfactual, Deferred, Relevant, relevant_to
 from ironrule.space import (
     Codes,
     Constraint,
@@ -257,15 +257,6 @@ class Explainer:
         oracle = Remembering(self._prepared.oracle or Layered())
         return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
 
-    def _permitted(self, points: Points | None, instance: Points) -> Points | None:
-        """The counterfactuals found that also satisfy the constraints on what may change."""
-        if points is None:
-            return None
-        permitted = np.ones(len(points), dtype=np.bool_)
-        for constraint in self._prepared.recourse:
-            permitted &= bind(constraint, self.space.features)(points, instance)
-        return points[permitted]
-
     def _explanation(
         self, problem: Problem, findings: Findings, statistics: Statistics, restricted: bool
     ) -> Explanation:
@@ -276,13 +267,11 @@ class Explainer:
             RankedRule(relevant.rule(rule, outcome), verdict, history.coverage(relevant.box(rule), self.space.sizes))
             for rule, verdict in zip(findings.rules, findings.verdicts, strict=True)
         )
-        nearest = _nearest(self._permitted(problem.oracle.points, case.instance), relevant, problem.k)
-        others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
-        instance = self.space.decode_row(case.instance)
+        points, k, recourse = problem.oracle.points, problem.k, self._prepared.recourse
         return Explanation(
-            instance,
+            self.space.decode_row(case.instance),
             ranked,
-            others,
+            Deferred(lambda: _nearby(points, relevant, recourse, k)),
             statistics,
             len(history),
             self.space.fingerprint,
@@ -339,13 +328,23 @@ def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int)
     return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
 
 
-def _nearest(points: Points | None, relevant: Relevant, k: int) -> Points:
+def _nearby(
+    points: Points | None, relevant: Relevant, recourse: Sequence[Constraint], k: int
+) -> tuple[Counterfactual, ...]:
+    """The nearest counterfactuals that also satisfy the constraints on what may change."""
+    if points is None:
+        return ()
+    for constraint in recourse:
+        points = points[bind(constraint, relevant.space.features)(points, relevant.instance)]
+    chosen = _nearest(points, relevant, k)
+    return tuple(Counterfactual.between(relevant.space, relevant.instance, point) for point in chosen)
+
+
+def _nearest(points: Points, relevant: Relevant, k: int) -> Points:
     """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
     from ironrule.rule.bits import popcount, unpack
     from ironrule.rule.duals import duals_of
 
-    if points is None or len(points) == 0:
-        return np.empty((0, len(relevant.instance)), dtype=np.int32)
     duals = duals_of(points, relevant.low, relevant.high)
     order = np.lexsort((popcount(duals), (points != relevant.instance).sum(axis=1)))
     chosen: dict[int, int] = {}

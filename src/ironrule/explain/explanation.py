@@ -50,7 +50,7 @@ class Explanation:
 
     instance: Mapping[str, Value]
     ranked: tuple[RankedRule, ...]
-    counterfactuals: tuple[Counterfactual, ...]
+    counterfactuals: Sequence[Counterfactual]
     statistics: Statistics
     history_rows: int
     space: str

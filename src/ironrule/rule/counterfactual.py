@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,3 +54,39 @@ class Counterfactual:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.changes)) or "no change"
+
+
+class Deferred(Sequence[Counterfactual]):
+    """Counterfactuals that are put into the user's terms when somebody first reads them; else equal to a tuple."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], tuple[Counterfactual, ...]]) -> None:
+        self._make = make
+        self._items: tuple[Counterfactual, ...] | None = None
+
+    def _read(self) -> tuple[Counterfactual, ...]:
+        if self._items is None:
+            self._items = self._make()
+        return self._items
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._read()[place]
+
+    def __iter__(self) -> Iterator[Counterfactual]:
+        return iter(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        return self._read() == (other._read() if isinstance(other, Deferred) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._read())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._read(),)

@@ -59,12 +59,9 @@ def minimum_hitting_set(
     (2.0, True)
     """
     width = duals.shape[1]
-    must, never = _words(required, width), _words(forbidden, width)
-    if (must & never).any():
-        raise InputError("No component may be both required and forbidden.")
     each = _weights(weights, 64 * width)
+    must, left = _left(duals, required, forbidden)
     fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
-    left = duals[~(duals & must).any(axis=1)] & ~never
     many, members = len(left) > FEW, np.zeros(width, np.uint64)
     rows = minimal(left) if many else left  # many are best sorted first
     limit = NO_LIMIT if node_limit is None else node_limit
@@ -101,6 +98,16 @@ def minimal_hitting_sets(duals: Words, limit: int, node_limit: int | None = None
     rows = _pack_rows(sets)
     order = np.lexsort((*rows.T, sets.sum(axis=1)))
     return rows[order], bool(complete)
+
+
+def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words, Words]:
+    """What is required, and a copy of the duals that it does not hit, without what is forbidden."""
+    if isinstance(required, int) and isinstance(forbidden, int) and not required and not forbidden:
+        return np.zeros(duals.shape[1], np.uint64), np.array(duals, order="C")
+    must, never = _words(required, duals.shape[1]), _words(forbidden, duals.shape[1])
+    if (must & never).any():
+        raise InputError("No component may be both required and forbidden.")
+    return must, duals[~(duals & must).any(axis=1)] & ~never
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ excludes nothing, admits all of them and so never occurs in a dual.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from ironrule.rule.box import Box
 from ironrule.rule.component import Component, Op
 from ironrule.rule.rule import Rule
 from ironrule.space import Feature, Points, Space
+
+MOST_BOXES = 1024
 
 
 def members(components: int) -> tuple[int, ...]:
@@ -43,6 +45,7 @@ class Relevant:
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
     usable: int
+    _boxes: dict[int, Box] = field(default_factory=dict, init=False, repr=False)  # a rule's is asked for several times
 
     @property
     def bits(self) -> tuple[int, ...]:
@@ -52,7 +55,7 @@ class Relevant:
     def component(self, bit: int) -> Component:
         """A component in the user's terms."""
         j, second = divmod(bit, 2)
-        feature, code = self.space.features[j], int(self.instance[j])
+        feature, code = self.space.features[j], self.instance.item(j)
         op: Op = ">=" if second else "<=" if _has_order(feature, code) else "=="
         return Component.of(feature, op, feature.value(code))
 
@@ -62,6 +65,14 @@ class Relevant:
 
     def box(self, bits: int) -> Box:
         """Where the rule holds."""
+        made = self._boxes.get(bits)
+        if made is None:
+            if len(self._boxes) >= MOST_BOXES:
+                self._boxes.clear()
+            made = self._boxes[bits] = self._box(bits)
+        return made
+
+    def _box(self, bits: int) -> Box:
         low, high = [0] * len(self.space), self.space.scale.top.tolist()
         lows, highs = self.low.tolist(), self.high.tolist()
         for bit in members(bits):
@@ -90,15 +101,13 @@ class Relevant:
 
 def relevant_to(space: Space, instance: Points) -> Relevant:
     """The components relevant to an instance."""
-    scale = space.scale
-    compared = instance <= scale.last  # neither a category nor a missing value has an order
-    low, high = np.zeros((len(space), 2), dtype=np.int64), np.empty((len(space), 2), dtype=np.int64)
-    low[:, 1] = instance * compared
-    low[:, 0] = instance - low[:, 1]
-    high[:, 0] = instance
-    high[:, 1] = np.where(compared, scale.last, scale.top)
-    usable = np.packbits(high - low < scale.top[:, None], bitorder="little")
-    return Relevant(space, instance, low.ravel(), high.ravel(), int.from_bytes(usable.tobytes(), "little"))
+    from ironrule.rule.bits import unpack, width
+    from ironrule.rule.relevant_kernels import fill_bounds
+
+    low, high = np.empty(2 * len(space), dtype=np.int64), np.empty(2 * len(space), dtype=np.int64)
+    usable = np.zeros((1, width(len(space))), dtype=np.uint64)
+    fill_bounds(instance, space.scale.last, space.scale.top, low, high, usable[0])
+    return Relevant(space, instance, low, high, unpack(usable)[0])
 
 
 def _has_order(feature: Feature, code: int) -> bool:

@@ -143,6 +143,11 @@ class Space:
         return frozenset((*self.columns, *self.names))
 
     @cached_property
+    def _places(self) -> tuple[Mapping[Value, int], ...]:
+        """The codes of every feature whose column has its name; none of the others, which need more care."""
+        return tuple(feature.places if feature.columns == (feature.name,) else {} for feature in self.features)
+
+    @cached_property
     def _domains(self) -> tuple[tuple[Value, ...], ...]:
         """Every feature's values by code, ``None`` for missing."""
         return tuple((*f.values, None) if f.missing else f.values for f in self.features)
@@ -188,7 +193,12 @@ class Space:
         unknown = [name for name in row if name not in self._known and name not in others]
         if unknown:
             raise TableError(f"a row must have only columns of the space, but {', '.join(map(repr, unknown))} came")
-        return np.array([_code_in(feature, row, others) for feature in self.features], dtype=np.int32)
+        codes = []
+        for feature, places in zip(self.features, self._places, strict=True):
+            value = row.get(feature.name)
+            known = type(value) in PLAIN and value in places
+            codes.append(places[value] if known else _code_in(feature, row, others))
+        return np.array(codes, dtype=np.int32)
 
     def decode_row(self, point: Points) -> dict[str, Value]:
         """A point in the user's terms, by feature; missing is None."""
@@ -228,8 +238,6 @@ def _refuse_infinity(features: Sequence[Feature]) -> None:
 
 
 def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> int:
-    if feature.columns[0] == feature.name and feature.name in row and len(feature.columns) == 1:  # as nearly always
-        return _code_of(feature, row[feature.name])
     given = [name for name in feature.columns if name in row]
     if feature.name in row and feature.name not in others and (feature.columns == (feature.name,) or not given):
         return _code_of(feature, row[feature.name])
@@ -242,8 +250,6 @@ def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> in
 
 
 def _code_of(feature: Feature, value: Value) -> int:
-    if type(value) in PLAIN and value in feature.places:
-        return feature.places[value]
     try:
         return feature.code(_checked(feature, as_python(value)))
     except SpaceError as error:
