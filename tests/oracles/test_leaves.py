@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ironrule.model import Readable, Unreadable
 from ironrule.oracles import Case, Ensemble, Leaves, exact_oracle
 from ironrule.oracles.leaf_tree import desired_leaves
+from ironrule.oracles.leaves_kernels import PARENT
 from ironrule.rule import Box
 from ironrule.rule.bits import unpack
 from ironrule.rule.duals import duals_of, minimal
@@ -154,6 +156,20 @@ def test_the_minimum_rule_is_the_shortest_and_the_ensemble_oracle_agrees(
 def test_the_tree_decides_every_point_as_the_model_does(made: tuple[Case, Readable]) -> None:
     case, points = made[0], every_point(made[0].space)
     assert np.array_equal(leaves_of(*made).desired(points), case.model.desired(points))
+
+
+@settings(deadline=None, max_examples=100)
+@given(tree_cases(most_alternatives=2), st.randoms())
+def test_a_walk_never_needs_a_longer_stack_than_was_made(made: tuple[Case, Readable], order: Any) -> None:
+    tree = leaves_of(*made).tree
+    stack, longest = [0] if len(tree.nodes) else [], 1
+    while stack:
+        node = stack.pop()
+        children = np.flatnonzero(tree.nodes[:, PARENT] == node).tolist()
+        order.shuffle(children)
+        stack += children
+        longest = max(longest, len(stack))
+    assert longest <= tree.room <= 2 * len(tree.nodes) + 1
 
 
 SCALE = Space((Feature("a", (0, 1, 2), ordered=True), Feature("b", ("p", "q"), ordered=False, missing=True)))

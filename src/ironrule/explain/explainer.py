@@ -147,7 +147,7 @@ class Explainer:
         says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2). Same
         seed and same budget in evaluations: same answer.
         """
-        from ironrule.search import solve
+        from ironrule.search.solve import solve
 
         if algorithm == "auto":
             algorithm = "greedy_cf" if self._prepared.oracle is None else "minimum"
@@ -198,7 +198,7 @@ class Explainer:
         return Counterfactuals(self.space.decode_row(case.instance), items, _statistics(meter, "GeCo", seed, stopped))
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = ()) -> Case:
-        from ironrule.oracles import Case
+        from ironrule.oracles.protocol import Case
 
         ready = self._prepared
         instance, desired = self._coded(row)
@@ -235,9 +235,10 @@ class Explainer:
         forbid: Sequence[str],
         weights: Weights,
     ) -> Problem:
-        from ironrule.oracles import Layered, Remembering
+        from ironrule.oracles.layered import Layered
+        from ironrule.oracles.memory import Remembering
         from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals
-        from ironrule.search import Problem
+        from ironrule.search.problem import Problem
 
         relevant = case.relevant
         allowed = relevant.usable & ~relevant.select(as_list(forbid))

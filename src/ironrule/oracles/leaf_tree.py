@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ironrule.model import Model, Unreadable
 from ironrule.model.forest import Forest
 from ironrule.model.forest_kernels import decide
-from ironrule.oracles.leaves_kernels import CHILD, SIBLING
+from ironrule.oracles.leaves_kernels import CHILD, PARENT, SIBLING
 from ironrule.space import Points, Space
 
 MOST_NODES = 500_000
@@ -36,6 +36,7 @@ class LeafTree(NamedTuple):
     nodes: npt.NDArray[np.int32]
     masks: npt.NDArray[np.uint64]
     leaves: int  # how many there are
+    room: int  # how long the stack of a walk can get
 
 
 def desired_leaves(forests: Sequence[Forest], model: Model, space: Space) -> LeafTree | None:
@@ -135,7 +136,7 @@ class _Grown:
                 rows[parent][CHILD] = len(rows) - 1
             last[parent] = len(rows) - 1
         nodes = np.array(rows, dtype=np.int32).reshape(-1, 8)
-        return LeafTree(nodes, np.array(words, dtype=np.uint64), int(desired.sum()))
+        return LeafTree(nodes, np.array(words, dtype=np.uint64), int(desired.sum()), _room(nodes))
 
     def _content(self, node: int, words: list[int]) -> tuple[int, int, int, int]:
         """Lowest and highest code, the code of missing or -1, and where the mask begins or -1."""
@@ -168,6 +169,14 @@ class _CodeMasks:
             packed = np.packbits(left[of_code], bitorder="little")
             self.known[feature, start] = int.from_bytes(packed.tobytes(), "little")
         return self.known[feature, start]
+
+
+def _room(nodes: npt.NDArray[np.int32]) -> int:
+    """The most nodes that can wait at once when a walk puts all children of a node on its stack, in any order."""
+    waiting = np.bincount(nodes[1:, PARENT], minlength=max(len(nodes), 1))  # how many children a node has
+    for node in range(1, len(nodes)):
+        waiting[node] += waiting[nodes[node, PARENT]] - 1  # in place of itself
+    return max(1, int(waiting.max()))
 
 
 def _lowest(codes: Codes) -> int:

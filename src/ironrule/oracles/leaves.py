@@ -61,15 +61,14 @@ class Leaves:
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points lie in a desired leaf."""
         flags = np.zeros(len(points), dtype=np.bool_)
-        flag_desired(self.tree.nodes, self.tree.masks, points, np.empty(len(self.tree.nodes) + 1, np.int32), flags)
+        flag_desired(self.tree.nodes, self.tree.masks, points, np.empty(self.tree.room, dtype=np.int32), flags)
         return flags
 
     def _duals(self, case: Case, box: Box) -> tuple[Words, Points, int]:
         """The minimal duals of the leaves in a box, a leaf for each, and how many nodes were looked at."""
         tree, words = self.tree, width(len(case.space))
-        found = np.empty((tree.leaves, words), dtype=np.uint64)
-        leaves, stack = np.empty(tree.leaves, dtype=np.int32), np.empty(len(tree.nodes) + 1, dtype=np.int32)
-        duals = np.empty((len(tree.nodes) + 2, words), dtype=np.uint64)
+        found, leaves = np.empty((tree.leaves, words), dtype=np.uint64), np.empty(tree.leaves, dtype=np.int32)
+        stack, duals = np.empty(tree.room, dtype=np.int32), np.empty((tree.room + 1, words), dtype=np.uint64)
         bounds = case.relevant.low, case.relevant.high
         count, seen = list_duals(
             tree.nodes, tree.masks, (box.low, box.high), bounds, found, leaves, stack, duals, (0,) * words

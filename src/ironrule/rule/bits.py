@@ -49,10 +49,10 @@ def unpack(words: Words) -> list[int]:
     >>> unpack(pack([0b101, 0], features=2))
     [5, 0]
     """
-    rows = np.ascontiguousarray(np.atleast_2d(words), dtype="<u8")
-    if rows.shape[1] == 1:
-        single: list[int] = rows[:, 0].tolist()
+    if words.shape[-1] == 1:
+        single: list[int] = words.ravel().tolist()
         return single
+    rows = np.ascontiguousarray(np.atleast_2d(words), dtype="<u8")
     return [int.from_bytes(row.tobytes(), "little") for row in rows]
 
 

@@ -17,7 +17,7 @@ from ironrule.errors import InputError
 from ironrule.rule.box import Box
 from ironrule.rule.component import Component, Op
 from ironrule.rule.rule import Rule
-from ironrule.space import Feature, Points, Space
+from ironrule.space import Points, Space
 
 MOST_BOXES = 1024
 
@@ -54,9 +54,9 @@ class Relevant:
 
     def component(self, bit: int) -> Component:
         """A component in the user's terms."""
-        j, second = divmod(bit, 2)
-        feature, code = self.space.features[j], self.instance.item(j)
-        op: Op = ">=" if second else "<=" if _has_order(feature, code) else "=="
+        feature, code = self.space.features[bit // 2], self.instance.item(bit // 2)
+        has_order = feature.ordered and code <= feature.last  # which a missing value has not
+        op: Op = ">=" if bit % 2 else "<=" if has_order else "=="
         return Component.of(feature, op, feature.value(code))
 
     def rule(self, bits: int, outcome: str) -> Rule:
@@ -76,8 +76,9 @@ class Relevant:
         low, high = [0] * len(self.space), self.space.scale.top.tolist()
         lows, highs = self.low.tolist(), self.high.tolist()
         for bit in members(bits):
-            low[bit // 2] = max(low[bit // 2], lows[bit])
-            high[bit // 2] = min(high[bit // 2], highs[bit])
+            j = bit // 2
+            low[j] = low[j] if low[j] > lows[bit] else lows[bit]
+            high[j] = high[j] if high[j] < highs[bit] else highs[bit]
         return Box(np.array(low, dtype=np.int32), np.array(high, dtype=np.int32))
 
     def select(self, names: Sequence[str]) -> int:
@@ -108,7 +109,3 @@ def relevant_to(space: Space, instance: Points) -> Relevant:
     usable = np.zeros((1, width(len(space))), dtype=np.uint64)
     fill_bounds(instance, space.scale.last, space.scale.top, low, high, usable[0])
     return Relevant(space, instance, low, high, unpack(usable)[0])
-
-
-def _has_order(feature: Feature, code: int) -> bool:
-    return feature.ordered and code != feature.missing_code

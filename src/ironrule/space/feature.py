@@ -95,7 +95,7 @@ class Feature:
 
     def value(self, code: int) -> Value:
         """The value that a code stands for; ``None`` for missing."""
-        return None if code == self.missing_code else self.values[code]
+        return None if self.missing and code == len(self.values) else self.values[code]
 
     def code(self, value: Value) -> int:
         """The code of a value; raises SpaceError, saying what is allowed, if the domain does not have it."""
