@@ -87,7 +87,7 @@ class Explanation:
 
     instance: Mapping[str, Value]
     ranked: tuple[RankedRule, ...]
-    counterfactuals: tuple[Counterfactual, ...]
+    counterfactuals: Sequence[Counterfactual]
     statistics: Statistics
     history_rows: int
     space: str
@@ -97,7 +97,7 @@ class Explanation:
     model: str = ""  # the model's fingerprint
     decision: Wanted = field(default_factory=Wanted)
     permitted: Permitted = field(default_factory=Permitted)
-    witnesses: tuple[tuple[int, ...], ...] = ()
+    witnesses: Sequence[tuple[int, ...]] = ()
     wider: RankedRule | None = None
     widest: bool = False  # whether it is known that no bound of the wider rule can move further
 

@@ -13,15 +13,14 @@ Mathematics 170 (2014) (:mod:`ironrule.rule.transversal_kernels`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
-from ironrule.rule.duals import minimal
-from ironrule.rule.hitting_kernels import flag_dominated, search_minimum, work_arrays
+from ironrule.rule.duals import FEW, minimal
+from ironrule.rule.reduction_kernels import lightest
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
@@ -60,21 +59,16 @@ def minimum_hitting_set(
     (2.0, True)
     """
     width = duals.shape[1]
-    must, never = _words(required, width), _words(forbidden, width)
-    if (must & never).any():
-        raise InputError("No component may be both required and forbidden.")
     each = _weights(weights, 64 * width)
-    fixed = float(each[_flags(must[None, :])[0]].sum())
-    left = duals[~(duals & must).any(axis=1)] & ~never
-    if not left.any(axis=1).all():
-        return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
-    problem = _reduced(left, each)
+    must, left = _left(duals, required, forbidden)
+    fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
+    many, members = len(left) > FEW, np.zeros(width, np.uint64)
+    rows = minimal(left) if many else left  # many are best sorted first
     limit = NO_LIMIT if node_limit is None else node_limit
-    own = each[problem.elements]
-    whole = bool((own == np.round(own)).all() and own.sum() < LARGEST_EXACT)
-    work = work_arrays(len(own), len(problem.sides[1]) - 1)
-    weight, lower, complete = search_minimum(*problem.sides, own, whole, limit, work)
-    members = must | _pack(problem.elements[work[0][-2]], width)
+    weight, lower, complete, whole = lightest(rows, many, each, LARGEST_EXACT, limit, members)
+    if np.isinf(weight):
+        return MinimumHittingSet(members, np.inf, np.inf, optimal=True, feasible=False)
+    members |= must
     lower = np.ceil(lower - 1e-6) if whole else lower
     total = fixed + weight
     optimal = bool(complete or fixed + lower >= total)
@@ -106,6 +100,16 @@ def minimal_hitting_sets(duals: Words, limit: int, node_limit: int | None = None
     return rows[order], bool(complete)
 
 
+def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words, Words]:
+    """What is required, and a copy of the duals that it does not hit, without what is forbidden."""
+    if isinstance(required, int) and isinstance(forbidden, int) and not required and not forbidden:
+        return np.zeros(duals.shape[1], np.uint64), np.array(duals, order="C")
+    must, never = _words(required, duals.shape[1]), _words(forbidden, duals.shape[1])
+    if (must & never).any():
+        raise InputError("No component may be both required and forbidden.")
+    return must, duals[~(duals & must).any(axis=1)] & ~never
+
+
 @dataclass(frozen=True, slots=True)
 class _Problem:
     """Duals and elements renumbered without gaps, seen from both sides."""
@@ -123,17 +127,6 @@ def _problem(duals: Words) -> _Problem:
     padded = np.zeros((len(elements), -(-len(duals) // 64) * 64), np.bool_)
     padded[:, : len(duals)] = table.T
     return _Problem(elements, (_pack_rows(padded), starts, columns.astype(np.int64)))
-
-
-def _reduced(duals: Words, weights: Floats) -> _Problem:
-    """Without the duals that contain another and the elements that another replaces, until there are none."""
-    while True:
-        problem = _problem(minimal(duals))
-        gone = np.zeros(len(problem.elements), np.bool_)
-        flag_dominated(problem.sides[0], weights[problem.elements], gone)
-        if not gone.any():
-            return problem
-        duals = duals & ~_pack(problem.elements[gone], duals.shape[1])
 
 
 def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
@@ -160,10 +153,3 @@ def _flags(rows: Words) -> Flags:
 def _pack_rows(flags: Flags) -> Words:
     words: Words = np.packbits(flags, axis=1, bitorder="little").view("<u8").astype(np.uint64)
     return words
-
-
-def _pack(components: npt.NDArray[Any], width: int) -> Words:
-    flags = np.zeros((1, 64 * width), np.bool_)
-    flags[0, components] = True
-    row: Words = _pack_rows(flags)[0]
-    return row

@@ -17,21 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Floats, Integers, Words, kernel, lowest, part, popcount
+from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part, popcount
 
 ROOT_STEPS = 200
 NODE_STEPS = 12
 SLACK = 1e-6
 
 
+@part
 def work_arrays(elements: int, duals: int) -> Any:
-    """What :func:`search_minimum` works on, made here because every allocation in a kernel costs compile time."""
-    u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
+    """What :func:`search_minimum` works on."""
+    u, d, words, levels = elements, duals, (duals + 63) >> 6, min(elements, duals) + 2
+    bits = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64)
     flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
-    sets = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64), *flags
     numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
-    positions = (np.zeros((levels, u), np.int64), *np.zeros((2, levels), np.int64), np.zeros(d, np.int64))
-    return sets, numbers, positions
+    branches = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
+    return bits + flags, numbers, branches + (np.zeros(d, np.int64),)  # noqa: RUF005  # Numba adds tuples
 
 
 @part
@@ -317,18 +318,3 @@ def search_minimum(
         _reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
         children[level] = _branch(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return best, best, True
-
-
-@kernel
-def flag_dominated(hit: Any, weights: Floats, gone: Flags) -> None:
-    """Flag elements that another, no heavier one can replace everywhere; of equals the first stays."""
-    u, words = hit.shape
-    for a in range(u):
-        for b in range(u):
-            if a != b and not gone[b] and weights[b] <= weights[a]:
-                k = 0
-                while k < words and hit[a, k] & ~hit[b, k] == ZERO:
-                    k += 1
-                if k == words:
-                    gone[a] = True
-                    break

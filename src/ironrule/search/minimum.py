@@ -38,6 +38,9 @@ class Minimum:
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """A rule of least weight; the shortest proven one so far if the search is stopped."""
+        everything = problem.all_demands()
+        if everything is not None:
+            return self._hit_all(problem, trail, everything)
         demands = problem.demands()
         while True:
             demands = self._with_quick_sets(problem, trail, demands)
@@ -59,6 +62,19 @@ class Minimum:
                 trail.best = [rule]
                 return trail.best
             demands = minimal(np.concatenate([demands, problem.duals(verdict)]))
+
+    def _hit_all(self, problem: Problem, trail: Trail, demands: Words) -> list[int]:
+        """Where all demands are known, one hitting set is the answer; the oracle confirms it."""
+        with problem.meter.timed("hitting set"):
+            problem.meter.events["candidates"] += 1
+            shortest = minimum_hitting_set(demands, problem.weights, node_limit=self.nodes)
+        if not shortest.feasible:
+            return []
+        trail.lower_bound = shortest.lower_bound
+        trail.best = unpack(shortest.members[None, :])
+        with problem.meter.timed("oracle"):
+            problem.ask(trail.best[0])
+        return trail.best
 
     def _with_quick_sets(self, problem: Problem, trail: Trail, demands: Words) -> Words:
         """Refute quick hitting sets until one is consistent; the demands that this has brought to light."""
