@@ -23,7 +23,7 @@ from ironrule.errors import (
 )
 
 if TYPE_CHECKING:
-    from ironrule.explain import Counterfactuals, Explainer, Explanation, RankedRule, Statistics
+    from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
     from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF
@@ -36,6 +36,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Budget": "verdict",
     "Certificate": "verdict",
     "Change": "rule",
+    "ChangeSet": "explain",
     "Component": "rule",
     "Constraint": "space",
     "Counterfactual": "rule",
@@ -49,6 +50,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GeneticRuleCF": "search",
     "GreedyRuleCF": "search",
     "Layered": "oracles",
+    "Listing": "explain",
     "Proven": "verdict",
     "RankedRule": "explain",
     "Refuted": "verdict",
@@ -64,6 +66,7 @@ __all__ = [
     "BudgetError",
     "Certificate",
     "Change",
+    "ChangeSet",
     "Component",
     "Constraint",
     "ConstraintError",
@@ -80,6 +83,7 @@ __all__ = [
     "InputError",
     "IronruleError",
     "Layered",
+    "Listing",
     "MissingExtraError",
     "ModelError",
     "OutcomeError",

@@ -23,6 +23,7 @@ from ironrule.explain.arguments import (
     positive,
 )
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
+from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
 from ironrule.explain.recourse import recourse_box, recourse_constraints
 from ironrule.model import BlackBox, History, Readable, Unreadable, black_box, history_of, readable
 from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
@@ -279,6 +280,45 @@ class Explainer:
             restricted,
             self.unread,
         )
+
+    def rules(
+        self,
+        row: Any,
+        *,
+        minimum_only: bool = False,
+        limit: int | None = None,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        require: Sequence[str] = (),
+        forbid: Sequence[str] = (),
+        weights: Weights = None,
+    ) -> Listing[RankedRule]:
+        """All rules for a row that have nothing redundant, shortest first, or the minimum ones alone; found as you ask.
+
+        Rules of one cardinality come together, those with most coverage first. However the iteration ends, every rule
+        that is shorter than the last one has come; ``complete`` of what is returned says whether all have, ``stopped``
+        what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
+        """
+        meter = Meter(chosen_budget(budget))
+        problem = self._problem(self._case(row), meter, 5, seed, require, forbid, weights)
+        outcome = self._prepared.model.decision.undesired
+        return list_rules(problem, outcome, minimum_only, limit, lambda: self._confirm(problem))
+
+    def changes(
+        self,
+        row: Any,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        limit: int | None = None,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+    ) -> Listing[ChangeSet]:
+        """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
+        that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
+        """
+        recourse = self._prepared.recourse
+        problem = self._problem(self._case(row, recourse), Meter(chosen_budget(budget)), 5, seed, (), (), None)
+        return list_changes(problem, features_to_vary, limit, bool(recourse), lambda: self._confirm(problem))
 
 
 def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
