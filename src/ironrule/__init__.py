@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
-    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF
+    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
     from ironrule.space import Constraint, Feature, Space
     from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
 
@@ -51,6 +51,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GreedyRuleCF": "search",
     "Layered": "oracles",
     "Listing": "explain",
+    "Minimum": "search",
     "Proven": "verdict",
     "RankedRule": "explain",
     "Refuted": "verdict",
@@ -84,6 +85,7 @@ __all__ = [
     "IronruleError",
     "Layered",
     "Listing",
+    "Minimum",
     "MissingExtraError",
     "ModelError",
     "OutcomeError",

@@ -92,7 +92,8 @@ def lighter_hitting_set(
     """A hitting set lighter than `below`, or None, and a lower bound on the weight of every hitting set.
 
     One that weighs no more than `enough` is as good as any lighter. None with a bound of at least `below` is a proof
-    that there is none; None with a lesser bound says that the nodes were spent.
+    that there is none (where weights are not whole: none lighter by more than one part in 10^9); None with a lesser
+    bound says that the nodes were spent.
 
     >>> duals = np.array([[0b011], [0b110], [0b101]], dtype=np.uint64)
     >>> lighter_hitting_set(duals, below=2)
@@ -140,7 +141,10 @@ def repaired(
 
 @dataclass(frozen=True, slots=True)
 class LightHittingSets:
-    """Minimal hitting sets up to some weight. `complete` says that these are all; then every other weighs `beyond`."""
+    """Minimal hitting sets up to some weight.
+
+    `complete` says that these are all up to it, and then every other one weighs at least `beyond`.
+    """
 
     members: Words
     complete: bool

@@ -126,7 +126,12 @@ class _Hunt:
                 self.trail.best = [shorter]
 
     def lighter(self) -> int | None:
-        """A hitting set lighter than the rule at hand; None if there is none, or if the nodes did not suffice."""
+        """A hitting set lighter than the rule at hand; None if there is none, or if the nodes did not suffice.
+
+        None also if that rule, which an oracle that only searches let pass, has been refuted since: begin again.
+        """
+        if not self.hits(self.trail.best[0]):
+            return None
         if len(self.demands) >= 2 * self.bounded:
             self._raise_bound()
         if self.trail.lower_bound >= self.weight:
