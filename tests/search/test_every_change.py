@@ -54,7 +54,7 @@ def test_all_minimal_sets_come_once_smallest_first_each_with_a_counterfactual(
         assert one.features == sum(1 << feature for feature in changed)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(cases(recourse=True, most_features=4, most_codes=3))
 def test_changes_keep_to_what_is_permitted(case: Case) -> None:
     search, levels = searched(problem_of(case, Layered()))
