@@ -24,6 +24,7 @@ from ironrule.errors import (
 
 if TYPE_CHECKING:
     from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
+    from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
     from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {  # imported when first used, so that `import ironrule` stays fast
+    "Bins": "model",
     "Budget": "verdict",
     "Certificate": "verdict",
     "Change": "rule",
@@ -56,13 +58,18 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "RankedRule": "explain",
     "Refuted": "verdict",
     "Rule": "rule",
+    "RuleClassifier": "model",
     "Sampling": "oracles",
+    "Scorecard": "model",
     "Space": "space",
     "Statistics": "explain",
+    "Subscale": "model",
+    "TwoLayerAdditive": "model",
     "Unrefuted": "verdict",
 }
 
 __all__ = [
+    "Bins",
     "Budget",
     "BudgetError",
     "Certificate",
@@ -93,11 +100,15 @@ __all__ = [
     "RankedRule",
     "Refuted",
     "Rule",
+    "RuleClassifier",
     "Sampling",
+    "Scorecard",
     "Space",
     "SpaceError",
     "Statistics",
+    "Subscale",
     "TableError",
+    "TwoLayerAdditive",
     "Unrefuted",
 ]
 

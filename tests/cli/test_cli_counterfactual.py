@@ -57,13 +57,19 @@ def test_constraints_bind_the_change_and_not_the_row(run, files: Files):
 
 
 def test_finding_none_is_told_as_no_proof(run, files: Files):
-    result = run("counterfactual", *files.ask("--vary", "age"))
+    result = run("counterfactual", *files.ask("--vary", "age", "--algorithm", "geco"))
     assert result.code == 0
     assert "No counterfactual was found. That is no proof" in result.text
 
 
+def test_that_there_is_none_is_told_where_it_is_proven(run, files: Files):
+    result = run("counterfactual", *files.ask("--vary", "age"))
+    assert result.code == 0
+    assert "There is no counterfactual, and that is proven" in result.text
+
+
 def test_a_spent_budget_is_told(run, files: Files):
-    result = run("counterfactual", *files.ask("--evaluations", "1"))
+    result = run("counterfactual", *files.ask("--evaluations", "1", "--algorithm", "geco"))
     assert result.code == 0
     assert "The budget ran out: the search did not come to its end." in result.text
 

@@ -1,6 +1,7 @@
 """The public face: what an explainer accepts, refuses, promises and leaves alone."""
 
 import copy
+import dataclasses
 import json
 import pickle
 import random
@@ -505,8 +506,10 @@ def test_a_model_that_wavers_does_not_crash_the_search():
     explainer = Explainer(score, WIDE)
     wavering = copy.copy(explainer)
     prepared = explainer._prepared
-    noisy = type(prepared.model)(prepared.model.layout, _Wavering(rng, prepared.model.decision))
-    object.__setattr__(wavering, "_prepared", type(prepared)(**{**vars(prepared), "model": noisy}))
+    own = prepared.model.own
+    box = dataclasses.replace(own, decision=_Wavering(rng, own.decision))
+    noisy = dataclasses.replace(prepared.model, own=box, boxes=(box,))
+    object.__setattr__(wavering, "_prepared", dataclasses.replace(prepared, model=noisy))
     explanation = wavering.explain(LOW, budget=Budget(evaluations=50_000))
     assert explanation.statistics.evaluations <= 50_000
 

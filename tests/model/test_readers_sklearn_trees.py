@@ -238,6 +238,16 @@ def test_several_classes_pass_a_threshold_together(kind: str, threshold: float) 
     assert assert_agrees(model, X, (0, 3), 0.41) < 0.02
 
 
+@pytest.mark.parametrize("kind", ["gradient boosting", "histogram boosting"])
+def test_several_classes_pass_a_threshold_on_their_softmax(kind: str) -> None:
+    for seed in SEEDS:
+        X, y = data(seed, 3)
+        model = MANY_CLASSES[kind](seed).fit(X, y)
+        for desired in ((0,), (2,), (0, 1)):
+            for threshold in (-0.1, 0.21, 0.5, 0.83, 1.5):
+                assert assert_agrees(model, X, desired, threshold, seed) < 0.02
+
+
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_a_regression_is_decided_by_its_threshold(kind: str) -> None:
     for seed in SEEDS:
@@ -382,7 +392,8 @@ def unreadable_models() -> list[tuple[str, Any, tuple[Any, ...], float | None]]:
     line = LogisticRegression(max_iter=10_000)
     return [
         ("must be fitted", DecisionTreeClassifier(), (1,), None),
-        ("softmax", boosted(0).fit(X, y), (1,), 0.5),
+        ("scaled scores", AdaBoostClassifier(tree(0), n_estimators=3).fit(X, y), (1,), 0.5),
+        ("against several others", boosted(0).fit(X, np.arange(len(X)) % 4), (1, 2), 0.5),
         ("member's softmax", voting("soft", histogram, tree)(0).fit(X, y), (1,), None),
         ("another model", GradientBoostingClassifier(init=tree(0), n_estimators=2).fit(X, two), (1,), None),
         ("another model", random_start.fit(X, two), (1,), None),

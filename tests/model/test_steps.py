@@ -34,8 +34,9 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule.model.readers.additive import read_additive
-from ironrule.model.readers.steps import Steps, seen_by, split_steps
+from ironrule.model.readers.steps import Steps, split_steps
 from ironrule.model.reading import Unreadable
+from ironrule.model.seen import seen_by
 from ironrule.model.tabulate import tabulate
 from ironrule.space import Space, layout_like, read_table
 

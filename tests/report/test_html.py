@@ -14,7 +14,7 @@ from ironrule.verdict import Certificate, Proven, Refuted, Unrefuted
 EVIL = "<script>alert('x & y')</script>"
 STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
 VERDICTS = {
-    "proven": Proven(Certificate("enumeration", 12, "f")),
+    "proven": Proven(Certificate("enumeration", 12, "f", "m", (0,), (1,))),
     "refuted": Refuted(Counterfactual({EVIL: EVIL}, (Change(EVIL, EVIL, None),)), np.zeros((1, 1))),
     "unrefuted": Unrefuted(10, 10, 0.95),
 }

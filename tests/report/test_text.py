@@ -12,7 +12,7 @@ POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
 STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
 RULE = Rule((Component("age", "<=", 20),), "denied")
 VERDICTS = {
-    "proven": Proven(Certificate("enumeration", 12, "f")),
+    "proven": Proven(Certificate("enumeration", 12, "f", "m", (0,), (1,))),
     "refuted": Refuted(POINT, np.zeros((1, 1))),
     "unrefuted": Unrefuted(10, 10, 0.95),
 }

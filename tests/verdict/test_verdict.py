@@ -46,7 +46,7 @@ def test_a_search_without_samples_claims_no_bound():
 
 
 def test_proven_and_refuted_say_so():
-    assert str(Proven(Certificate("enumeration", 1200, "f"))) == (
+    assert str(Proven(Certificate("enumeration", 1200, "f", "m", (0,), (1,)))) == (
         "proven: all 1,200 points of the rule's box are undesired"
     )
     assert str(Refuted(POINT, np.zeros((1, 1)))) == "refuted: age: 20 -> 30"
@@ -55,7 +55,7 @@ def test_proven_and_refuted_say_so():
 @pytest.mark.parametrize(
     "verdict",
     [
-        Proven(Certificate("enumeration", 12, "abc")),
+        Proven(Certificate("enumeration", 12, "abc", "m", (0,), (1,))),
         Refuted(POINT, np.zeros((1, 1), dtype=np.int32)),
         Unrefuted(tried=10, samples=5, confidence=0.95),
     ],

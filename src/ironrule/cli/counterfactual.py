@@ -24,6 +24,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_search(parser)
     group = parser.add_argument_group("changes")
     group.add_argument(
+        "--algorithm",
+        choices=("auto", "exact", "geco"),
+        default="auto",
+        help="default: auto (exact for a model that can be read, geco otherwise)",
+    )
+    group.add_argument(
         "--vary", metavar="F", nargs="+", action="extend", help="features that may change (default: all)"
     )
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
@@ -47,6 +53,7 @@ def run(options: argparse.Namespace) -> Answer:
         found = question.explainer.counterfactuals(
             question.row,
             options.k,
+            algorithm=options.algorithm,
             features_to_vary=options.vary or "all",
             permitted_range=ranges,
             constraints=constraints,

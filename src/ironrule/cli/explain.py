@@ -8,6 +8,7 @@ MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
@@ -32,6 +33,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
     )
     group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
+    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
+    group.add_argument(
+        "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
+    )
+    group.add_argument(
+        "--intervals", action="store_true", help="numbers may take any value between the extremes seen, not those alone"
+    )
+    group.add_argument(
+        "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
+    )
     shared.add_json(parser)
     shared.add_output(parser, "the explanation (.json, .html or .txt)")
 
@@ -43,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.show import explanation_view, searching
 
     output, budget = check_output(options.output, ENDINGS), shared.budget_of(options)
-    question = question_of(options, shared.constraints_of(options))
+    question = question_of(options, shared.constraints_of(options), options.models, options.margin, options.intervals)
     with searching():
         explanation = question.explainer.explain(
             question.row,
@@ -53,6 +64,7 @@ def run(options: argparse.Namespace) -> Answer:
             seed=options.seed,
             require=options.require,
             forbid=options.forbid,
+            widen=not options.no_widen,
         )
     text = "" if output is None else _as_file(explanation, output.suffix.lower())
     return Answer(explanation_view(explanation), explanation.to_dict(), output, text)

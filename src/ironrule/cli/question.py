@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, TableError
@@ -25,7 +26,13 @@ class Question:
     row: Row
 
 
-def question_of(options: argparse.Namespace, constraints: Sequence[Constraint] = ()) -> Question:
+def question_of(
+    options: argparse.Namespace,
+    constraints: Sequence[Constraint] = (),
+    others: Sequence[Path] = (),
+    margin: float = 0.0,
+    intervals: bool = False,
+) -> Question:
     """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
     from ironrule.cli.files import read_data
     from ironrule.cli.models import desired_of, read_model
@@ -38,8 +45,17 @@ def question_of(options: argparse.Namespace, constraints: Sequence[Constraint] =
     space = space_of(options, data, _columns_of(model))
     row = _found(wanted, data, options.target)
     space = space.extended(row) if options.extend_domain else space
+    models = [read_model(path, options.trust, options.trust_pickle) for path in others]
     explainer = Explainer(
-        model, data, desired=desired, threshold=options.threshold, space=space, constraints=constraints
+        model,
+        data,
+        desired=desired,
+        threshold=options.threshold,
+        space=space,
+        constraints=constraints,
+        margin=margin,
+        models=models,
+        intervals=intervals,
     )
     return Question(explainer, row)
 

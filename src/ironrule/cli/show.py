@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ironrule.report.text import how_short, verdict_word, why_asked
+from ironrule.report.text import how_short, verdict_word, what_it_withstands, why_asked, wider_lines
 from ironrule.rule import Counterfactual, shown
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def explanation_view(explanation: Explanation) -> RenderableType:
             f"Components: {explanation.rule.counted}{how_short(explanation)}. "
             f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."
         ),
-        *map(Text, why_asked(explanation)),
+        *map(Text, (*wider_lines(explanation), *what_it_withstands(explanation), *why_asked(explanation))),
         *_stopped(explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."),
     ]
     panel = Panel(
@@ -72,7 +72,11 @@ def explanation_view(explanation: Explanation) -> RenderableType:
 def counterfactuals_view(found: Counterfactuals) -> RenderableType:
     """The changes per counterfactual, or an honest word that none was found."""
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
+    if found.proven:
+        none = "There is no counterfactual, and that is proven: allow more changes."
     parts = _changes(found.items) or [Text(none)]
+    if found.proven and found.items:
+        parts.append(Text("Proven: each is the nearest that does not change all the features of one above."))
     stopped = _stopped(found.statistics, "the search did not come to its end.")
     return Group(*parts, *stopped, _effort(found.statistics))
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError, TableError
+from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
     Weights,
@@ -22,41 +20,35 @@ from ironrule.explain.arguments import (
     chosen_weights,
     positive,
 )
-from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
+from ironrule.explain.assembled import Assembly, statistics_of
+from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
 from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
-from ironrule.explain.recourse import recourse_box, recourse_constraints
-from ironrule.model import BlackBox, History, Readable, Unreadable, black_box, history_of, readable
-from ironrule.rule import Box, Counterfactual, Relevant, relevant_to
+from ironrule.explain.prepared import prepare
+from ironrule.explain.recourse import (
+    asked_for,
+    chosen_reading,
+    found_counterfactuals,
+    recourse_box,
+    recourse_constraints,
+)
+from ironrule.model import Wanted
+from ironrule.rule import relevant_to
 from ironrule.space import (
-    Codes,
     Constraint,
-    Points,
     Space,
-    Table,
     Value,
     as_constraint,
     bind,
     feasible,
-    read_table,
 )
-from ironrule.verdict import Budget, Meter, Refuted, Spent, Verdict
+from ironrule.verdict import Budget, Meter, Proven
 
 if TYPE_CHECKING:
     from ironrule.oracles import Case, Oracle
     from ironrule.search import Algorithm, Findings, Problem
+    from ironrule.search.widening import Widened
 
-
-PAST_CHECKED = 4096
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Prepared:
-    space: Space
-    model: BlackBox
-    history: History
-    table: Table
-    recourse: tuple[Constraint, ...]
-    exact: Readable | str  # what the exact oracle works on, or why there is none
+WIDENING_BOXES = 200_000
 
 
 class Explainer:
@@ -66,7 +58,10 @@ class Explainer:
     Arrow table, or an array. ``desired`` names the desired class or classes (or, for a function that answers columns,
     their positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by
     default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at
-    all; those that also speak of ``x`` say what a counterfactual may change.
+    all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``, rules hold even if
+    every score moved by that much; with further ``models``, such as other versions, they hold for all of them. With
+    ``intervals``, numbers may take any value between the smallest and the largest of their domain (whole ones any whole
+    value): the space then has every threshold of the model in it.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -81,32 +76,13 @@ class Explainer:
         space: Space | None = None,
         constraints: Sequence[str | Constraint] = (),
         columns: Sequence[str] | None = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
+        intervals: bool = False,
         progress: bool | None = None,
     ) -> None:
-        if space is not None and not isinstance(space, Space):
-            raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
-        table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
-        texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
-        on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
-        inferred = space
-        if inferred is None:
-            chosen = columns if columns is not None else _columns_of(model, table)
-            inferred = Space.infer(table, columns=chosen, progress=progress)
-        whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
-        recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
-        for constraint in recourse:
-            bind(constraint, whole.features)
-        asked = black_box(model, table, whole, desired, threshold)
-        codes = whole.encode(table, progress=progress)
-        kept = _occurring(whole, codes)
-        outcomes = asked.outcomes(kept, progress)
-        history = history_of(whole, kept, outcomes)
-        past = kept.points(slice(0, PAST_CHECKED))
-        try:
-            exact: Readable | str = readable(model, asked, whole, past, desired, threshold)
-        except Unreadable as reason:
-            exact = str(reason)
-        self._prepared = _Prepared(whole, asked, history, table, recourse, exact)
+        wanted = Wanted.of(desired, threshold, margin)
+        self._prepared = prepare((model, *models), data, wanted, space, constraints, columns, intervals, progress)
 
     @property
     def space(self) -> Space:
@@ -121,7 +97,7 @@ class Explainer:
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
-        return self._prepared.history.outcomes
+        return self._prepared.outcomes
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
@@ -138,13 +114,15 @@ class Explainer:
         require: Sequence[str] = (),
         forbid: Sequence[str] = (),
         weights: Weights = None,
+        widen: bool = True,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
 
         ``row`` is a dictionary, a pandas Series, a table of one row, or a row number of the data. ``require`` and
         ``forbid`` name features, or components such as ``"age <="``, that the rule must or must not use; ``weights``
-        says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2). Same
-        seed and same budget in evaluations: same answer.
+        says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2). With
+        ``widen``, the bounds of a rule that was proven by reading the model are moved as far as they can go (``wider``
+        in the explanation). Same seed and same budget in evaluations: same answer.
         """
         from ironrule.search import solve
 
@@ -156,11 +134,31 @@ class Explainer:
         problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
         findings = solve(problem, chosen)
         if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
-            _find(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, seed)
-        statistics = _statistics(meter, type(chosen).__name__, seed, findings.stopped)
+            asked_for(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, problem.rng)
+        wider = self._widened(problem, findings) if widen else None
         self._confirm(problem)
-        restricted = bool(as_list(require) or as_list(forbid) or weights)
-        return self._explanation(problem, findings, statistics, restricted)
+        statistics = statistics_of(meter, type(chosen).__name__, seed, findings.stopped)
+        permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
+        return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
+
+    def _widened(self, problem: Problem, findings: Findings) -> Widened | None:
+        """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
+        from ironrule.oracles import Ensemble, Remembering
+        from ironrule.search.widening import Widening
+
+        ready, best = self._prepared, findings.verdicts[0]
+        if isinstance(ready.exact, str) or not isinstance(best, Proven) or findings.stopped is not None:
+            return None
+        oracle = Remembering(Ensemble(ready.exact.forests, limit=WIDENING_BOXES), points=problem.oracle.points)
+        widening = Widening(
+            problem.case,
+            oracle,
+            problem.meter,
+            problem.rng,
+            lambda box: ready.history.coverage(box, ready.space.sizes),
+        )
+        with problem.meter.timed("widening"):
+            return widening.widened(findings.rules[0], best)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
@@ -174,47 +172,52 @@ class Explainer:
         row: Any,
         k: int = 5,
         *,
+        algorithm: Literal["auto", "exact", "geco"] = "auto",
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         budget: Budget | float | None = None,
         seed: int = 0,
     ) -> Counterfactuals:
-        """Up to k diverse counterfactuals without useless changes, nearest first, found by GeCo.
+        """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
-        ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest values, or
-        the list of categories; ``constraints`` come on top of the explainer's own.
+        Where the model can be read they are exact: each is proven to be the nearest that does not change all features
+        of an earlier one, and if fewer than k come there is no other. Else GeCo finds diverse ones without useless
+        changes. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest
+        values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
-        from ironrule.oracles import GeCo
-
         extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
         ranges = recourse_constraints(self.space, permitted_range or {})
-        case = self._case(row, (*extra, *ranges))
+        case = self._case(row, (*extra, *ranges), of_itself=True)
         box = recourse_box(case.relevant, features_to_vary)
-        meter = Meter(chosen_budget(budget))
-        found, stopped = _find(GeCo(fill=True), case, box, positive(k), meter, seed)
-        points = found.points if isinstance(found, Refuted) else np.empty((0, len(self.space)), dtype=np.int32)
-        items = tuple(Counterfactual.between(self.space, case.instance, point) for point in points)
-        return Counterfactuals(self.space.decode_row(case.instance), items, _statistics(meter, "GeCo", seed, stopped))
+        read = chosen_reading(algorithm, self._prepared.exact)
+        return found_counterfactuals(read, case, box, positive(k), Meter(chosen_budget(budget)), chosen_seed(seed))
 
-    def _case(self, row: Any, recourse: Sequence[Constraint] = ()) -> Case:
+    def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
         from ironrule.oracles import Case
 
         ready = self._prepared
-        given = as_mapping(row, ready.table, ready.model.layout.names)
+        given = as_mapping(row, ready.table, ready.model.own.layout.names)
         instance = self.space.encode_row(given, ignore=ready.table.names)
         for predicate in ready.space.feasible.predicates:
             if not predicate(instance[None, :], None)[0]:
                 raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
-        if ready.model.desired(instance[None, :])[0]:
+        if ready.model.own.desired(instance[None, :])[0]:
             raise OutcomeError(
                 "the row must have the undesired outcome, but the model already gives it the desired one"
+            )
+        if ready.withstands and not of_itself and ready.model.desired(instance[None, :])[0]:
+            raise OutcomeError(
+                "no rule can withstand so much for this row: its score lies within the margin, or another of the "
+                "models gives it the desired outcome; lower the margin, or leave that model out"
             )
         allowed = ready.space.feasible
         if recourse:
             predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
             allowed = feasible(self.space.features, predicates, instance)
-        return Case(ready.space, ready.model, ready.history, relevant_to(ready.space, instance), allowed)
+        relevant = relevant_to(ready.space, instance)
+        model = ready.model.own if of_itself else ready.model
+        return Case(ready.space, model, ready.history, relevant, allowed, ready.fingerprint)
 
     def _problem(
         self,
@@ -246,41 +249,6 @@ class Explainer:
         oracle: Oracle = Layered() if isinstance(exact, str) else Ensemble(exact.forests)
         return Problem(case, Remembering(oracle), duals, allowed, required, each, positive(k), meter, rng)
 
-    def _permitted(self, points: Points | None, instance: Points) -> Points | None:
-        """The counterfactuals found that also satisfy the constraints on what may change."""
-        if points is None:
-            return None
-        permitted = np.ones(len(points), dtype=np.bool_)
-        for constraint in self._prepared.recourse:
-            permitted &= bind(constraint, self.space.features)(points, instance)
-        return points[permitted]
-
-    def _explanation(
-        self, problem: Problem, findings: Findings, statistics: Statistics, restricted: bool
-    ) -> Explanation:
-        case = problem.case
-        relevant, history = case.relevant, case.history
-        outcome = self._prepared.model.decision.undesired
-        ranked = tuple(
-            RankedRule(relevant.rule(rule, outcome), verdict, history.coverage(relevant.box(rule), self.space.sizes))
-            for rule, verdict in zip(findings.rules, findings.verdicts, strict=True)
-        )
-        nearest = _nearest(self._permitted(problem.oracle.points, case.instance), relevant, problem.k)
-        others = tuple(Counterfactual.between(self.space, case.instance, point) for point in nearest)
-        instance = self.space.decode_row(case.instance)
-        return Explanation(
-            instance,
-            ranked,
-            others,
-            statistics,
-            len(history),
-            self.space.fingerprint,
-            problem.weight(findings.rules[0]),
-            findings.lower_bound,
-            restricted,
-            self.unread,
-        )
-
     def rules(
         self,
         row: Any,
@@ -301,8 +269,7 @@ class Explainer:
         """
         meter = Meter(chosen_budget(budget))
         problem = self._problem(self._case(row), meter, 5, seed, require, forbid, weights)
-        outcome = self._prepared.model.decision.undesired
-        return list_rules(problem, outcome, minimum_only, limit, lambda: self._confirm(problem))
+        return list_rules(problem, self._prepared.model.own.decision.undesired, minimum_only, limit, self._confirm)
 
     def changes(
         self,
@@ -316,72 +283,8 @@ class Explainer:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
         """
-        recourse = self._prepared.recourse
-        problem = self._problem(self._case(row, recourse), Meter(chosen_budget(budget)), 5, seed, (), (), None)
-        return list_changes(problem, features_to_vary, limit, bool(recourse), lambda: self._confirm(problem))
-
-
-def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
-    """The columns that a model was fitted on, where it says so; other columns, such as the target, are left alone."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return None
-    absent = [str(name) for name in names if name not in table.names]
-    if absent:
-        raise TableError(f"the data must have the model's column {absent[0]!r}, but it has {', '.join(table.names)}")
-    return tuple(str(name) for name in names)
-
-
-def _occurring(space: Space, codes: Codes) -> Codes:
-    """The past rows that satisfy the constraints on the space."""
-    if not space.feasible.predicates:
-        return codes
-    starts = range(0, len(codes), 1 << 16)
-    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
-    if not kept.any():
-        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
-    if not kept.all():
-        broken = int((~kept).sum())
-        warnings.warn(
-            f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=3
-        )
-    return codes.take(kept)
-
-
-def _find(oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, seed: int) -> tuple[Verdict | None, str | None]:
-    """The oracle's answer, or None, and what stopped it."""
-    try:
-        verdict = oracle.find(case, box, k, meter, np.random.default_rng(chosen_seed(seed)))
-    except Spent:
-        return None, "budget"
-    except KeyboardInterrupt:
-        return None, "interrupted"
-    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
-
-
-def _nearest(points: Points | None, relevant: Relevant, k: int) -> Points:
-    """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
-    from ironrule.rule.duals import duals_of, minimal
-
-    if points is None or len(points) == 0:
-        return np.empty((0, len(relevant.instance)), dtype=np.int32)
-    ordered: Points = points[np.argsort(np.count_nonzero(points != relevant.instance, axis=1), kind="stable")]
-    duals = duals_of(ordered, relevant.low, relevant.high)
-    strong = {row.tobytes() for row in minimal(duals)}
-    _, first = np.unique(duals, axis=0, return_index=True)
-    return ordered[[place for place in np.sort(first).tolist() if duals[place].tobytes() in strong][:k]]
-
-
-def _statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
-    return Statistics(
-        algorithm=algorithm,
-        seed=seed,
-        seconds=meter.elapsed,
-        generations=meter.events["generations"],
-        candidates=meter.events["candidates"],
-        oracle_calls=meter.events["oracle calls"],
-        model_calls=meter.calls,
-        evaluations=meter.evaluations,
-        operators=dict(meter.seconds),
-        stopped=stopped,
-    )
+        exact, meter = self._prepared.exact, Meter(chosen_budget(budget))
+        case = self._case(row, self._prepared.recourse, of_itself=True)
+        problem = self._problem(case, meter, 5, seed, (), (), None)
+        read = None if isinstance(exact, str) else exact.own
+        return list_changes(problem, read, features_to_vary, limit, self._confirm)

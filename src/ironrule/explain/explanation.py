@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ironrule.errors import InputError
+from ironrule.model import Wanted
 from ironrule.rule import Counterfactual, Rule
 from ironrule.space import Value
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
+from ironrule.verdict.certificate import whole
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,30 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
+class Permitted:
+    """Which rules were permitted, and what their components weigh."""
+
+    require: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+    weights: Mapping[str, float] | Literal["paper"] | None = None
+
+    @property
+    def all(self) -> bool:
+        """Whether every rule was permitted and weighs its cardinality."""
+        return not (self.require or self.forbid or self.weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        weights = dict(self.weights) if isinstance(self.weights, Mapping) else self.weights
+        return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Permitted:
+        """What :meth:`to_dict` wrote."""
+        return cls(tuple(data["require"]), tuple(data["forbid"]), data["weights"])
+
+
+@dataclass(frozen=True, slots=True)
 class RankedRule:
     """A rule with its verdict and the number of past rows that it covers."""
 
@@ -40,12 +66,23 @@ class RankedRule:
     verdict: Verdict
     coverage: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """The rule with its verdict as plain data."""
+        return {"rule": self.rule.to_dict(), "verdict": verdict_to_dict(self.verdict), "coverage": self.coverage}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RankedRule:
+        """The rule that :meth:`to_dict` wrote."""
+        return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a row got the undesired outcome: rules, best first, each with its verdict.
 
-    ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one.
+    ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one; ``wider`` is that rule with its
+    bounds moved as far as they can go. ``witnesses`` are counterfactuals, as codes, that together need a rule of weight
+    ``lower_bound``: they show that nothing lighter holds.
     """
 
     instance: Mapping[str, Value]
@@ -56,13 +93,18 @@ class Explanation:
     space: str
     weight: float = 0.0  # the best rule's cardinality, weights counted
     lower_bound: float = 0.0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
-    restricted: bool = False  # whether require, forbid or weights say which rules are permitted and what they weigh
     unread: str | None = None  # why the model could only be asked, where it could not be read
+    model: str = ""  # the model's fingerprint
+    decision: Wanted = field(default_factory=Wanted)
+    permitted: Permitted = field(default_factory=Permitted)
+    witnesses: tuple[tuple[int, ...], ...] = ()
+    wider: RankedRule | None = None
+    widest: bool = False  # whether it is known that no bound of the wider rule can move further
 
     @property
     def minimum(self) -> bool:
         """Whether it is proven that the best rule holds and that no shorter rule at all does."""
-        return self.lightest and not self.restricted
+        return self.lightest and self.permitted.all
 
     @property
     def lightest(self) -> bool:
@@ -106,10 +148,9 @@ class Explanation:
         return {
             "format": FORMAT,
             "instance": {name: to_plain(value) for name, value in self.instance.items()},
-            "rules": [
-                {"rule": r.rule.to_dict(), "verdict": verdict_to_dict(r.verdict), "coverage": r.coverage}
-                for r in self.ranked
-            ],
+            "rules": [ranked.to_dict() for ranked in self.ranked],
+            "wider": None if self.wider is None else self.wider.to_dict(),
+            "widest": self.widest,
             "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
             "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
             | {"operators": dict(stats.operators)},
@@ -117,8 +158,11 @@ class Explanation:
             "space": self.space,
             "weight": self.weight,
             "lower_bound": self.lower_bound,
-            "restricted": self.restricted,
             "unread": self.unread,
+            "model": self.model,
+            "decision": self.decision.to_dict(),
+            "permitted": self.permitted.to_dict(),
+            "witnesses": [list(point) for point in self.witnesses],
         }
 
     @classmethod
@@ -131,18 +175,20 @@ class Explanation:
         try:
             return cls(
                 {name: from_plain(value) for name, value in data["instance"].items()},
-                tuple(
-                    RankedRule(Rule.from_dict(r["rule"]), verdict_from_dict(r["verdict"]), r["coverage"])
-                    for r in data["rules"]
-                ),
+                tuple(RankedRule.from_dict(ranked) for ranked in data["rules"]),
                 tuple(Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]),
                 Statistics(**data["statistics"]),
                 data["history_rows"],
                 data["space"],
                 data["weight"],
                 data["lower_bound"],
-                data["restricted"],
                 data["unread"],
+                data["model"],
+                Wanted.from_dict(data["decision"]),
+                Permitted.from_dict(data["permitted"]),
+                tuple(tuple(whole(code) for code in point) for point in data["witnesses"]),
+                None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
+                data["widest"],
             )
         except InputError:
             raise
@@ -178,11 +224,16 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactuals(Sequence[Counterfactual]):
-    """Counterfactuals of one row, nearest first. Empty: none was found."""
+    """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
+
+    ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
+    earlier one, and where fewer came than were wanted there is no other.
+    """
 
     instance: Mapping[str, Value]
     items: tuple[Counterfactual, ...]
     statistics: Statistics
+    proven: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -198,6 +249,7 @@ class Counterfactuals(Sequence[Counterfactual]):
         return {
             "instance": {name: to_plain(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
+            "proven": self.proven,
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
@@ -207,6 +259,8 @@ class Counterfactuals(Sequence[Counterfactual]):
     def __str__(self) -> str:
         if self.items:
             return "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1))
+        if self.proven:
+            return "there is no counterfactual"
         stopped = self.statistics.stopped
         return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
 

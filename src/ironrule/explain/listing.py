@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from ironrule.errors import InputError
 from ironrule.explain.arguments import as_list, positive
 from ironrule.explain.explanation import RankedRule
+from ironrule.model import Unreadable
 from ironrule.rule import Counterfactual
-from ironrule.verdict import Meter, Proven
+from ironrule.verdict import Meter, Proven, Verdict
 
 if TYPE_CHECKING:
+    from ironrule.model.readable import Read
+    from ironrule.oracles import Case, Oracle
     from ironrule.search import EveryChange, EveryRule, Problem
 
 Item = TypeVar("Item")
@@ -80,7 +83,7 @@ class Listing(Iterator[Item], Generic[Item]):
 
 
 def list_rules(
-    problem: Problem, outcome: str, minimum_only: bool, limit: int | None, confirm: Callable[[], None]
+    problem: Problem, outcome: str, minimum_only: bool, limit: int | None, confirm: Callable[[Problem], None]
 ) -> Listing[RankedRule]:
     """All irredundant rules of a problem, lightest first; ``confirm`` is called before any of a level is shown."""
     from ironrule.search import EveryRule
@@ -90,12 +93,14 @@ def list_rules(
     return Listing(items, search, problem.meter, _chosen_limit(limit))
 
 
-def _ranked(search: EveryRule, outcome: str, minimum_only: bool, confirm: Callable[[], None]) -> Iterator[RankedRule]:
+def _ranked(
+    search: EveryRule, outcome: str, minimum_only: bool, confirm: Callable[[Problem], None]
+) -> Iterator[RankedRule]:
     from ironrule.search.coverage import coverages
 
     problem, relevant = search.problem, search.problem.case.relevant
     for level in search.levels():
-        confirm()
+        confirm(search.problem)
         rules = list(level)
         covered = dict(zip(rules, coverages(problem.case, rules), strict=True))
         weights = {rule: round(problem.weight(rule), 9) for rule in rules}
@@ -104,32 +109,51 @@ def _ranked(search: EveryRule, outcome: str, minimum_only: bool, confirm: Callab
             rules = [rule for rule in rules if weights[rule] <= least]
             search.complete = search.stopped is None and all(isinstance(level[rule], Proven) for rule in rules)
         for rule in sorted(rules, key=lambda rule: (weights[rule], -covered[rule], rule)):
-            yield RankedRule(relevant.rule(rule, outcome), level[rule], covered[rule])
+            yield RankedRule(relevant.rule(rule, outcome), _shown(level[rule]), covered[rule])
         if minimum_only and rules:
             return
 
 
+def _shown(verdict: Verdict) -> Verdict:
+    """A verdict with its proof drawn, where it has one."""
+    return Proven(verdict.certificate.drawn()) if isinstance(verdict, Proven) else verdict
+
+
 def list_changes(
-    problem: Problem, vary: Sequence[str] | str, limit: int | None, constrained: bool, confirm: Callable[[], None]
+    problem: Problem,
+    read: Read | None,
+    vary: Sequence[str] | str,
+    limit: int | None,
+    confirm: Callable[[Problem], None],
 ) -> Listing[ChangeSet]:
-    """All minimal sets of features to change, smallest first. Where constraints say what a change may do, the model is
-    asked, not read: what proves rules does not know these.
-    """
-    from ironrule.oracles import Layered, Remembering
+    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
+    from ironrule.oracles import Remembering
     from ironrule.search import EveryChange
 
     space = problem.case.space
     names = space.names if vary == "all" else as_list(vary)
     varying = sum(1 << place for place in {space.index(name) for name in names})
-    asked = replace(problem, oracle=Remembering(Layered())) if constrained else problem
-    search = EveryChange(asked, varying)
+    search = EveryChange(replace(problem, oracle=Remembering(_oracle(read, problem.case))), varying)
     return Listing(_changes(search, confirm), search, problem.meter, _chosen_limit(limit))
 
 
-def _changes(search: EveryChange, confirm: Callable[[], None]) -> Iterator[ChangeSet]:
+def _oracle(read: Read | None, case: Case) -> Oracle:
+    """An oracle that knows the constraints on what may change."""
+    from ironrule.model.forest import compile_reading
+    from ironrule.oracles import Ensemble, Layered
+
+    if read is None:
+        return Layered()
+    try:
+        return Ensemble(compile_reading(read.reading, read.columns, case.space, case.feasible))
+    except Unreadable:  # constraints that are too intricate
+        return Layered()
+
+
+def _changes(search: EveryChange, confirm: Callable[[Problem], None]) -> Iterator[ChangeSet]:
     case = search.problem.case
     for level in search.levels():
-        confirm()
+        confirm(search.problem)
         for found in level:
             counterfactual = Counterfactual.between(case.space, case.instance, found.point)
             yield ChangeSet(tuple(change.feature for change in counterfactual.changes), counterfactual, found.minimal)

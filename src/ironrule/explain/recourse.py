@@ -1,16 +1,26 @@
-"""What a counterfactual may change, in the words that users of DiCE know: features to vary, permitted ranges."""
+"""Counterfactuals: what they may change, in the words that users of DiCE know, and who looks for them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ironrule.errors import InputError
-from ironrule.rule import Box, Relevant
+from ironrule.errors import InputError, ModelError
+from ironrule.explain.assembled import statistics_of
+from ironrule.explain.explanation import Counterfactuals
+from ironrule.model import Readable, Unreadable
+from ironrule.model.readable import Read
+from ironrule.rule import Box, Counterfactual, Relevant
 from ironrule.space import Constraint, Feature, Space, Value, parse
 from ironrule.space.plaf.syntax import Literal, Reference, Subject
 from ironrule.space.table import as_python
+from ironrule.verdict import Meter, Refuted, Spent, Verdict
+
+if TYPE_CHECKING:
+    from ironrule.oracles import Case, Oracle
+    from ironrule.oracles.nearest import Nearest
 
 
 def recourse_box(relevant: Relevant, features_to_vary: Sequence[str] | str) -> Box:
@@ -45,3 +55,53 @@ def _as_text(feature: Feature, values: Sequence[Value]) -> str:
 def _literal(value: Value) -> str:
     plain = as_python(value)
     return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
+
+
+def chosen_reading(algorithm: str, exact: Readable | str) -> Read | None:
+    """What the exact search reads, or None where GeCo is to search."""
+    if algorithm not in ("auto", "exact", "geco"):
+        raise InputError(f"the algorithm must be auto, exact or geco, but {algorithm!r} came")
+    if algorithm == "exact" and isinstance(exact, str):
+        raise InputError(f"exact counterfactuals need a model that can be read, but: {exact}; use algorithm='geco'")
+    return None if algorithm == "geco" or isinstance(exact, str) else exact.own
+
+
+def found_counterfactuals(read: Read | None, case: Case, box: Box, k: int, meter: Meter, seed: int) -> Counterfactuals:
+    """The exact search's counterfactuals, or GeCo's."""
+    from ironrule.oracles.nearest import nearest
+
+    rng = np.random.default_rng(seed)
+    if read is None:
+        found, name = _by_geco(case, box, k, meter, rng), "GeCo"
+    else:
+        try:
+            found, name = nearest(read, case, box, k, meter, rng), "Nearest"
+        except Unreadable:  # constraints on what may change that are too intricate
+            found, name = _by_geco(case, box, k, meter, rng), "GeCo"
+    if read is not None and not case.model.desired(found.points).all():
+        raise ModelError("the model decides otherwise than its reading; please report this model")
+    items = tuple(Counterfactual.between(case.space, case.instance, point) for point in found.points)
+    statistics = statistics_of(meter, name, seed, found.stopped)
+    return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)
+
+
+def _by_geco(case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Nearest:
+    from ironrule.oracles import GeCo
+    from ironrule.oracles.nearest import Nearest
+
+    verdict, stopped = asked_for(GeCo(fill=True), case, box, k, meter, rng)
+    none = np.empty((0, len(case.space)), dtype=np.int32)
+    return Nearest(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
+
+
+def asked_for(
+    oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator
+) -> tuple[Verdict | None, str | None]:
+    """An oracle's answer, or None, and what stopped it."""
+    try:
+        verdict = oracle.find(case, box, k, meter, rng)
+    except Spent:
+        return None, "budget"
+    except KeyboardInterrupt:
+        return None, "interrupted"
+    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None

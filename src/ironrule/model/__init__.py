@@ -1,9 +1,33 @@
 """Models in normal form, and the history of what they decided."""
 
 from ironrule.model.blackbox import BlackBox, black_box
-from ironrule.model.history import History, history_of
+from ironrule.model.history import History, behaviour, history_of
+from ironrule.model.intervals import between
 from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
+from ironrule.model.versions import Versions, Wanted, ask_versions, read_each, read_versions
+from ironrule.model.written import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
 
-__all__ = ["BlackBox", "History", "Model", "Readable", "Unreadable", "black_box", "history_of", "readable"]
+__all__ = [
+    "Bins",
+    "BlackBox",
+    "History",
+    "Model",
+    "Readable",
+    "RuleClassifier",
+    "Scorecard",
+    "Subscale",
+    "TwoLayerAdditive",
+    "Unreadable",
+    "Versions",
+    "Wanted",
+    "ask_versions",
+    "behaviour",
+    "between",
+    "black_box",
+    "history_of",
+    "read_each",
+    "read_versions",
+    "readable",
+]

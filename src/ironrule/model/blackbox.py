@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from ironrule.errors import ModelError
 from ironrule.model.decision import Decision, decision_of
 from ironrule.progress import track
-from ironrule.space import Codes, Layout, Points, Space, Table, layout_like
+from ironrule.space import Codes, Feature, Layout, Points, Space, Table, layout_like
 
 BATCH_ROWS = 1 << 16
 CHECKED_ROWS = 512
@@ -48,15 +49,17 @@ class BlackBox:
 
 def black_box(model: Any, table: Table, space: Space, desired: Any, threshold: float | None) -> BlackBox:
     """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
-    wants_array = (
-        hasattr(model, "predict") and hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
-    )
-    fitted_on = getattr(model, "feature_names_in_", None)
-    order = None if fitted_on is None else tuple(map(str, fitted_on))
-    layout = layout_like(space.features, table, wants_array, order)
-    box = BlackBox(layout, decision_of(model, desired, threshold))
+    box = BlackBox(layout_of(model, table)(space.features), decision_of(model, desired, threshold))
     _check_layout(box, table, space)
     return box
+
+
+def layout_of(model: Any, table: Table) -> Callable[[Sequence[Feature]], Layout]:
+    """How points are laid out for a model: as a table like this one, or as an array if it was fitted on one."""
+    fitted_on = getattr(model, "feature_names_in_", None)
+    wants_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and fitted_on is None
+    order = None if fitted_on is None else tuple(map(str, fitted_on))
+    return lambda features: layout_like(features, table, wants_array, order)
 
 
 def _check_layout(box: BlackBox, table: Table, space: Space) -> None:

@@ -85,7 +85,7 @@ def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
         if len(known) == 2 and set(known) <= {0, 1}:
             return (1,)
         raise OutcomeError(f"the desired class must be named (desired=...), one of {known}, but none came")
-    wanted = _as_labels(desired)
+    wanted = as_labels(desired)
     unknown = [label for label in wanted if label not in known]
     if unknown:
         raise OutcomeError(f"the desired class must be one of {known}, but {unknown[0]!r} came")
@@ -94,7 +94,8 @@ def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
     return wanted
 
 
-def _as_labels(desired: Any) -> tuple[Any, ...]:
+def as_labels(desired: Any) -> tuple[Any, ...]:
+    """The desired labels as a tuple, each once; raises OutcomeError if there are none."""
     several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
     labels = tuple(dict.fromkeys(as_python(label) for label in (desired if several else (desired,))))
     if not labels:
@@ -103,11 +104,11 @@ def _as_labels(desired: Any) -> tuple[Any, ...]:
 
 
 def _undesired_name(desired: Any) -> str:
-    return "the undesired outcome" if desired is None else "not " + " or ".join(repr(d) for d in _as_labels(desired))
+    return "the undesired outcome" if desired is None else "not " + " or ".join(repr(d) for d in as_labels(desired))
 
 
 def _function_decision(ask: Ask, desired: Any, threshold: float | None) -> Decision:
-    wanted = None if desired is None else _as_labels(desired)
+    wanted = None if desired is None else as_labels(desired)
     return Decision(ask, FunctionReader(wanted, threshold), _undesired_name(desired), wanted)
 
 

@@ -1,23 +1,27 @@
 """A reading compiled for search: cells instead of codes, leaves as boxes, everything in flat arrays.
 
-Codes of a feature that no test of the model tells apart are one *cell*. A set of cells is a bit mask of 64-bit words.
-A leaf is a box: for some features the mask of the cells that lead to it (a *condition*; equal conditions are stored
-once). The leaves of a tree lie in falling order of value, so the best leaf that a box can reach is the first that it
-meets.
+A set of cells (:mod:`ironrule.model.cells`) is a bit mask of 64-bit words. A leaf is a box: for some features the mask
+of the cells that lead to it (a *condition*; equal conditions are stored once). The leaves of a tree lie in falling
+order of value, so the best leaf that a box can reach is the first that it meets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.reading import Group, Link, Margin, Reading, Term, Test, Tree
+from ironrule.model.boxes import Nodes, boxes_of
+from ironrule.model.cells import Cells, Questions, cells_of, masks_of, starts_of
+from ironrule.model.conditions import Pile, flat, pile_of, runs
+from ironrule.model.guards import guards
+from ironrule.model.reading import Group, Margin, Reading, Tree
 from ironrule.model.tabulate import Columns
-from ironrule.space import Space
+from ironrule.model.terms import with_trees_alone
+from ironrule.space import Feasible, Space
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,25 +30,18 @@ Words = npt.NDArray[np.uint64]
 LINKS = {"identity": 0, "logistic": 1, "step": 2}
 
 
-class Cells(NamedTuple):
-    """Which cell every code belongs to, and which codes every cell has. Arrays of all features lie end to end."""
-
-    word_starts: Ints  # a feature's words in a domain
-    cell_starts: Ints  # a feature's cells among all
-    code_starts: Ints  # a feature's codes among all
-    cell_of: Ints  # per code, its cell within the feature
-    codes_starts: Ints  # per cell among all, its codes in `codes`
-    codes: Ints  # the codes of a cell, rising
-
-
 class Forest(NamedTuple):
     """One alternative of a reading: all margins must be positive."""
 
     cells: Cells
     leaf_starts: Ints  # per tree
     leaf_values: Floats  # falling within a tree
+    leaf_weights: Floats  # how much more than the tree's least
     condition_starts: Ints  # per leaf, its conditions in `conditions`
     conditions: Ints
+    first_cell: Ints  # per condition of a leaf, the first and the last cell that it admits, among all cells,
+    last_cell: Ints
+    gaps: Ints  # and whether it leaves out some in between
     condition_feature: Ints
     condition_words: Ints  # where a condition's mask begins in `masks`
     run_starts: Ints  # per condition, its runs of neighbouring cells
@@ -52,6 +49,7 @@ class Forest(NamedTuple):
     run_last: Ints
     masks: Words
     group_of: Ints  # per tree
+    guards: Ints  # per tree, whether it says what can occur at all, and adds nothing
     margin_of: Ints  # per group
     link: Ints
     link_scale: Floats
@@ -67,278 +65,146 @@ class Forest(NamedTuple):
     node_value: Floats
 
 
-def compile_reading(reading: Reading, columns: Columns, space: Space) -> tuple[Forest, ...]:
-    """One forest per alternative, over the cells of the whole reading."""
-    alternatives = [[_with_trees_alone(margin, columns) for margin in margins] for margins in reading.alternatives]
-    tables = _TestTables(columns)
-    for margins in alternatives:
-        for tree in (tree for margin in margins for group in margin.groups for tree in group.trees):
-            tables.add(tree)
-    cells, members = _cells(space, tables.masks)
-    return tuple(_Compiler(cells, members, tables).forest(margins) for margins in alternatives)
+def compile_reading(
+    reading: Reading,
+    columns: Columns,
+    space: Space,
+    feasible: Feasible | None = None,
+    extra: Sequence[Margin] = (),
+) -> tuple[Forest, ...]:
+    """One forest per alternative, over the cells of the whole reading and of the constraints on what can occur.
+
+    ``feasible`` stands for other constraints than the space's own; ``extra`` margins must be positive too; they come
+    last.
+    """
+    alternatives = [[with_trees_alone(margin, columns) for margin in margins] for margins in reading.alternatives]
+    if guarding := guards(feasible or space.feasible):
+        alternatives = [[_guarded(margins, guarding), *margins[1:]] for margins in alternatives]
+    alternatives = [[*margins, *extra] for margins in alternatives]
+    questions = Questions(columns)
+    questions.add(tree for margins in alternatives for group in _groups(margins) for tree in group.trees)
+    asked = questions.of_features(len(space))
+    cells, firsts = cells_of(space.sizes.tolist(), asked)
+    piles = [pile_of(len(first)) for first in firsts]
+    known = np.zeros((2, len(questions.numbers) + 1), dtype=np.int64)  # a question's feature and its condition there
+    known[1, -1] = -1  # a leaf asks no question
+    for feature, (numbers, rows) in enumerate(asked):
+        known[0, numbers], known[1, numbers] = feature, piles[feature].number(masks_of(firsts[feature], rows))
+    return tuple(_forest(margins, cells, piles, _nodes(margins, questions, known)) for margins in alternatives)
 
 
-def _with_trees_alone(margin: Margin, columns: Columns) -> Margin:
-    """The margin with all terms of a feature as one tree, and its whole error as one number."""
-    sizes = [
-        abs(margin.offset),
-        *(float(np.abs(tree.value).max(initial=0.0)) for g in margin.groups for tree in g.trees),
-    ]
-    groups = []
-    for group in margin.groups:
-        parts = [(term, np.asarray(term.of(columns.values[term.column]), dtype=np.float64)) for term in group.terms]
-        sizes += [float(np.abs(part).max(initial=0.0)) for _, part in parts]
-        groups.append(Group((*group.trees, *_merged(parts, columns)), group.link))
-    return Margin(margin.offset, tuple(groups), margin.error + margin.relative * sum(sizes))
+def _guarded(margins: list[Margin], guarding: tuple[Tree, ...]) -> Margin:
+    """The first margin, minus infinity where a constraint on the space is broken."""
+    first = margins[0] if margins else Margin(1.0, ())
+    return replace(first, groups=(*first.groups, Group(guarding)))
 
 
-def _merged(parts: list[tuple[Term, Floats]], columns: Columns) -> list[Tree]:
-    """For every feature one tree with what its columns add together."""
-    of_feature: dict[int, list[tuple[Term, Floats]]] = {}
-    for term, part in parts:
-        of_feature.setdefault(int(columns.features[term.column]), []).append((term, part))
-    return [_as_tree(some, columns) for some in of_feature.values()]
+def _groups(margins: Sequence[Margin]) -> list[Group]:
+    return [group for margin in margins for group in margin.groups]
 
 
-@dataclass(frozen=True, slots=True)
-class _Among:
-    """A test that knows its answer for every code."""
-
-    column: int
-    answers: bytes
-
-    def goes_left(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:  # noqa: ARG002  # answered by position
-        return np.frombuffer(self.answers, dtype=np.bool_)
-
-
-def _as_tree(parts: list[tuple[Term, Floats]], columns: Columns) -> Tree:
-    """What a feature's columns add, as a balanced tree; codes that the model sees alike share a leaf, no others do."""
-    alike = [np.unique(columns.values[term.column], return_inverse=True)[1].ravel() for term, _ in parts]
-    _, first, inverse = np.unique(np.stack(alike, axis=1), axis=0, return_index=True, return_inverse=True)
-    total = np.sum([part for _, part in parts], axis=0)
-    values, places, column = total[first], inverse.ravel(), parts[0][0].column
-    tests: list[Test | None] = []
-    left: list[int] = []
-    right: list[int] = []
-    results: list[float] = []
-    pending = [(0, len(values), -1)]
-    while pending:
-        start, end, parent = pending.pop(0)
-        node = len(tests)
-        if parent >= 0 and left[parent] == 0:
-            left[parent] = node
-        elif parent >= 0:
-            right[parent] = node
-        leaf = end - start == 1
-        middle = (start + end) // 2
-        among = (places >= start) & (places < middle)
-        tests.append(None if leaf else _Among(column, among.tobytes()))
-        left.append(-1 if leaf else 0)
-        right.append(-1 if leaf else 0)
-        results.append(float(values[start]) if leaf else 0.0)
-        pending += [] if leaf else [(start, middle, node), (middle, end, node)]
-    return Tree(tuple(tests), np.array(left, dtype=np.int32), np.array(right, dtype=np.int32), np.array(results))
+def _nodes(margins: Sequence[Margin], questions: Questions, known: Ints) -> Nodes:
+    trees = [tree for group in _groups(margins) for tree in group.trees]
+    starts = starts_of(np.array([len(tree.left) for tree in trees], dtype=np.int64))
+    asks = _end_to_end([questions.of(tree) for tree in trees])
+    leaf, base = asks < 0, np.repeat(starts[:-1], np.diff(starts))
+    left, right = (
+        np.where(leaf, -1, _end_to_end([getattr(t, side) for t in trees]) + base) for side in ("left", "right")
+    )
+    values = np.where(leaf, np.concatenate([np.zeros(0), *(tree.value for tree in trees)]), 0.0)
+    return Nodes(starts[:-1], known[0, asks], known[1, asks], left, right, values)
 
 
-@dataclass(slots=True)
-class _TestTables:
-    """For every test the feature that it asks about, and which of its codes go left; equal tests are stored once."""
-
-    columns: Columns
-    answers: dict[Test, tuple[int, bytes]] = field(default_factory=dict)
-    masks: dict[tuple[int, bytes], npt.NDArray[np.bool_]] = field(default_factory=dict)
-
-    def add(self, tree: Tree) -> None:
-        for test in tree.tests:
-            if test is not None and test not in self.answers:
-                feature = int(self.columns.features[test.column])
-                left = test.goes_left(self.columns.values[test.column])
-                self.answers[test] = (feature, left.tobytes())
-                self.masks[self.answers[test]] = left
+def _end_to_end(parts: Sequence[npt.NDArray[Any]]) -> Ints:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _cells(space: Space, masks: dict[tuple[int, bytes], npt.NDArray[np.bool_]]) -> tuple[Cells, list[Ints]]:
-    """Codes with the same answers to all tests are one cell; cells are numbered by their first code."""
-    of_code: list[Ints] = []
-    for j, size in enumerate(space.sizes.tolist()):
-        asked = [mask for (feature, _), mask in masks.items() if feature == j]
-        answers = np.packbits(np.array(asked), axis=0).T if asked else np.zeros((size, 1), dtype=np.uint8)
-        _, first, inverse = np.unique(answers, axis=0, return_index=True, return_inverse=True)
-        of_code.append(np.argsort(np.argsort(first))[inverse.ravel()].astype(np.int64))
-    counts = np.array([codes.max() + 1 for codes in of_code], dtype=np.int64)
-    flat = np.concatenate([codes + start for codes, start in zip(of_code, _starts(counts), strict=False)])
-    codes = np.concatenate([np.argsort(cells, kind="stable") for cells in of_code]).astype(np.int64)
-    codes_starts = _starts(np.bincount(flat, minlength=int(counts.sum())))
-    starts = _starts(space.sizes.astype(np.int64))
-    cells = Cells(_starts((counts + 63) // 64), _starts(counts), starts, np.concatenate(of_code), codes_starts, codes)
-    return cells, of_code
+def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], nodes: Nodes) -> Forest:
+    """Masks lie in the order of their first use: by nodes, then by leaves."""
+    boxes, inner = boxes_of(nodes, piles), nodes.question >= 0
+    starts = starts_of(np.array([len(pile) for pile in piles]))
+    of_nodes, of_leaves = starts[nodes.feature] + nodes.question, starts[boxes.feature] + boxes.condition
+    by_nodes, by_leaves = _by_first_use(of_nodes[inner]), _by_first_use(of_leaves)
+    kept = np.concatenate([by_nodes, by_leaves[~np.isin(by_leaves, by_nodes)]])
+    masks, begins = flat(piles, *_found(starts, kept))
+    place, number = np.zeros((2, int(starts[-1])), dtype=np.int64)
+    place[kept], number[by_leaves] = begins[:-1], np.arange(len(by_leaves))
+    groups = _groups(margins)
+    links = [group.link for group in groups]
+    feature, of_runs = _found(starts, by_leaves)[0], runs(*flat(piles, *_found(starts, by_leaves)))
+    return Forest(
+        cells,
+        boxes.leaf_starts,
+        boxes.leaf_values,
+        leaf_weights(boxes.leaf_starts, boxes.leaf_values),
+        boxes.condition_starts,
+        number[of_leaves],
+        *spans(cells, number[of_leaves], feature, *of_runs),
+        feature,
+        place[by_leaves],
+        *of_runs,
+        masks,
+        np.repeat(np.arange(len(groups)), [len(group.trees) for group in groups]),
+        np.array([(tree.value == -np.inf).any() for group in groups for tree in group.trees], dtype=np.int64),
+        np.repeat(np.arange(len(margins)), [len(margin.groups) for margin in margins]),
+        np.array([LINKS[link.kind] for link in links], dtype=np.int64),
+        _floats([link.scale for link in links]),
+        _floats([link.slope for link in links]),
+        _floats([link.shift for link in links]),
+        _floats([margin.offset for margin in margins]),
+        _floats([slack_of(margin) for margin in margins]),
+        nodes.root,
+        nodes.feature,
+        np.where(inner, place[of_nodes], 0),
+        nodes.left,
+        nodes.right,
+        nodes.value,
+    )
 
 
-def _starts(counts: npt.NDArray[Any]) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+def leaf_weights(starts: Ints, values: Floats) -> Floats:
+    """How much more every leaf is than the least of its tree, which comes last."""
+    if len(values) == 0:
+        return values
+    last = np.maximum(starts[1:] - 1, 0)
+    return np.asarray(values - np.repeat(values[last], np.diff(starts)))
 
 
-@dataclass(slots=True)
-class _Compiler:
-    """Collects leaves, conditions and nodes. Masks are Python integers here, bit c standing for cell c."""
+def spans(
+    cells: Cells, conditions: Ints, feature: Ints, run_starts: Ints, run_first: Ints, run_last: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Per condition of a leaf its first and its last cell, among all cells, and whether there are gaps between."""
+    start = cells.cell_starts[feature]
+    first, last = start + run_first[run_starts[:-1]], start + run_last[run_starts[1:] - 1]
+    gaps = (np.diff(run_starts) > 1).astype(np.int64)
+    return first[conditions], last[conditions], gaps[conditions]
 
-    cells: Cells
-    of_code: list[Ints]
-    tables: _TestTables
-    bits: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    places: dict[tuple[int, int], int] = field(default_factory=dict)
-    numbers: dict[tuple[int, int], int] = field(default_factory=dict)
-    words: list[int] = field(default_factory=list)
-    conditions: list[tuple[int, int]] = field(default_factory=list)
-    leaf_starts: list[int] = field(default_factory=lambda: [0])
-    leaf_values: list[float] = field(default_factory=list)
-    leaf_conditions: list[list[int]] = field(default_factory=list)
-    nodes: list[tuple[int, int, int, int, float]] = field(default_factory=list)
-    roots: list[int] = field(default_factory=list)
 
-    def forest(self, margins: Sequence[Margin]) -> Forest:
-        groups = [(place, group) for place, margin in enumerate(margins) for group in margin.groups]
-        for _, group in groups:
-            for tree in group.trees:
-                self._add(tree)
-        owners = np.repeat(np.arange(len(groups)), [len(group.trees) for _, group in groups])
-        return self._packed(margins, groups, owners)
+def _by_first_use(numbers: Ints) -> Ints:
+    """The distinct numbers in the order in which they first occur."""
+    first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers))
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return np.argsort(first, kind="stable")[: np.count_nonzero(first < len(numbers))]
 
-    def _mask(self, test: Test) -> tuple[int, int]:
-        """The feature that a test asks about, and its cells that go left."""
-        key = self.tables.answers[test]
-        if key not in self.bits:
-            feature = key[0]
-            count = int(self.cells.cell_starts[feature + 1] - self.cells.cell_starts[feature])
-            left = np.zeros(count, dtype=np.bool_)
-            left[self.of_code[feature]] = self.tables.masks[key]
-            self.bits[key] = int.from_bytes(np.packbits(left, bitorder="little").tobytes(), "little")
-        return key[0], self.bits[key]
 
-    def _place(self, feature: int, mask: int) -> int:
-        """Where the words of a mask begin."""
-        key = (feature, mask)
-        if key not in self.places:
-            self.places[key] = len(self.words)
-            count = int(self.cells.word_starts[feature + 1] - self.cells.word_starts[feature])
-            self.words += [mask >> 64 * word & 0xFFFFFFFFFFFFFFFF for word in range(count)]
-        return self.places[key]
-
-    def _condition(self, feature: int, mask: int) -> int:
-        key = (feature, mask)
-        if key not in self.numbers:
-            self.numbers[key] = len(self.conditions)
-            self.conditions.append(key)
-        return self.numbers[key]
-
-    def _add(self, tree: Tree) -> None:
-        """A tree's nodes, and its leaves that some point reaches, best first."""
-        base = len(self.nodes)
-        self.roots.append(base)
-        asked = [
-            None if test is None or left < 0 else self._mask(test)
-            for test, left in zip(tree.tests, tree.left, strict=True)
-        ]
-        for place, question in enumerate(asked):
-            if question is None:
-                self.nodes.append((0, 0, -1, -1, float(tree.value[place])))
-            else:
-                left, right = base + int(tree.left[place]), base + int(tree.right[place])
-                self.nodes.append((question[0], self._place(*question), left, right, 0.0))
-        leaves = sorted(self._leaves(tree, asked), key=lambda leaf: -leaf[0])
-        self.leaf_values += [value for value, _ in leaves]
-        self.leaf_conditions += [[self._condition(*item) for item in self._narrow_first(box)] for _, box in leaves]
-        self.leaf_starts.append(len(self.leaf_values))
-
-    def _leaves(self, tree: Tree, asked: list[tuple[int, int] | None]) -> list[tuple[float, dict[int, int]]]:
-        leaves: list[tuple[float, dict[int, int]]] = []
-        pending: list[tuple[int, dict[int, int]]] = [(0, {})]
-        while pending:
-            place, box = pending.pop()
-            question = asked[place]
-            if question is None:
-                leaves.append((float(tree.value[place]), box))
-                continue
-            feature, mask = question
-            here = box.get(feature, self._all(feature))
-            for child, part in ((tree.left[place], here & mask), (tree.right[place], here & ~mask)):
-                if part:
-                    pending.append((int(child), box if part == here else {**box, feature: part}))
-        return leaves
-
-    def _all(self, feature: int) -> int:
-        return (1 << int(self.cells.cell_starts[feature + 1] - self.cells.cell_starts[feature])) - 1
-
-    def _narrow_first(self, box: dict[int, int]) -> list[tuple[int, int]]:
-        """A leaf's conditions, those that fail most often first."""
-        return sorted(box.items(), key=lambda item: item[1].bit_count() / self._all(item[0]).bit_count())
-
-    def _packed(
-        self, margins: Sequence[Margin], groups: list[tuple[int, Group]], owners: npt.NDArray[np.intp]
-    ) -> Forest:
-        runs = [_runs(mask) for _, mask in self.conditions]
-        places = [self._place(*condition) for condition in self.conditions]
-        links: list[Link] = [group.link for _, group in groups]
-        columns = list(zip(*self.nodes, strict=True)) if self.nodes else [(), (), (), (), ()]
-        return Forest(
-            self.cells,
-            _ints(self.leaf_starts),
-            _floats(self.leaf_values),
-            _starts(np.array([len(conditions) for conditions in self.leaf_conditions], dtype=np.int64)),
-            _ints([number for conditions in self.leaf_conditions for number in conditions]),
-            _ints([feature for feature, _ in self.conditions]),
-            _ints(places),
-            _starts(np.array([len(parts) for parts in runs], dtype=np.int64)),
-            _ints([first for parts in runs for first, _ in parts]),
-            _ints([last for parts in runs for _, last in parts]),
-            np.array(self.words, dtype=np.uint64),
-            owners.astype(np.int64),
-            _ints([place for place, _ in groups]),
-            _ints([LINKS[link.kind] for link in links]),
-            _floats([link.scale for link in links]),
-            _floats([link.slope for link in links]),
-            _floats([link.shift for link in links]),
-            _floats([margin.offset for margin in margins]),
-            _floats([slack_of(margin) for margin in margins]),
-            _ints(self.roots),
-            _ints(columns[0]),
-            _ints(columns[1]),
-            _ints(columns[2]),
-            _ints(columns[3]),
-            _floats(columns[4]),
-        )
+def _found(starts: Ints, numbers: Ints) -> tuple[Ints, Ints]:
+    """The features of conditions that are numbered through all piles, and their numbers there."""
+    features = np.searchsorted(starts, numbers, "right") - 1
+    return features, numbers - starts[features]
 
 
 def slack_of(margin: Margin) -> float:
-    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m units of the last
-    place.
+    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m half units of the last
+    place. Four times that: whoever checks a bound may add in another order, and must come to the same end.
     """
     trees = [tree for group in margin.groups for tree in group.trees]
-    size = abs(margin.offset) + sum(float(np.abs(tree.value).max(initial=0.0)) for tree in trees)
+    size = abs(margin.offset) + sum(float(np.abs(tree.value[tree.value > -np.inf]).max(initial=0.0)) for tree in trees)
     linked = any(group.link.kind != "identity" for group in margin.groups)
-    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-52 * size if len(trees) > 1 or linked else 0.0
+    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-51 * size if len(trees) > 1 or linked else 0.0
     return margin.error + ours
 
 
-def _runs(mask: int) -> list[tuple[int, int]]:
-    """The runs of neighbouring ones in a mask."""
-    runs: list[tuple[int, int]] = []
-    place = 0
-    while mask:
-        skip = (mask & -mask).bit_length() - 1
-        mask >>= skip
-        length = (~mask & (mask + 1)).bit_length() - 1
-        runs.append((place + skip, place + skip + length - 1))
-        mask >>= length
-        place += skip + length
-    return runs
-
-
-def _ints(values: Sequence[Any]) -> Ints:
-    return np.array(values, dtype=np.int64)
-
-
-def _floats(values: Sequence[Any]) -> Floats:
+def _floats(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=np.float64)
 
 

@@ -68,6 +68,22 @@ def _decide(forest: Forest, cells: Ints, possible: Flags, sure: Flags, sums: Flo
         possible[row], sure[row] = least_margin(forest, cells[row], sums)
 
 
+@kernel
+def _least_margins(forest: Forest, cells: Ints, least: Floats, sums: Floats) -> None:
+    for row in range(cells.shape[0]):
+        least[row] = np.inf
+        for margin in range(forest.offset.shape[0]):
+            value = margin_at(forest, margin, cells[row], sums) - forest.slack[margin]
+            least[row] = min(least[row], value)
+
+
+def least_margins(forest: Forest, cells: Ints) -> Floats:
+    """The smallest margin of every point given by cells, less its slack: positive where it surely is desired."""
+    least = np.empty(len(cells))
+    _least_margins(forest, np.ascontiguousarray(cells), least, np.zeros(len(forest.margin_of)))
+    return least
+
+
 def decide(forest: Forest, points: Points) -> tuple[Flags, Flags]:
     """Which points may be desired, and which surely are."""
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)

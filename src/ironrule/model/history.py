@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from ironrule.rule import Box
 from ironrule.space import Codes, Points, Space
 
 SEED_ROWS = 50_000
+BEHAVIOUR_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,3 +48,9 @@ def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> H
         for column, size in zip(codes.columns, space.sizes, strict=True)
     )
     return History(codes, outcomes, codes.take(outcomes), codes.points(places), frequencies)
+
+
+def behaviour(history: History) -> str:
+    """A hash of what a model decided on past rows: all that is known of one that can only be asked."""
+    rows = history.codes.points(slice(0, BEHAVIOUR_ROWS))
+    return hashlib.sha256(rows.tobytes() + history.outcomes[:BEHAVIOUR_ROWS].tobytes()).hexdigest()

@@ -6,22 +6,62 @@ decision differs, the model is not served by the exact oracle at all.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ironrule.model.blackbox import BlackBox
+from ironrule.model.cells import Questions
 from ironrule.model.forest import Forest, compile_reading
 from ironrule.model.readers import read
-from ironrule.model.readers.steps import seen_by, split_steps
-from ironrule.model.reading import Reading, Unreadable
-from ironrule.model.tabulate import tabulate
+from ironrule.model.readers.steps import split_steps
+from ironrule.model.reading import Group, Reading, Unreadable
+from ironrule.model.seen import seen_by
+from ironrule.model.tabulate import Columns, tabulate
 from ironrule.space import Points, Space
 
 CHECKED = 4096
 MOST_VALUES = 50_000
-MOST_NODES = 150_000
+MOST_NODES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """A model's reading, and what the model sees for every code of the space: all that its decision depends on."""
+
+    reading: Reading
+    columns: Columns
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of how the model decides in the space, whatever file or library version it came from."""
+        questions, digest = Questions(self.columns), hashlib.sha256()
+        questions.add(tree for group in self._groups for tree in group.trees)
+        for feature, left in questions.numbers:
+            digest.update(feature.to_bytes(4, "little") + left)
+        for margins in self.reading.alternatives:
+            digest.update(b"alternative")
+            for margin in margins:
+                digest.update(np.array([margin.offset, margin.error, margin.relative]).tobytes())
+                for group in margin.groups:
+                    self._add_group(digest, group, questions)
+        return digest.hexdigest()
+
+    @property
+    def _groups(self) -> list[Group]:
+        return [group for margins in self.reading.alternatives for margin in margins for group in margin.groups]
+
+    def _add_group(self, digest: Any, group: Group, questions: Questions) -> None:
+        digest.update(repr(group.link).encode())
+        for tree in group.trees:
+            for part in (questions.of(tree), tree.left, tree.right, tree.value):
+                digest.update(part.tobytes())
+        for term in group.terms:
+            values = term.of(self.columns.values[term.column])
+            digest.update(int(self.columns.features[term.column]).to_bytes(4, "little"))
+            digest.update(np.asarray(values, dtype=np.float64).tobytes())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,23 +69,28 @@ class Readable:
     """Forests that decide as the model does, one per alternative."""
 
     forests: tuple[Forest, ...]
+    fingerprint: str
+    own: Read  # the model itself, where the forests are of several or withstand a margin
 
 
-def readable(
-    model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
-) -> Readable:
-    """Read a model; raises Unreadable, with the reason, if it cannot be read or if its reading decides otherwise."""
-    if space.constraints:
-        raise Unreadable("the space has constraints, which the exact oracle does not know yet")
+def read_model(model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None) -> Read:
+    """Read a model; raises Unreadable, with the reason, if it cannot be read."""
     if not hasattr(model, "predict"):
         raise Unreadable("a plain function can only be asked, not read")
     transform, final = split_steps(model)
     reading = read(final, desired, threshold)
     _check_size(reading)
-    columns = tabulate(lambda points: seen_by(transform, asked.layout.decode(points)), space, past)
-    forests = compile_reading(reading, columns, space)
+    return Read(reading, tabulate(lambda points: seen_by(transform, asked.layout.decode(points)), space, past))
+
+
+def readable(
+    model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
+) -> Readable:
+    """Read a model for search; raises Unreadable also if its reading decides otherwise."""
+    read = read_model(model, asked, space, past, desired, threshold)
+    forests = compile_reading(read.reading, read.columns, space)
     _check(forests, asked, space, past)
-    return Readable(forests)
+    return Readable(forests, read.fingerprint, read)
 
 
 def _check_size(reading: Reading) -> None:
@@ -58,7 +103,8 @@ def _check_size(reading: Reading) -> None:
 def _check(forests: tuple[Forest, ...], asked: BlackBox, space: Space, past: Points) -> None:
     from ironrule.model.forest_kernels import decide
 
-    points = _checked_points(space, past)
+    points = checked_points(space, past)
+    points = points[space.feasible.admits(points)]
     desired = asked.desired(points)
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
     for forest in forests:
@@ -69,7 +115,8 @@ def _check(forests: tuple[Forest, ...], asked: BlackBox, space: Space, past: Poi
         raise Unreadable("its reading decides otherwise than the model itself; the model is only asked")
 
 
-def _checked_points(space: Space, past: Points) -> Points:
+def checked_points(space: Space, past: Points) -> Points:
+    """Past rows, random points, and every value of every feature once."""
     rng = np.random.default_rng(0)
     rows = past[np.unique(np.linspace(0, len(past) - 1, CHECKED).astype(np.intp))]
     random = rng.integers(0, space.sizes, size=(CHECKED, len(space)), dtype=np.int32)

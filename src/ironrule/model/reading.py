@@ -14,7 +14,7 @@ that: where a margin lies within it, only the model itself can say what it decid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -39,27 +39,46 @@ class Test(Hashable, Protocol):
         ...
 
 
+def changes_once(test: Test) -> bool:
+    """Whether a test's answer changes at one number at the most, missing aside; so it must say itself."""
+    return bool(getattr(test, "changes_once", False))
+
+
+class Tests(Protocol):
+    """The tests of a tree's nodes, None for a leaf: a tuple, or :class:`~ironrule.model.thresholds.Thresholds`."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Test | None]: ...
+
+    def __getitem__(self, node: int, /) -> Test | None: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
     """A tree whose children come after their parents: node i asks ``tests[i]`` and goes to ``left[i]`` or
     ``right[i]``; where ``left[i]`` is -1 it is ``value[i]``.
     """
 
-    tests: tuple[Test | None, ...]
+    tests: Tests
     left: Ints
     right: Ints
     value: Floats
 
     def at(self, seen: npt.NDArray[Any]) -> Floats:
         """The tree's value for rows of what the model sees: the plain meaning, not the fast one."""
-        place = np.zeros(len(seen), dtype=np.intp)
-        for node, test in enumerate(self.tests):  # children come after their parents
-            here = place == node
-            if test is None or self.left[node] < 0 or not here.any():
+        values = np.empty(len(seen))
+        waiting = [(0, np.arange(len(seen)))]
+        while waiting:
+            node, rows = waiting.pop()
+            test = self.tests[node]
+            if test is None or self.left[node] < 0:
+                values[rows] = self.value[node]
                 continue
-            goes = test.goes_left(seen[here, test.column])
-            place[here] = np.where(goes, self.left[node], self.right[node])
-        return np.asarray(self.value[place])
+            goes = test.goes_left(seen[rows, test.column])
+            sides = ((int(self.left[node]), rows[goes]), (int(self.right[node]), rows[~goes]))
+            waiting += [(child, some) for child, some in sides if len(some)]
+        return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,19 +23,23 @@ NONE = np.uint64(0)
 
 
 class Desk(NamedTuple):
-    """The work space of one search; `state` holds its depth, and the margin to go on with after an unsure point."""
+    """The work space of one search; `state` holds its depth, the margin to go on with after an unsure point, how many
+    points the model has denied, and the length of the log.
+    """
 
     domains: Words  # per depth, the cells that are still open
     leaves: Ints  # per depth, the best leaf of every tree
     split: Ints  # per depth, the feature that was split last
     point: Ints
+    last: Ints  # the point that was looked at last
     state: Ints
     sums: Floats
     bounds: Floats
-    support: Floats
-    left: Floats
-    right: Floats
-    denied: Ints  # unsure points that the model has denied; `state[2]` counts them
+    begins: Floats  # per cell, the weight of what begins and ends there, and of gaps
+    ends: Floats
+    gaps: Floats
+    denied: Ints  # unsure points that the model has denied
+    log: Ints  # the boxes in the order of the search: closed ones (-1), and how the others were split
     heap: Ints  # nodes yet to visit, and for each the cells that lead there
     heap_cells: Words
     parts: Floats  # per group and cell, the sum of its trees

@@ -3,28 +3,32 @@
 Its counterfactuals lie where the model's own arithmetic cannot turn the decision; a point where it could is put to
 the model itself. Each counterfactual is pulled back towards the instance, which makes its dual small; further ones
 are sought where the duals of those found are excluded, so that all are disjoint and every hitting set needs one
-component for each.
+component for each. A proof is a cover of the box for every alternative of the model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.forest import Forest, cells_at
+from ironrule.model.forest_kernels import least_margins
 from ironrule.oracles.climbing_kernels import Desk, climb, nearest_codes, pull_back
-from ironrule.oracles.ensemble_kernels import FOUND, OUT_OF_BUDGET, PROVEN, UNSURE, deny, open_box, search
+from ironrule.oracles.covering import Log
+from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box, search
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points
-from ironrule.verdict import Certificate, Meter, Proven, Unrefuted, Verdict
+from ironrule.verdict import Meter, Unrefuted, Verdict
 
-Ints = npt.NDArray[np.int64]
 DEPTH = 1024
 CHUNK = 20_000
+BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
 SWEEPS = 3
+PULLED = 256  # past rows pulled into a box, the best of which are starts to climb from
+STARTS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,84 +42,140 @@ class Ensemble:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
         reached.
         """
-        found: list[Points] = []
-        here, seen = box, 0
+        answer = self.one(case, box, meter, rng)
+        if answer is None:
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
+        if isinstance(answer, tuple):
+            return case.proven(box, sum(log.pieces for log in answer), answer)
+        found, here, brief = [answer], box, replace(self, limit=BRIEF)
         while len(found) < k:
-            point, boxes, decided = self._one(case, here, meter, rng)
-            seen += boxes
-            if point is None:
-                if found:
-                    break
-                if not decided:
-                    return Unrefuted(tried=0, samples=0, confidence=0.0)
-                return Proven(Certificate("branch and bound", seen, case.space.fingerprint))
-            found.append(point)
-            here = _without(case, here, point)
+            here = _without(case, here, found[-1])
+            another = brief.one(case, here, meter, rng)
+            if another is None or isinstance(another, tuple):
+                break
+            found.append(another)
         return case.refuted(np.stack(found))
 
-    def _one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> tuple[Points | None, int, bool]:
-        """One counterfactual, how many boxes were looked at, and whether the question was decided."""
-        seen, decided = 0, True
+    def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
+        """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
+        logs: list[Log] = []
         for forest in self.forests:
-            point, boxes, sure = self._in_forest(forest, case, box, meter, rng)
-            seen += boxes
-            if point is not None:
-                return point, seen, True
-            decided &= sure
-        return None, seen, decided
+            answer = self._in_forest(forest, case, box, meter, rng)
+            if isinstance(answer, np.ndarray):
+                return answer
+            logs += [] if answer is None else [answer]
+        return tuple(logs) if len(logs) == len(self.forests) else None
 
     def _in_forest(
         self, forest: Forest, case: Case, box: Box, meter: Meter, rng: np.random.Generator
-    ) -> tuple[Points | None, int, bool]:
-        desk = _desk(forest)
-        low, high = box.low.astype(np.int64), box.high.astype(np.int64)
-        instance = case.instance.astype(np.int64)
-        home = cells_at(forest, instance)
-        open_box(forest, low, high, desk)
-        codes, seen = np.empty_like(instance), 0
-        desk.point[:] = home
-        if climb(forest, desk, desk.domains[0], rng.permutation(len(home)), SWEEPS):
-            pull_back(forest, desk, home, rng.permutation(len(home)))
-            nearest_codes(forest, desk.point, instance, low, high, codes)
-            return codes.astype(np.int32), 0, True
-        while True:
-            status, boxes = search(forest, desk, CHUNK)
-            meter.events["boxes"] += boxes
-            meter.events[f"b{status}"] += boxes
-            meter.events[f"n{status}"] += 1
+    ) -> Points | Log | None:
+        work = _Work(forest, case, box, _desk(forest))
+        if work.climbs(rng):
+            return work.pulled(rng)
+        if self.limit > BRIEF and work.climbs_from_the_past(rng):
+            return work.pulled(rng)
+        seen = 0
+        while seen < self.limit:
+            status, boxes = search(forest, work.with_room(), min(CHUNK, self.limit))
             seen += boxes
+            meter.events["boxes"] += boxes
+            if status == PROVEN:
+                return work.log
             if status == FOUND:
-                pull_back(forest, desk, home, rng.permutation(len(home)))
-            if status in (FOUND, UNSURE):
-                nearest_codes(forest, desk.point, instance, low, high, codes)
-                point = codes.astype(np.int32)
-                if status == FOUND or meter.desired(case.model, point[None, :])[0]:
-                    return point, seen, True
-            elif status == PROVEN:
-                return None, seen, True
-            elif status == OUT_OF_BUDGET and (seen >= self.limit or desk.state[0] + 1 >= DEPTH):
-                return None, seen, False
-                deny(desk)
+                return work.pulled(rng)
+            if status == UNSURE:
+                point = work.point
+                if meter.desired(case.model, point[None, :])[0]:
+                    return point
+                deny(work.desk)
+            elif work.desk.state[0] + 1 >= DEPTH:
+                return None
             meter.check()
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    """One search in one forest: from the box of codes to cells, and from cells back to codes."""
+
+    forest: Forest
+    case: Case
+    box: Box
+    desk: Desk
+
+    def climbs(self, rng: np.random.Generator) -> bool:
+        """Open the box; whether a counterfactual lies uphill from the instance."""
+        open_box(self.forest, self.box.low.astype(np.int64), self.box.high.astype(np.int64), self.desk)
+        self.desk.point[:] = self.home
+        order = rng.permutation(len(self.home))
+        return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
+
+    def climbs_from_the_past(self, rng: np.random.Generator) -> bool:
+        """Whether a counterfactual lies uphill from a past row with the desired outcome, pulled into the box."""
+        seeds = self.case.history.seeds
+        if len(seeds) == 0:
+            return False
+        chosen = seeds[rng.integers(0, len(seeds), size=PULLED)]
+        starts = cells_at(self.forest, self.box.pull(chosen))
+        heights = least_margins(self.forest, starts)
+        for place in np.argsort(-heights)[:STARTS]:
+            self.desk.point[:] = starts[place]
+            order = rng.permutation(len(self.home))
+            if climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS):
+                return True
+        return False
+
+    @property
+    def home(self) -> npt.NDArray[np.int64]:
+        return cells_at(self.forest, self.case.instance)
+
+    def pulled(self, rng: np.random.Generator) -> Points:
+        """The counterfactual on the desk, pulled back towards the instance."""
+        pull_back(self.forest, self.desk, self.home, rng.permutation(len(self.home)))
+        return self.point
+
+    @property
+    def point(self) -> Points:
+        """The point on the desk, as codes."""
+        instance, low, high = (codes.astype(np.int64) for codes in (self.case.instance, self.box.low, self.box.high))
+        codes = np.empty_like(instance)
+        nearest_codes(self.forest, self.desk.point, instance, low, high, codes)
+        return codes.astype(np.int32)
+
+    def with_room(self) -> Desk:
+        """The desk, with room in its log for another round."""
+        used = int(self.desk.state[3])
+        if len(self.desk.log) < used + CHUNK:
+            self.desk = self.desk._replace(log=np.concatenate([self.desk.log, np.empty(used + CHUNK, dtype=np.int64)]))
+        return self.desk
+
+    @property
+    def log(self) -> Log:
+        """What the search has written."""
+        return Log(self.forest.cells, self.desk.log[: self.desk.state[3]].copy())
 
 
 def _desk(forest: Forest) -> Desk:
     features, cells = len(forest.cells.cell_starts) - 1, int(forest.cells.cell_starts[-1])
+    widest = int(np.diff(forest.cells.cell_starts).max())
+    branches = widest + 2  # those that wait in a profile share out one feature's cells, and what lies beyond the last
     return Desk(
         np.empty((DEPTH, int(forest.cells.word_starts[-1])), dtype=np.uint64),
         np.empty((DEPTH, len(forest.root)), dtype=np.int64),
         np.empty(DEPTH, dtype=np.int64),
         np.zeros(features, dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
+        np.zeros(features, dtype=np.int64),
+        np.zeros(4, dtype=np.int64),
         np.zeros(len(forest.margin_of)),
         np.zeros(len(forest.offset)),
         np.zeros(cells),
         np.zeros(cells),
         np.zeros(cells),
         np.zeros((256, features), dtype=np.int64),
-        np.zeros(256, dtype=np.int64),
-        np.zeros((256, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
-        np.zeros((len(forest.margin_of), int(np.diff(forest.cells.cell_starts).max()))),
+        np.empty(CHUNK, dtype=np.int64),
+        np.zeros(branches, dtype=np.int64),
+        np.zeros((branches, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
+        np.zeros((len(forest.margin_of), widest)),
     )
 
 

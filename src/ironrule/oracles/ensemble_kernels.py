@@ -18,6 +18,7 @@ from ironrule.oracles.climbing_kernels import Desk
 from ironrule.rule.bit_kernels import kernel, part
 
 PROVEN, FOUND, OUT_OF_BUDGET, UNSURE = 0, 1, 2, 3
+CLOSED = -1
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -96,48 +97,46 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
 
 
 @part
-def weigh(forest: Forest, leaves: Ints, margin: int, support: Floats, left: Floats, right: Floats) -> None:
-    """What the best leaves ask: per cell the rise in support, and the weight that begins and ends there."""
-    for cell in range(support.shape[0]):
-        support[cell] = 0.0
-        left[cell] = 0.0
-        right[cell] = 0.0
+def weigh(forest: Forest, leaves: Ints, margin: int, cost: float, desk: Desk) -> None:
+    """What the best leaves ask, each weighted by what its tree could lose: the weight that begins and ends at every
+    cell, and what gaps in between take away. To break a constraint costs all of the bound.
+    """
+    begins, ends, gaps = desk.begins, desk.ends, desk.gaps
+    for cell in range(begins.shape[0]):
+        begins[cell] = 0.0
+        ends[cell] = 0.0
+        gaps[cell] = 0.0
     for tree in range(leaves.shape[0]):
-        if forest.margin_of[forest.group_of[tree]] != margin:
-            continue
         leaf = leaves[tree]
-        weight = forest.leaf_values[leaf] - forest.leaf_values[forest.leaf_starts[tree + 1] - 1]
-        if weight <= 0.0:
+        weight = cost if forest.guards[tree] else forest.leaf_weights[leaf]
+        if weight <= 0.0 or (forest.margin_of[forest.group_of[tree]] != margin and not forest.guards[tree]):
             continue
         for place in range(forest.condition_starts[leaf], forest.condition_starts[leaf + 1]):
-            condition = forest.conditions[place]
-            feature = forest.condition_feature[condition]
-            start = forest.cells.cell_starts[feature]
-            end = forest.cells.cell_starts[feature + 1]
-            first = forest.run_starts[condition]
-            last = forest.run_starts[condition + 1] - 1
-            for run in range(first, last + 1):
-                support[start + forest.run_first[run]] += weight
-                if start + forest.run_last[run] + 1 < end:
-                    support[start + forest.run_last[run] + 1] -= weight
-            left[start + forest.run_first[first]] += weight
-            right[start + forest.run_last[last]] += weight
+            begins[forest.first_cell[place]] += weight
+            ends[forest.last_cell[place]] += weight
+            if forest.gaps[place]:
+                condition = forest.conditions[place]
+                start = forest.cells.cell_starts[forest.condition_feature[condition]]
+                for run in range(forest.run_starts[condition] + 1, forest.run_starts[condition + 1]):
+                    gaps[start + forest.run_last[run - 1] + 1] -= weight
+                    gaps[start + forest.run_first[run]] += weight
 
 
 @part
 def choose(forest: Forest, domain: Words, desk: Desk) -> tuple[int, int]:
     """Put the cells of most support into the desk's point; the feature and the last cell of the best split, or -1."""
     best_feature, best_cut, best_score = -1, -1, -1.0
+    begins, ends, gaps = desk.begins, desk.ends, desk.gaps
     for feature in range(forest.cells.cell_starts.shape[0] - 1):
         start = forest.cells.cell_starts[feature]
         count = forest.cells.cell_starts[feature + 1] - start
         words = forest.cells.word_starts[feature]
         above = 0.0
-        for cell in range(count):
-            above += desk.left[start + cell]
+        for cell in range(start, start + count):
+            above += begins[cell]
         below, level, most, last = 0.0, 0.0, -1.0, -1
         for cell in range(count):
-            level += desk.support[start + cell]
+            level += begins[start + cell] + gaps[start + cell]
             if (domain[words + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
                 if last >= 0:
                     score = min(above, below) + 0.1 * max(above, below)
@@ -147,9 +146,21 @@ def choose(forest: Forest, domain: Words, desk: Desk) -> tuple[int, int]:
                     most = level
                     desk.point[feature] = cell
                 last = cell
-            above -= desk.left[start + cell]
-            below += desk.right[start + cell]
+            above -= begins[start + cell]
+            below += ends[start + cell]
+            level -= ends[start + cell]
     return best_feature, best_cut
+
+
+@part
+def is_new(desk: Desk) -> bool:
+    """Whether the desk's point is another than the one looked at last, which it then becomes."""
+    new = False
+    for feature in range(desk.point.shape[0]):
+        if desk.last[feature] != desk.point[feature]:
+            desk.last[feature] = desk.point[feature]
+            new = True
+    return new
 
 
 @part
@@ -160,6 +171,13 @@ def low_mask(reach: int) -> np.uint64:
     if reach < 0:
         return NONE
     return (ONE << np.uint64(reach + 1)) - ONE
+
+
+@part
+def write(desk: Desk, entry: int) -> None:
+    """Put one box into the log."""
+    desk.log[desk.state[3]] = entry
+    desk.state[3] += 1
 
 
 @part
@@ -179,6 +197,7 @@ def divide(forest: Forest, desk: Desk, depth: int, feature: int, cut: int) -> No
         domains[depth, start + word] = whole & ~near
     desk.split[depth] = feature
     desk.split[depth + 1] = feature
+    write(desk, 2 * (forest.cells.cell_starts[feature] + cut) + (0 if desk.point[feature] <= cut else 1))
 
 
 @part
@@ -209,7 +228,7 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
     """Go on from the desk's depth: PROVEN, FOUND or UNSURE with the point on the desk, or OUT_OF_BUDGET; and the boxes
     seen.
 
-    After UNSURE, calling again means that the model has denied that point.
+    After UNSURE, calling again means that the model has denied that point. The log must have room for `limit` boxes.
     """
     depth = desk.state[0]
     resumed = desk.state[1]
@@ -225,22 +244,23 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
         leaves = desk.leaves[depth]
         margin = resumed
         if resumed < 0:
-            if not advance(forest, domain, leaves, desk.split[depth]):
-                depth -= 1
-                continue
-            margin = bound(forest, leaves, desk.sums, desk.bounds)
+            margin = -1
+            if advance(forest, domain, leaves, desk.split[depth]):
+                margin = bound(forest, leaves, desk.sums, desk.bounds)
             if margin < 0:
+                write(desk, CLOSED)
                 depth -= 1
                 continue
-        weigh(forest, leaves, margin, desk.support, desk.left, desk.right)
+        weigh(forest, leaves, margin, abs(desk.bounds[margin]), desk)
         feature, cut = choose(forest, domain, desk)
-        if resumed < 0:
+        if is_new(desk) and resumed < 0:
             possible, sure = least_margin(forest, desk.point, desk.sums)
             if possible and (sure or not was_denied(desk)):
                 desk.state[1] = -1 if sure else margin
                 return FOUND if sure else UNSURE, seen
         resumed = -1
         if feature < 0:
+            write(desk, CLOSED)
             depth -= 1
             continue
         if depth + 1 >= desk.domains.shape[0]:
@@ -262,9 +282,12 @@ def open_box(forest: Forest, low: Ints, high: Ints, desk: Desk) -> bool:
         for code in range(low[feature], high[feature] + 1):
             cell = forest.cells.cell_of[codes + code]
             desk.domains[0, start + (cell >> 6)] |= ONE << np.uint64(cell & 63)
+    for feature in range(low.shape[0]):
+        desk.last[feature] = -1
     for tree in range(desk.leaves.shape[1]):
         desk.leaves[0, tree] = forest.leaf_starts[tree]
     desk.split[0] = -1
     desk.state[0] = 0
     desk.state[1] = -1
+    desk.state[3] = 0
     return True

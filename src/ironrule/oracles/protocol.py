@@ -7,14 +7,14 @@ An oracle answers with a verdict on the rule whose box it is: ``Refuted`` with c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from ironrule.model import History, Model
 from ironrule.rule import Box, Counterfactual, Relevant
 from ironrule.space import Feasible, Points, Space
-from ironrule.verdict import Meter, Refuted, Verdict
+from ironrule.verdict import Certificate, Cutting, Meter, Proven, Refuted, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +26,7 @@ class Case:
     history: History
     relevant: Relevant
     feasible: Feasible
+    fingerprint: str = ""  # of the model, for certificates
 
     @property
     def instance(self) -> Points:
@@ -35,6 +36,13 @@ class Case:
     def refuted(self, points: Points) -> Refuted:
         """The verdict that follows from exceptions, the best one first."""
         return Refuted(Counterfactual.between(self.space, self.instance, points[0]), points)
+
+    def proven(self, box: Box, points: int, covers: tuple[Cutting, ...] = ()) -> Proven:
+        """The verdict on a box without exceptions: covered by pieces, or every one of its points asked about."""
+        low, high = (tuple(codes.tolist()) for codes in (box.low, box.high))
+        method: Literal["cover", "enumeration"] = "cover" if covers else "enumeration"
+        scope = (self.space.fingerprint, self.fingerprint)
+        return Proven(Certificate(method, points, *scope, low, high, covers))
 
 
 class Oracle(Protocol):

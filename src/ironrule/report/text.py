@@ -14,6 +14,8 @@ def explanation_text(explanation: Explanation) -> str:
         f"Components: {explanation.rule.counted}{how_short(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
+    lines += wider_lines(explanation)
+    lines += what_it_withstands(explanation)
     lines += why_asked(explanation)
     if explanation.statistics.stopped:
         lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
@@ -36,9 +38,23 @@ def how_short(explanation: Explanation) -> str:
         return "; no rule that was permitted weighs less"
     if not explanation.lower_bound:
         return ""
-    return (
-        f"; {'permitted rules weigh' if explanation.restricted else 'rules need'} at least {explanation.lower_bound:g}"
-    )
+    who = "rules need" if explanation.permitted.all else "permitted rules weigh"
+    return f"; {who} at least {explanation.lower_bound:g}"
+
+
+def wider_lines(explanation: Explanation) -> list[str]:
+    """The rule with its bounds as far out as they go, where they could move at all."""
+    wider = explanation.wider
+    if wider is None or wider.rule == explanation.rule:
+        return []
+    furthest = "no bound can move further" if explanation.widest else "bounds might move further"
+    return [f"As wide as proven: {wider.rule} Past rows covered: {wider.coverage}; {furthest}."]
+
+
+def what_it_withstands(explanation: Explanation) -> list[str]:
+    """What the rule holds for beyond the model as it is."""
+    margin = explanation.decision.margin
+    return [f"The rule must hold even if every score moved by {margin:g}."] if margin else []
 
 
 def why_asked(explanation: Explanation) -> list[str]:

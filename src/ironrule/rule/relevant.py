@@ -35,16 +35,25 @@ class Relevant:
         """The numbers of the components that exclude something."""
         return tuple(bit for bit in range(2 * len(self.space)) if self.usable >> bit & 1)
 
-    def component(self, bit: int) -> Component:
-        """A component in the user's terms."""
+    @property
+    def ordered(self) -> tuple[int, ...]:
+        """The numbers of those among them that are bounds, ``<=`` or ``>=``."""
+        return tuple(
+            bit for bit in self.bits if _has_order(self.space.features[bit // 2], int(self.instance[bit // 2]))
+        )
+
+    def component(self, bit: int, box: Box | None = None) -> Component:
+        """A component in the user's terms, its bound where a wider box has it."""
         j, second = divmod(bit, 2)
         feature, code = self.space.features[j], int(self.instance[j])
         op: Op = ">=" if second else "<=" if _has_order(feature, code) else "=="
+        if box is not None and op != "==":
+            code = int((box.low if second else box.high)[j])
         return Component.of(feature, op, feature.value(code))
 
-    def rule(self, bits: int, outcome: str) -> Rule:
-        """A rule in the user's terms."""
-        return Rule(tuple(self.component(bit) for bit in range(2 * len(self.space)) if bits >> bit & 1), outcome)
+    def rule(self, bits: int, outcome: str, box: Box | None = None) -> Rule:
+        """A rule in the user's terms, its bounds where a wider box has them."""
+        return Rule(tuple(self.component(bit, box) for bit in range(2 * len(self.space)) if bits >> bit & 1), outcome)
 
     def box(self, bits: int) -> Box:
         """Where the rule holds."""

@@ -48,9 +48,8 @@ class Rule:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The components as text, with ``F <= v`` and ``F >= v`` read as ``F = v``."""
-        both = {c.feature for c in self.components if c.op == "<="} & {
-            c.feature for c in self.components if c.op == ">="
-        }
+        ends = [{(c.feature, c.value) for c in self.components if c.op == op} for op in ("<=", ">=")]
+        both = {feature for feature, _ in ends[0] & ends[1]}
         texts = (f"{c.feature} = {shown(c.value)}" if c.feature in both else str(c) for c in self.components)
         return tuple(dict.fromkeys(texts))
 

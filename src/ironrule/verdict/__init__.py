@@ -1,7 +1,7 @@
 """Verdicts, certificates and budgets."""
 
 from ironrule.verdict.budget import Budget, Meter, Spent
-from ironrule.verdict.certificate import Certificate
+from ironrule.verdict.certificate import Certificate, Cover, Cutting
 from ironrule.verdict.verdict import (
     Proven,
     Refuted,
@@ -15,6 +15,8 @@ from ironrule.verdict.verdict import (
 __all__ = [
     "Budget",
     "Certificate",
+    "Cover",
+    "Cutting",
     "Meter",
     "Proven",
     "Refuted",

@@ -1,35 +1,140 @@
-"""Certificates: what lets somebody else check a proof without trusting the search that found it."""
+"""Certificates: what lets somebody else check a proof without trusting the search that found it.
+
+That a rule holds is shown by a *cover* of its box: the box is cut in two, and the parts again, until every piece is so
+small that anybody can see that no point of it is desired. A cover says where to cut, nothing else: whoever checks it
+computes the pieces and their bounds anew. A model whose reading has several alternatives has one cover for each. Where
+the model was asked about every point of the box there is nothing to cut; to check that is to ask again.
+
+As plain data (JSON): ``splits`` lists the distinct cuts, each a feature's position and the ranges of codes (first and
+last) that go to the first part, the other codes go to the second; ``tree`` is the cuts in order, as positions in that
+list, each followed by all of its first part and then all of its second; -1 stands for a piece that is not cut.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from ironrule.errors import InputError
+
+VERSION = 1
+CLOSED = -1
+
+Range = tuple[int, int]
+Split = tuple[int, tuple[Range, ...]]
+
+
+class Cutting(Protocol):
+    """A cover, or what one can be drawn from: a search makes many proofs, and few of them are ever shown."""
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are."""
+        ...
+
+    def cover(self) -> Cover:
+        """The cover itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """How a box is cut into pieces."""
+
+    splits: tuple[Split, ...]
+    tree: tuple[int, ...]
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are."""
+        return len(self.tree) // 2 + 1
+
+    def cover(self) -> Cover:
+        """The cover itself."""
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cover as plain data."""
+        return {
+            "splits": [[feature, [list(part) for part in ranges]] for feature, ranges in self.splits],
+            "tree": list(self.tree),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Cover:
+        """The cover that :meth:`to_dict` wrote."""
+        splits = tuple(
+            (whole(feature), tuple((whole(first), whole(last)) for first, last in ranges))
+            for feature, ranges in data["splits"]
+        )
+        return cls(splits, tuple(whole(place) for place in data["tree"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """How a rule was proven, over which space. To check an enumeration is to enumerate the box again.
+    """How it was proven that a box holds no desired point.
 
-    ``method`` names the kind of proof ("enumeration": the model was asked about every point of the box);
-    ``points`` says how many points that were; ``space`` is the fingerprint of the space it holds in.
+    ``low`` and ``high`` are the box: for every feature the first and the last code; ``points`` says how many points the
+    model was asked about or how many pieces the covers have; ``space`` and ``model`` are the fingerprints of the scope.
     """
 
-    method: str
+    method: Literal["cover", "enumeration"]
     points: int
     space: str
+    model: str
+    low: tuple[int, ...] = field(repr=False)
+    high: tuple[int, ...] = field(repr=False)
+    covers: tuple[Cutting, ...] = field(default=(), repr=False)
+
+    def drawn(self) -> Certificate:
+        """The certificate with all its covers drawn."""
+        return replace(self, covers=tuple(cutting.cover() for cutting in self.covers))
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain data."""
-        return {"method": self.method, "points": self.points, "space": self.space}
+        return {
+            "version": VERSION,
+            "method": self.method,
+            "points": self.points,
+            "space": self.space,
+            "model": self.model,
+            "low": list(self.low),
+            "high": list(self.high),
+            "covers": [cutting.cover().to_dict() for cutting in self.covers],
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
-        """The certificate that :meth:`to_dict` wrote."""
-        return cls(data["method"], data["points"], data["space"])
+        """The certificate that :meth:`to_dict` wrote; raises InputError if the data is none."""
+        if not isinstance(data, Mapping) or data.get("version") != VERSION:
+            raise InputError(f"a certificate must have version {VERSION}, but something else came")
+        if data.get("method") not in ("cover", "enumeration"):
+            raise InputError(f"a certificate's method must be cover or enumeration, but {data.get('method')!r} came")
+        try:
+            low, high = (tuple(whole(code) for code in data[name]) for name in ("low", "high"))
+            covers = tuple(Cover.from_dict(cover) for cover in data["covers"])
+            points, space, model = whole(data["points"]), text(data["space"]), text(data["model"])
+            return cls(data["method"], points, space, model, low, high, covers)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"a certificate must have all its fields, but: {error!r}") from None
 
     def __str__(self) -> str:
-        if self.method == "branch and bound":
-            boxes = "1 box" if self.points == 1 else f"{self.points:,} boxes"
-            return f"no point of the rule's box can be desired (branch and bound over {boxes})"
+        if self.method == "cover":
+            pieces = "as one piece" if self.points == 1 else f"in {self.points:,} pieces"
+            return f"no point of the rule's box can be desired (covered {pieces})"
         return f"all {self.points:,} points of the rule's box are undesired"
+
+
+def whole(value: Any) -> int:
+    """A whole number and nothing that only looks like one; raises TypeError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"a whole number must stand here, but {value!r} came")
+    return value
+
+
+def text(value: Any) -> str:
+    """A text; raises TypeError otherwise."""
+    if not isinstance(value, str):
+        raise TypeError(f"a text must stand here, but {value!r} came")
+    return value

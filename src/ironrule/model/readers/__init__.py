@@ -12,17 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.model.decision import wanted_among
+from ironrule.model.decision import as_labels, wanted_among
 from ironrule.model.readers.additive import read_additive
 from ironrule.model.readers.calibrated import read_calibrated
 from ironrule.model.readers.catboost_models import read_catboost
+from ironrule.model.readers.ebm import read_ebm
+from ironrule.model.readers.gam import read_gam
 from ironrule.model.readers.lgbm import read_lightgbm
 from ironrule.model.readers.sklearn_trees import read_sklearn_trees
+from ironrule.model.readers.written import read_written
 from ironrule.model.readers.xgb import read_xgboost
 from ironrule.model.reading import Reader, Reading, Unreadable
 from ironrule.space.table import as_python
 
-READERS: tuple[Reader, ...] = (read_sklearn_trees, read_additive, read_xgboost, read_lightgbm, read_catboost)
+READERS: tuple[Reader, ...] = (
+    read_sklearn_trees,
+    read_additive,
+    read_xgboost,
+    read_lightgbm,
+    read_catboost,
+    read_ebm,
+    read_gam,
+    read_written,
+)
 
 
 def read(estimator: Any, desired: Any, threshold: float | None) -> Reading:
@@ -41,6 +53,8 @@ def read_one(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
 
 
 def wanted_labels(estimator: Any, desired: Any) -> tuple[Any, ...]:
-    """The desired labels of a classifier; none for a regression, which has a threshold."""
+    """The desired labels, checked where a classifier lists its classes; none for a regression with a threshold."""
     labels = [as_python(label) for label in np.asarray(getattr(estimator, "classes_", ())).ravel()]
-    return wanted_among(desired, labels) if labels else ()
+    if labels:
+        return wanted_among(desired, labels)
+    return () if desired is None else as_labels(desired)

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ironrule.model.reading import Group, Link, Margin, Reading, Test, Tree, Unreadable
+from ironrule.model.reading import Group, Ints, Link, Margin, Reading, Test, Tree, Unreadable
 from ironrule.space.table import as_python
 
 SINGLE = 2.0**-24
@@ -82,22 +83,32 @@ EXPONENTIAL = Response(math.log, 0.0, math.inf)
 STEP = Response(lambda _: 0.0, 0.0, 1.0)
 
 
-def above(
-    score: Score, response: Response, threshold: float, noise: float, slope: float = 1.0, *, first: bool = False
-) -> Reading:
-    """Desired where response(slope score) > threshold; for the first of two classes, where 1 - response > threshold."""
-    if threshold < response.least:
-        return ALWAYS
-    if threshold >= response.most:
-        return NEVER
+def crossing(
+    response: Response, threshold: float, noise: float, slope: float = 1.0, *, first: bool = False
+) -> tuple[float, float] | None:
+    """Where a score passes a threshold on its response (for the first of two classes: on 1 - response), and how far
+    rounding of the response may move that; None if the threshold is outside of what can be answered.
+    """
+    if not response.least <= threshold < response.most:
+        return None
     place, blur = (1 - threshold, noise * (1 + abs(threshold))) if first else (threshold, noise * abs(threshold))
     try:
         low, cut, high = (response.inverse(x) / slope for x in (place - blur, place, place + blur))
     except ValueError:
         raise Unreadable(f"a threshold of {threshold:g} is too near the end of what the model can answer") from None
-    error = score.error + max(high - cut, cut - low) + 4 * DOUBLE * (abs(cut) + 1)
+    return cut, max(high - cut, cut - low) + 4 * DOUBLE * (abs(cut) + 1)
+
+
+def above(
+    score: Score, response: Response, threshold: float, noise: float, slope: float = 1.0, *, first: bool = False
+) -> Reading:
+    """Desired where response(slope score) > threshold; for the first of two classes, where 1 - response > threshold."""
+    crossed = crossing(response, threshold, noise, slope, first=first)
+    if crossed is None:
+        return ALWAYS if threshold < response.least else NEVER
+    cut, wide = crossed
     sign = -1.0 if first else 1.0
-    return Reading(((Margin(sign * (score.offset - cut), _group(_times(score.trees, sign)), error),),))
+    return Reading(((Margin(sign * (score.offset - cut), _group(_times(score.trees, sign)), score.error + wide),),))
 
 
 def largest(scores: Sequence[Score], wanted: Sequence[int], tie: float) -> Reading:
@@ -189,6 +200,21 @@ def preorder(root: Hashable, look: Callable[[Any], tuple[Test, Any, Any] | float
             waiting.append((seen[2], right, len(tests) - 1))
             waiting.append((seen[1], left, len(tests) - 1))
     return Tree(tuple(tests), np.array(left, np.int32), np.array(right, np.int32), np.array(value, np.float64))
+
+
+def parents_first(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], Ints, Ints]:
+    """The nodes under node 0 level by level, and their children in that order; a child below 0 is none."""
+    levels = [np.zeros(1, dtype=np.intp)]
+    while len(levels[-1]):
+        inner = levels[-1][left[levels[-1]] >= 0]
+        levels.append(np.concatenate([left[inner], right[inner]]).astype(np.intp))
+        if len(levels) > len(left) + 1:
+            raise Unreadable("a tree's nodes must not form a circle")
+    order = np.concatenate(levels)
+    place = np.full(len(left) + 1, -1, dtype=np.int32)  # the last one stands for none
+    place[order] = np.arange(len(order))
+    below = left[order] < 0
+    return order, place[np.where(below, -1, left[order])], place[np.where(below, -1, right[order])]
 
 
 def _lead(first: Score, second: Score, least: float, tie: float) -> Margin:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from ironrule.model.readers.boosting import (
     softmax_above,
 )
 from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 
 UNIT = 2.0**-44  # of probabilities: CatBoost's own vector exponential is less exact than the C library's
 RESPONSES = dict.fromkeys(("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE"), IDENTITY)
@@ -48,6 +49,7 @@ class NotAbove:
     column: int
     border: float
     nan_left: bool
+    changes_once: ClassVar[bool] = True
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
@@ -181,11 +183,27 @@ def _splits(information: dict[str, Any]) -> Callable[[dict[str, Any]], Test]:
 def _oblivious(splits: Sequence[Test], leaves: npt.NDArray[np.float64]) -> Tree:
     """A full tree in the order of a heap; split k is bit k of the leaf's number, so the last split is asked first."""
     inner = len(leaves) - 1
-    tests = [test for level, test in enumerate(reversed(splits)) for _ in range(2**level)]
+    levels = np.repeat(np.arange(len(splits))[::-1], 2 ** np.arange(len(splits)))  # the split that each node asks
     left = np.full(2 * inner + 1, -1, dtype=np.int32)
     left[:inner] = 2 * np.arange(inner) + 1
     right = np.where(left < 0, left, left + 1).astype(np.int32)
-    return Tree((*tests, *[None] * len(leaves)), left, right, np.concatenate([np.zeros(inner), leaves]))
+    return Tree(_tests(splits, levels, len(leaves)), left, right, np.concatenate([np.zeros(inner), leaves]))
+
+
+def _tests(splits: Sequence[Test], levels: npt.NDArray[np.intp], leaves: int) -> Thresholds:
+    """The tests of nodes that ask these of the splits, and of so many leaves after them."""
+    numeric = [split if isinstance(split, NotAbove) else NotAbove(-1, 0.0, False) for split in splits]
+    column, kind = (
+        np.array([getattr(one, name) for one in numeric] + [-1], np.int32) for name in ("column", "nan_left")
+    )
+    border = np.array([np.float32(one.border) for one in numeric] + [0.0], dtype=np.float64)
+    asked = np.concatenate([levels, np.full(leaves, len(splits))])
+    others = {node: splits[k] for node, k in enumerate(levels.tolist()) if numeric[k] is not splits[k]}
+    return Thresholds(column[asked], border[asked], kind[asked], _not_above, others)
+
+
+def _not_above(column: int, border: float, nan_left: int) -> Test:
+    return NotAbove(column, border, bool(nan_left))
 
 
 def _free(tree: dict[str, Any], split: Callable[[dict[str, Any]], Test], output: int, scale: float) -> Tree:

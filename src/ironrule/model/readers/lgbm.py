@@ -26,13 +26,14 @@ from ironrule.model.readers.boosting import (
     add_up,
     largest,
     noise_of,
+    parents_first,
     places_of,
-    preorder,
     sigmoids_above,
     softmax_above,
 )
 from ironrule.model.readers.xgb import codes_of
 from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 
 ZERO = float(np.float32(1e-35))
 RESPONSES = dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"), IDENTITY)
@@ -51,6 +52,11 @@ class AtMost:
     missing_left: bool
     missing: int  # 0: nothing (NaN is zero), 1: zero and NaN, 2: NaN
     labels: Labels | None = None
+
+    @property
+    def changes_once(self) -> bool:
+        """Unless zero is missing and goes where its neighbours do not."""
+        return self.labels is None and (self.missing != 1 or self.missing_left == (self.threshold >= 0))
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
@@ -184,27 +190,41 @@ def _parse(text: str) -> tuple[dict[str, str], list[dict[str, str]]]:
 def _tree(tree: dict[str, str], labels: dict[int, Labels], share: float) -> Tree:
     if tree.get("is_linear", "0") != "0":
         raise Unreadable("LightGBM's linear trees are not sums of leaves")
-    leaves = [float(x) for x in tree["leaf_value"].split()]
-    if len(leaves) == 1:
-        return preorder(0, lambda _: leaves[0] * share)
-    columns, kinds, lefts, rights = (
-        [int(x) for x in tree[key].split()] for key in ("split_feature", "decision_type", "left_child", "right_child")
+    leaves = np.array(tree["leaf_value"].split(), dtype=np.float64)
+    count = len(leaves) - 1
+    if count == 0:
+        return Tree((None,), np.array([-1], np.int32), np.array([-1], np.int32), leaves * share)
+    columns, kinds, left, right = (
+        np.array(tree[key].split()[:count], dtype=np.int64)
+        for key in ("split_feature", "decision_type", "left_child", "right_child")
     )
-    thresholds = [float(x) for x in tree["threshold"].split()]
+    thresholds = np.array(tree["threshold"].split(), dtype=np.float64)
     bounds, words = ([int(x) for x in tree.get(key, "").split()] for key in ("cat_boundaries", "cat_threshold"))
 
-    def look(node: int) -> tuple[Test, int, int] | float:
-        if node < 0:
-            return leaves[~node] * share
-        column, kind = columns[node], kinds[node]
-        if kind & 1:
-            place = int(thresholds[node])
-            chosen = _bits(words[bounds[place] : bounds[place + 1]])
-            return Within(column, chosen, labels.get(column)), lefts[node], rights[node]
-        test = AtMost(column, thresholds[node], bool(kind & 2), (kind >> 2) & 3, labels.get(column))
-        return test, lefts[node], rights[node]
+    def asked(node: int) -> Test:
+        column, kind = int(columns[node]), int(kinds[node])
+        if not kind & 1:
+            return AtMost(column, float(thresholds[node]), bool(kind & 2), (kind >> 2) & 3, labels.get(column))
+        place = int(thresholds[node])
+        return Within(column, _bits(words[bounds[place] : bounds[place + 1]]), labels.get(column))
 
-    return preorder(0, look)
+    single = (kinds & 1 == 1) | np.isin(columns, list(labels))  # that are more than a comparison with a number
+    below = [np.where(side < 0, count + ~side, side) for side in (left, right)]  # the leaves come after all nodes
+    ends = np.full(len(leaves), -1)
+    order, lefts, rights = parents_first(*(np.concatenate([side, ends]) for side in below))
+    place = np.argsort(order)
+    tests = Thresholds(
+        np.concatenate([np.where(single, -1, columns), ends])[order].astype(np.int32),
+        np.concatenate([thresholds, ends])[order],
+        np.concatenate([kinds >> 1, ends])[order].astype(np.int32),
+        _at_most,
+        {int(place[node]): asked(node) for node in np.flatnonzero(single).tolist()},
+    )
+    return Tree(tests, lefts, rights, np.concatenate([np.zeros(count), leaves * share])[order])
+
+
+def _at_most(column: int, threshold: float, kind: int) -> Test:
+    return AtMost(column, threshold, bool(kind & 1), kind >> 1)
 
 
 def _bits(words: list[int]) -> frozenset[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ from ironrule.model.readers.tree_scores import (
     single,
 )
 from ironrule.model.reading import Floats, Group, Margin, Mask, Reading, Test, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 from ironrule.space.table import as_python
 
 
@@ -47,6 +48,7 @@ class AtMost:
     threshold: float
     missing_left: bool
     single: bool
+    changes_once: ClassVar[bool] = True
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which values are at most the threshold; a missing one goes where the tree says."""
@@ -70,6 +72,14 @@ class OneOf:
             [v in self.left or (self.missing_left and v not in self.right) for v in np.asarray(values).tolist()],
             np.bool_,
         )
+
+
+def _at_most_as_single(column: int, threshold: float, missing_left: int) -> Test:
+    return AtMost(column, threshold, bool(missing_left), single=True)
+
+
+def _at_most(column: int, threshold: float, missing_left: int) -> Test:
+    return AtMost(column, threshold, bool(missing_left), single=False)
 
 
 def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
@@ -133,13 +143,14 @@ def _read_number(estimator: Any, threshold: float | None) -> Reading:
 
 def _of_features(scores: Scores, features: Sequence[int]) -> Scores:
     """The same scores where the model sees only some features of the whole."""
-    bushes = tuple(replace(bush, tests=tuple(_moved(test, features) for test in bush.tests)) for bush in scores.bushes)
+
+    def moved(test: Test) -> Test:
+        assert isinstance(test, AtMost | OneOf)
+        return replace(test, column=int(features[test.column]))
+
+    bushes = tuple(replace(bush, tests=bush.tests.moved(features, moved)) for bush in scores.bushes)
     linked = tuple(replace(part, raw=_of_features(part.raw, features)) for part in scores.linked)
     return replace(scores, bushes=bushes, linked=linked)
-
-
-def _moved(test: Test | None, features: Sequence[int]) -> Test | None:
-    return replace(test, column=int(features[test.column])) if isinstance(test, AtMost | OneOf) else None
 
 
 def _probabilities(estimator: Any, columns: int) -> Scores:
@@ -211,11 +222,8 @@ def _ordered(bush: Bush) -> Bush:
 def _bush(tree: Any, factor: float = 1.0) -> Bush:
     """A plain tree: float32 columns against float64 thresholds, a row of float64 values at each leaf."""
     left, right = (np.asarray(side, dtype=np.int32) for side in (tree.children_left, tree.children_right))
-    questions = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.missing_go_to_left.tolist(), strict=True)
-    tests = tuple(
-        AtMost(column, threshold, bool(missing), single=True) if child >= 0 else None
-        for child, (column, threshold, missing) in zip(left.tolist(), questions, strict=True)
-    )
+    column = np.where(left < 0, -1, tree.feature).astype(np.int32)
+    tests = Thresholds(column, tree.threshold, tree.missing_go_to_left.astype(np.int32), _at_most_as_single)
     return _ordered(Bush(tests, left, right, np.where(left[:, None] < 0, factor * tree.value[:, 0, :], 0.0)))
 
 
@@ -294,21 +302,27 @@ def _histogram_bush(
     tree: Any, origin: Callable[[int], int], categories: Callable[[int], tuple[list[Any], npt.NDArray[Any]]]
 ) -> Bush:
     """A histogram tree: float64 columns, or sets of categories."""
+    nodes, leaf = tree.nodes, tree.nodes["is_leaf"].astype(np.bool_)
+    categorical = nodes["is_categorical"].astype(np.bool_) & ~leaf
 
-    def test(node: Any) -> Test | None:
-        column, missing_left = int(node["feature_idx"]), bool(node["missing_go_to_left"])
-        if node["is_leaf"]:
-            return None
-        if not node["is_categorical"]:
-            return AtMost(origin(column), float(node["num_threshold"]), missing_left, single=False)
+    def test(node: Any) -> Test:
+        column = int(node["feature_idx"])
         labels, known = categories(column)
         left = _members(labels, tree.raw_left_cat_bitsets[node["bitset_idx"]])
-        return OneOf(origin(column), left, _members(labels, known) - left, missing_left)
+        return OneOf(origin(column), left, _members(labels, known) - left, bool(node["missing_go_to_left"]))
 
-    leaf = tree.nodes["is_leaf"].astype(np.bool_)
-    left, right = (np.where(leaf, -1, tree.nodes[side].astype(np.int32)).astype(np.int32) for side in ("left", "right"))
-    values = np.where(leaf, tree.nodes["value"], 0.0)[:, None]
-    return _ordered(Bush(tuple(test(node) for node in tree.nodes), left, right, values))
+    column = [
+        -1 if skip else origin(k) for k, skip in zip(nodes["feature_idx"].tolist(), leaf | categorical, strict=True)
+    ]
+    tests = Thresholds(
+        np.array(column, dtype=np.int32),
+        nodes["num_threshold"].astype(np.float64),
+        nodes["missing_go_to_left"].astype(np.int32),
+        _at_most,
+        {int(place): test(nodes[place]) for place in np.flatnonzero(categorical)},
+    )
+    left, right = (np.where(leaf, -1, nodes[side].astype(np.int32)).astype(np.int32) for side in ("left", "right"))
+    return _ordered(Bush(tests, left, right, np.where(leaf, nodes["value"], 0.0)[:, None]))
 
 
 def _members(labels: list[Any], bits: npt.NDArray[Any]) -> frozenset[Any]:

@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.model.reading import Unreadable
-from ironrule.space.feature import is_missing
 
 COLUMN_BY_COLUMN = frozenset(
     (
@@ -61,6 +58,21 @@ THRESHOLDS = frozenset(
     )
 )
 NOTHING = (None, "passthrough", "drop")
+ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
+RISING = frozenset(
+    (
+        "StandardScaler",
+        "MinMaxScaler",
+        "MaxAbsScaler",
+        "RobustScaler",
+        "Binarizer",
+        "SimpleImputer",
+        "MissingIndicator",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "VarianceThreshold",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +87,7 @@ class Steps:
         return table
 
 
-def split_steps(model: Any) -> tuple[Callable[[Any], Any] | None, Any]:
+def split_steps(model: Any) -> tuple[Steps | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
     parts: list[Any] = []
     while True:
@@ -125,6 +137,24 @@ def _require_columnwise(step: Any, label: str) -> None:
         raise Unreadable(f"step {label!r} ({type(step).__name__}) mixes columns, or may")
 
 
+def require_monotone(steps: Steps | None) -> None:
+    """Raise Unreadable unless every step lets its columns rise or fall all the way with the numbers that it gets."""
+    for step in () if steps is None else steps.parts:
+        _require_rising(step)
+
+
+def _require_rising(step: Any) -> None:
+    name = _sklearn_name(step)
+    if name in INNER:
+        for _, part in INNER[name](step):
+            _require_rising(part)
+    elif name in ENCODERS:
+        if any(np.asarray(kinds).dtype.kind in "iuf" for kinds in step.categories_):
+            raise Unreadable(f"its {name} tells single numbers apart")
+    elif name not in RISING and not _is_nothing(step):
+        raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
+
+
 def _of_pipeline(step: Any) -> Iterator[tuple[str, Any]]:
     yield from step.steps
 
@@ -142,35 +172,3 @@ INNER: dict[str, Callable[[Any], Iterator[tuple[str, Any]]]] = {
     "FeatureUnion": _of_union,
     "ColumnTransformer": _of_columns,
 }
-
-
-def seen_by(transform: Callable[[Any], Any] | None, table: Any) -> npt.NDArray[Any]:
-    """What the final estimator sees of a table, as a dense matrix: numbers where all columns are, objects otherwise."""
-    seen = table if transform is None else transform(table)
-    if hasattr(seen, "toarray"):
-        seen = seen.toarray()
-    if isinstance(seen, np.ndarray):
-        matrix = seen.reshape(len(seen), -1)
-        return matrix.astype(np.float64) if matrix.dtype.kind in "biu" else matrix
-    frame = nw.from_native(seen, eager_only=True)
-    columns = [_column(frame[name]) for name in frame.columns]
-    common = np.dtype(object) if any(c.dtype.kind == "O" for c in columns) else np.result_type(*columns)
-    matrix = np.empty((len(frame), len(columns)), dtype=common)
-    for place, column in enumerate(columns):
-        matrix[:, place] = column
-    return matrix
-
-
-def _column(series: nw.Series[Any]) -> npt.NDArray[Any]:
-    """Numbers as floats with NaN where missing; anything else as its values with None where missing."""
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        plain = series.to_numpy()
-        if plain.dtype.kind == "f":
-            return plain
-        if plain.dtype.kind in "biu":
-            return plain.astype(np.float64)
-        return np.array([np.nan if is_missing(value) else value for value in series.to_list()], dtype=np.float64)
-    objects = np.empty(len(series), dtype=object)
-    objects[:] = series.to_list()
-    objects[series.is_null().to_numpy().astype(np.bool_)] = None
-    return objects

@@ -25,7 +25,9 @@ from typing import Literal
 
 import numpy as np
 
-from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Test, Tree, Unreadable
+from ironrule.model.readers.boosting import Score, softmax_above
+from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 
 UNIT = 2.0**-53
 
@@ -46,7 +48,7 @@ CLOSEST = 1e-6  # a threshold on a probability behind a link must keep this dist
 class Bush:
     """A tree with a row of values, one per column of the scores, at every leaf (zeros elsewhere)."""
 
-    tests: tuple[Test | None, ...]
+    tests: Thresholds
     left: Ints
     right: Ints
     values: Floats
@@ -121,14 +123,14 @@ def constant(outcome: bool) -> Reading:
 def read_binary(model: Binary, wanted: Sequence[int], threshold: float | None) -> Reading:
     """Desired by the sign of a raw score, or by its logistic against a threshold."""
     sign = 1.0 if wanted == [1] else -1.0
-    limit, slack = (0.0, LINK_ERROR) if threshold is None else _logit(float(threshold), model.slope)
+    limit, slack = (0.0, LINK_ERROR) if threshold is None else log_odds_at(float(threshold), model.slope)
     if abs(limit) == inf:
         return constant(limit < 0)
     error = model.raw.error + slack + rounding(4, model.raw.size + abs(limit))
     return reading(model.raw, [[(np.full(1, sign), -limit, error)]])
 
 
-def _logit(threshold: float, slope: float) -> tuple[float, float]:
+def log_odds_at(threshold: float, slope: float) -> tuple[float, float]:
     """The raw score at which a probability passes the threshold, and how far rounding of the probability moves it."""
     if threshold < 0 or threshold >= 1:
         return (-inf if threshold < 0 else inf), 0.0
@@ -144,16 +146,24 @@ def read_classes(model: Model, wanted: Sequence[int], threshold: float | None) -
     """Desired by the largest column, or by the desired ones together against a threshold."""
     assert isinstance(model, Classes)
     scores, columns = model.scores, np.eye(len(model.scores.offset))
+    if threshold is not None and model.softmax:
+        return softmax_above(_by_class(model), wanted, float(threshold), LINK_ERROR)
     if threshold is not None:
-        require(
-            not model.softmax, "a threshold on the softmax of several classes is not a sum; leave the threshold out"
-        )
         return reading(scores, [[_threshold_case(model, wanted, float(threshold))]])
     others = [place for place in range(len(columns)) if place not in wanted]
     error = 0.0 if scores.exact else 2 * scores.error + rounding(8, scores.size) + LINK_ERROR * model.softmax
     tie = GRID / 2 if scores.exact else 0.0  # the first of equal columns wins
     cases = [[(columns[d] - columns[u], tie if d < u else -tie, error) for u in others] for d in wanted]
     return reading(scores, cases)
+
+
+def _by_class(model: Classes) -> list[Score]:
+    """A score for every class, where a softmax of the scores themselves makes them probabilities."""
+    scores = model.scores
+    require(model.divisor == 1.0 and not scores.linked, "its probabilities are a softmax of scaled scores")
+    reach = scores.size + scores.error
+    each = zip(scores.offset.tolist(), np.eye(len(scores.offset)), strict=True)
+    return [Score(offset, _trees(scores.bushes, column), scores.error, reach) for offset, column in each]
 
 
 def _threshold_case(model: Classes, wanted: Sequence[int], threshold: float) -> Case:
@@ -222,14 +232,15 @@ def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _on_grid(values: Floats) -> bool:
+def on_grid(values: Floats) -> bool:
+    """Whether all values are multiples of GRID."""
     return bool((np.rint(values / GRID) * GRID == values).all())
 
 
 def single(bush: Bush) -> Scores:
     """The scores of one bush."""
     zero = np.zeros(bush.values.shape[1])
-    return Scores(zero, (bush,), size=_largest(bush.values), exact=_on_grid(bush.values))
+    return Scores(zero, (bush,), size=_largest(bush.values), exact=on_grid(bush.values))
 
 
 def added(parts: Sequence[Scores], columns: int) -> Scores:

@@ -29,11 +29,12 @@ from ironrule.model.readers.boosting import (
     add_up,
     largest,
     noise_of,
+    parents_first,
     places_of,
-    preorder,
     softmax_above,
 )
 from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
+from ironrule.model.thresholds import Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,25 @@ class Below:
     missing_left: bool
     missing: float | None = None  # a number that stands for missing, beside NaN
 
+    @property
+    def changes_once(self) -> bool:
+        """Unless a number that stands for missing goes where its neighbours do not."""
+        return self.missing is None or self.missing_left == (self.missing < self.threshold)
+
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
         numbers, missing = _singles(values, self.missing)
         return np.asarray(np.where(missing, self.missing_left, numbers < np.float32(self.threshold)), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Belows:
+    """Makes numeric tests; their kind is 1 where missing goes left."""
+
+    missing: float | None
+
+    def __call__(self, column: int, threshold: float, missing_left: int) -> Test:
+        return Below(column, threshold, bool(missing_left), self.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,20 +244,23 @@ def _labels(cats: dict[str, Any] | None) -> list[tuple[Hashable, ...] | None]:
 def _tree(
     tree: dict[str, Any], weight: float, missing: float | None, labels: list[tuple[Hashable, ...] | None]
 ) -> Tree:
-    numbers = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    sides = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
+    order, left, right = parents_first(*sides)
+    numbers = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)[order]
+    default, kind, column = (
+        np.array(tree[k], dtype=np.int32)[order] for k in ("default_left", "split_type", "split_indices")
+    )
+    inner = left >= 0
     spans = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
     chosen = {node: frozenset(tree["categories"][start : start + size]) for node, start, size in spans}
 
-    def look(node: int) -> tuple[Test, int, int] | float:
-        left, right = tree["left_children"][node], tree["right_children"][node]
-        if left < 0:
-            return float(numbers[node]) * weight
-        column, default = int(tree["split_indices"][node]), bool(tree["default_left"][node])
-        if tree["split_type"][node] == 0:
-            return Below(column, float(numbers[node]), default, missing), left, right
-        kept = labels[column] if column < len(labels) else None
+    def outside(place: int) -> Test:
+        here = int(column[place])
+        kept = labels[here] if here < len(labels) else None
         if kept == ():
-            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {column}")
-        return Outside(column, chosen[node], default, missing, kept), left, right
+            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {here}")
+        return Outside(here, chosen[int(order[place])], bool(default[place]), missing, kept)
 
-    return preorder(0, look)
+    others = {place: outside(place) for place in np.flatnonzero(inner & (kind != 0)).tolist()}
+    tests = Thresholds(np.where(inner & (kind == 0), column, -1), numbers, default, Belows(missing), others)
+    return Tree(tests, left, right, np.where(inner, 0.0, numbers * weight))

@@ -1,0 +1,99 @@
+"""From what a search has found to an explanation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ironrule.explain.explanation import Explanation, Permitted, RankedRule, Statistics
+from ironrule.explain.prepared import Prepared
+from ironrule.rule import Box, Counterfactual, Relevant
+from ironrule.space import Points, bind
+from ironrule.verdict import Meter, Proven, Verdict
+
+if TYPE_CHECKING:
+    from ironrule.search import Findings, Problem
+    from ironrule.search.widening import Widened
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assembly:
+    """What one search ended with."""
+
+    prepared: Prepared
+    problem: Problem
+    findings: Findings
+    wider: Widened | None
+
+    def explanation(self, statistics: Statistics, permitted: Permitted, unread: str | None) -> Explanation:
+        """All of it in the user's terms."""
+        from ironrule.search.witnesses import witnesses
+
+        ready, problem, findings = self.prepared, self.problem, self.findings
+        needed = witnesses(problem, findings.lower_bound) if findings.lower_bound else None
+        return Explanation(
+            ready.space.decode_row(problem.case.instance),
+            tuple(map(self._ranked, findings.rules, findings.verdicts)),
+            self._counterfactuals(),
+            statistics,
+            len(ready.history),
+            ready.space.fingerprint,
+            problem.weight(findings.rules[0]),
+            0.0 if needed is None else findings.lower_bound,
+            unread,
+            ready.fingerprint,
+            ready.wanted,
+            permitted,
+            () if needed is None else tuple(map(tuple, needed.tolist())),
+            None if self.wider is None else self._ranked(findings.rules[0], self.wider.verdict, self.wider.box),
+            self.wider is not None and self.wider.maximal,
+        )
+
+    def _ranked(self, rule: int, verdict: Verdict, wider: Box | None = None) -> RankedRule:
+        relevant, ready = self.problem.case.relevant, self.prepared
+        box = relevant.box(rule) if wider is None else wider
+        named = relevant.rule(rule, ready.model.own.decision.undesired, wider)
+        kept = Proven(verdict.certificate.drawn()) if isinstance(verdict, Proven) else verdict
+        return RankedRule(named, kept, ready.history.coverage(box, ready.space.sizes))
+
+    def _counterfactuals(self) -> tuple[Counterfactual, ...]:
+        """The nearest counterfactuals of the model itself that also satisfy the constraints on what may change."""
+        ready, case, points = self.prepared, self.problem.case, self.problem.oracle.points
+        if points is None:
+            return ()
+        permitted = ready.model.own.desired(points) if ready.withstands else np.ones(len(points), dtype=np.bool_)
+        for constraint in ready.recourse:
+            permitted &= bind(constraint, ready.space.features)(points, case.instance)
+        nearest = _nearest(points[permitted], case.relevant, self.problem.k)
+        return tuple(Counterfactual.between(ready.space, case.instance, point) for point in nearest)
+
+
+def _nearest(points: Points, relevant: Relevant, k: int) -> Points:
+    """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
+    from ironrule.rule.duals import duals_of, minimal
+
+    if len(points) == 0:
+        return points
+    ordered: Points = points[np.argsort(np.count_nonzero(points != relevant.instance, axis=1), kind="stable")]
+    duals = duals_of(ordered, relevant.low, relevant.high)
+    strong = {row.tobytes() for row in minimal(duals)}
+    _, first = np.unique(duals, axis=0, return_index=True)
+    return ordered[[place for place in np.sort(first).tolist() if duals[place].tobytes() in strong][:k]]
+
+
+def statistics_of(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
+    """What a search did, by its meter."""
+    return Statistics(
+        algorithm=algorithm,
+        seed=seed,
+        seconds=meter.elapsed,
+        generations=meter.events["generations"],
+        candidates=meter.events["candidates"],
+        oracle_calls=meter.events["oracle calls"],
+        model_calls=meter.calls,
+        evaluations=meter.evaluations,
+        operators=dict(meter.seconds),
+        stopped=stopped,
+    )

@@ -1,0 +1,129 @@
+"""What an explainer knows before it is asked anything: the space, the model in normal form, and the history."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import ConstraintError, InputError, ModelError, TableError
+from ironrule.explain.arguments import as_list
+from ironrule.model import (
+    History,
+    Readable,
+    Unreadable,
+    Versions,
+    Wanted,
+    ask_versions,
+    behaviour,
+    between,
+    history_of,
+    read_each,
+    read_versions,
+)
+from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
+
+PAST_CHECKED = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Everything about a model and its data that stays the same from row to row."""
+
+    space: Space
+    model: Versions
+    history: History
+    outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
+    table: Table
+    recourse: tuple[Constraint, ...]
+    exact: Readable | str  # what the exact oracle works on, or why there is none
+    fingerprint: str
+    wanted: Wanted
+
+    @property
+    def withstands(self) -> bool:
+        """Whether rules must hold for more than the model as it is."""
+        return self.model.boxes != (self.model.own,)
+
+
+def prepare(
+    models: Sequence[Any],
+    data: Any,
+    wanted: Wanted,
+    space: Space | None,
+    constraints: Sequence[str | Constraint],
+    columns: Sequence[str] | None,
+    intervals: bool,
+    progress: bool | None,
+) -> Prepared:
+    """Read the data and the model; what cannot be used is refused here, before any search."""
+    if space is not None and not isinstance(space, Space):
+        raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
+    table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
+    texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
+    recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
+    inferred = space
+    if inferred is None:
+        chosen = columns if columns is not None else _columns_of(models[0], table)
+        inferred = Space.infer(table, columns=chosen, progress=progress)
+    on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
+    whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
+    for constraint in recourse:
+        bind(constraint, whole.features)
+    asked = ask_versions(models, table, whole, wanted)
+    if intervals:
+        whole = _with_intervals(whole, models, asked, table, wanted)
+        asked = ask_versions(models, table, whole, wanted)
+    kept = _occurring(whole, whole.encode(table, progress=progress))
+    outcomes = asked.own.outcomes(kept, progress)
+    withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
+    history = history_of(whole, kept, withstood)
+    exact = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
+    fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
+    return Prepared(whole, asked, history, outcomes, table, recourse, exact, fingerprint, wanted)
+
+
+def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table: Table, wanted: Wanted) -> Space:
+    past = _occurring(space, space.encode(table, progress=False)).points(slice(0, PAST_CHECKED))
+    try:
+        return between(space, models, read_each(models, asked, space, past, wanted), table)
+    except Unreadable as reason:
+        raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
+
+
+def _exact(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> Readable | str:
+    try:
+        return read_versions(models, asked, space, past, wanted)
+    except Unreadable as reason:
+        return str(reason)
+
+
+def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
+    """The columns that a model was fitted on, where it says so; other columns, such as the target, are left alone."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None
+    absent = [str(name) for name in names if name not in table.names]
+    if absent:
+        raise TableError(f"the data must have the model's column {absent[0]!r}, but it has {', '.join(table.names)}")
+    return tuple(str(name) for name in names)
+
+
+def _occurring(space: Space, codes: Codes) -> Codes:
+    """The past rows that satisfy the constraints on the space."""
+    if not space.feasible.predicates:
+        return codes
+    starts = range(0, len(codes), 1 << 16)
+    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
+    if not kept.any():
+        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
+    if not kept.all():
+        broken = int((~kept).sum())
+        warnings.warn(
+            f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4
+        )
+    return codes.take(kept)

@@ -1,0 +1,140 @@
+"""Models that are written down (:mod:`ironrule.model.written`): scorecards, rules, two-layer additive models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import InputError, ModelError
+from ironrule.model.lookups import Lookup, tree_of
+from ironrule.model.readers.tree_scores import GRID, GRID_SIZE, LINK_ERROR, constant, log_odds_at, on_grid, rounding
+from ironrule.model.reading import Group, Link, Margin, Mask, Reading, Tree, Unreadable
+from ironrule.model.written import Bins, RuleClassifier, Scorecard, TwoLayerAdditive
+from ironrule.rule import Component, Rule
+from ironrule.space.table import Table
+
+EXACT_INTEGERS = 2.0**53
+
+
+def read_written(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
+    """The reading of a Scorecard, RuleClassifier or TwoLayerAdditive; None for anything else."""
+    if not isinstance(estimator, Scorecard | RuleClassifier | TwoLayerAdditive):
+        return None
+    sign = 1.0 if desired == (estimator.classes[1],) else -1.0
+    if isinstance(estimator, TwoLayerAdditive):
+        return _two_layer(estimator, sign, threshold)
+    if threshold is not None:
+        raise Unreadable(f"a {type(estimator).__name__} has no probabilities that could pass a threshold")
+    return _scorecard(estimator, sign) if isinstance(estimator, Scorecard) else _rules(estimator, sign)
+
+
+def _scorecard(card: Scorecard, sign: float) -> Reading:
+    """Whole points, or fine fractions of them, add up exactly; then a tie with the cut-off is decided here."""
+    trees = _trees(card.parts, card.feature_names_in_.tolist(), sign)
+    size = abs(card.base) + abs(card.cutoff) + sum(max(map(abs, part.table)) for part in card.parts)
+    numbers = np.array([card.base, card.cutoff, *(points for part in card.parts for points in part.table)])
+    exact = size <= GRID_SIZE and on_grid(numbers)
+    offset = sign * (card.base - card.cutoff) + (sign * GRID / 2 if exact else 0.0)
+    return Reading(((Margin(offset, (Group(trees),), 0.0 if exact else rounding(len(trees) + 4, size)),),))
+
+
+def _two_layer(model: TwoLayerAdditive, sign: float, threshold: float | None) -> Reading:
+    limit, error = (0.0, 0.0) if threshold is None else log_odds_at(float(threshold), 1.0)
+    if not np.isfinite(limit):
+        return constant(limit < 0)
+    names = model.feature_names_in_.tolist()
+    offset, groups = sign * model.bias - limit, []
+    error += rounding(
+        len(model.subscales) + 4, abs(model.bias) + abs(limit) + sum(abs(s.weight) for s in model.subscales)
+    )
+    for subscale in model.subscales:
+        share = sign * subscale.weight
+        rises = 1.0 if share > 0 else -1.0
+        offset += min(share, 0.0)  # a falling logistic function is a rising one of the negated sum, less 1
+        trees = _trees(subscale.parts, names, rises)
+        inner = rounding(len(trees) + 4, abs(subscale.bias) + sum(max(map(abs, part.table)) for part in subscale.parts))
+        error += abs(share) * (LINK_ERROR + inner / 4)  # a logistic function is nowhere steeper than a quarter
+        if share:
+            groups.append(Group(trees, Link("logistic", abs(share), 1.0, rises * subscale.bias)))
+    return Reading(((Margin(offset, tuple(groups), error),),))
+
+
+def _trees(parts: Sequence[Bins], names: list[str], sign: float) -> tuple[Tree, ...]:
+    lookups = [Lookup(names.index(part.column), Placed(part), _rises(part)) for part in parts]
+    return tuple(tree_of((one,), sign * np.array(part.table)) for one, part in zip(lookups, parts, strict=True))
+
+
+def _rises(part: Bins) -> bool:
+    """Whether no number stands for itself, apart from its neighbours."""
+    return not any(isinstance(value, (int, float, np.number)) for value, _ in part.listed)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The places of a column's values among its points; a value that the model refuses makes it unreadable."""
+
+    part: Bins
+
+    def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        try:
+            return self.part.places(values)
+        except ModelError as error:
+            raise Unreadable(str(error)) from error
+
+
+def _rules(model: RuleClassifier, sign: float) -> Reading:
+    """Desired if no rule holds (the sum of those that do is below one half), or if one does: an alternative each."""
+    names = model.feature_names_in_.tolist()
+    trees = [_rule_tree(rule, names, -sign) for rule in model.rules]
+    if sign > 0:
+        return Reading(((Margin(0.5, (Group(tuple(trees)),) if trees else ()),),))
+    return Reading(tuple((Margin(-0.5, (Group((tree,)),)),) for tree in trees)) if trees else constant(False)
+
+
+def _rule_tree(rule: Rule, names: list[str], value: float) -> Tree:
+    """A chain of tests: ``value`` where all hold, 0 elsewhere."""
+    tests = [Holds(names.index(part.column), part) for whole in rule.components for part in _single(whole)]
+    count = len(tests)
+    left = [*range(1, count), 2 * count, *[-1] * count, -1] if count else [-1]
+    right = [*range(count, 2 * count), *[-1] * count, -1] if count else [-1]
+    asked = (*tests, *[None] * (count + 1))
+    values = np.array([0.0] * (2 * count) + [value])
+    return Tree(asked, np.array(left, np.int32), np.array(right, np.int32), values)
+
+
+def _single(component: Component) -> list[Component]:
+    """A component as ones that speak of a single column each."""
+    return [Component(name, "==", wanted) for name, wanted in component.pattern] or [component]
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A test: values that satisfy a component go left."""
+
+    column: int
+    component: Component
+
+    @property
+    def changes_once(self) -> bool:
+        """Where it compares numbers; one that asks for a value does not."""
+        return self.component.op != "==" and self.component.allowed is None
+
+    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+        """Which of these values of the column go left."""
+        self._require_exact(values)
+        try:
+            return self.component.covers(Table(values[:, None], (self.component.column,), None))
+        except InputError as error:
+            raise Unreadable(str(error)) from error
+
+    def _require_exact(self, values: npt.NDArray[Any]) -> None:
+        """Whole numbers of the user's table may have lost digits on the way here, as numbers of 53 bits."""
+        target = self.component.value
+        if not isinstance(target, (int, float)) or abs(target) < EXACT_INTEGERS or values.dtype.kind != "f":
+            return
+        if (values == float(target)).any():
+            raise Unreadable(f"{self.component} compares whole numbers beyond 2^53, which cannot be told apart here")

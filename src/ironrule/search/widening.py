@@ -1,0 +1,126 @@
+"""Wider rules: every bound of a proven rule is moved as far as the proof holds.
+
+A rule's bounds are the instance's own values (``income <= 500``), although the rule may hold further out (``income <=
+640``). Each bound in turn is moved to the furthest value at which an exact oracle still proves the box; a
+counterfactual that it finds instead says where to try next. A bound that has gone as far as it can in one box can go
+no further in a larger one, so in the end none can move: the rule is maximal. The order matters. Rules with few bounds
+try every order, others move first what covers most of the history.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.oracles.memory import Remembering
+from ironrule.oracles.protocol import Case
+from ironrule.rule import Box
+from ironrule.verdict import Meter, Proven, Refuted, Spent
+
+ALL_ORDERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """A larger box with its proof; ``maximal`` if it is known that no bound can move further."""
+
+    box: Box
+    verdict: Proven
+    maximal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of a box: a feature's last code, or its first."""
+
+    feature: int
+    upper: bool
+
+    def at(self, box: Box) -> int:
+        """Where the bound stands."""
+        return int((box.high if self.upper else box.low)[self.feature])
+
+    def moved(self, box: Box, code: int) -> Box:
+        """The box with the bound somewhere else."""
+        low, high = box.low.copy(), box.high.copy()
+        (high if self.upper else low)[self.feature] = code
+        return Box(low, high)
+
+    def before(self, codes: npt.NDArray[Any]) -> int:
+        """The last place before all of these codes."""
+        return int(codes.min()) - 1 if self.upper else int(codes.max()) + 1
+
+
+@dataclass(slots=True, eq=False)
+class Widening:
+    """Widens boxes of one case; ``covered`` counts the past rows in a box."""
+
+    case: Case
+    oracle: Remembering
+    meter: Meter
+    rng: np.random.Generator
+    covered: Callable[[Box], int]
+    limits: dict[Bound, int] = field(default_factory=dict)  # how far each bound can go at the most
+    known: dict[tuple[bytes, bytes, Bound], Widened] = field(default_factory=dict)
+
+    def widened(self, rule: int, proof: Proven) -> Widened:
+        """The rule's box as wide as it goes; less wide, and not called maximal, if the budget ends first."""
+        start = Widened(self.case.relevant.box(rule), proof, True)
+        bounds = [Bound(bit // 2, bit % 2 == 0) for bit in self.case.relevant.ordered if rule >> bit & 1]
+        try:
+            for bound in bounds:
+                last = self.case.space.features[bound.feature].last if bound.upper else 0
+                self.limits[bound] = last
+                self.limits[bound] = bound.at(self._furthest(start, bound).box)
+            if len(bounds) <= ALL_ORDERS:
+                return max((self._in_order(start, order) for order in permutations(bounds)), key=self._value)
+            return self._greedily(start, bounds)
+        except Spent:
+            best = max((start, *self.known.values()), key=self._value)
+            return Widened(best.box, best.verdict, False)
+
+    def _value(self, widened: Widened) -> tuple[int, float]:
+        sizes = (widened.box.high.astype(np.int64) - widened.box.low + 1).tolist()
+        return self.covered(widened.box), sum(map(math.log, sizes))
+
+    def _in_order(self, start: Widened, order: tuple[Bound, ...]) -> Widened:
+        here = start
+        for bound in order:
+            here = self._furthest(here, bound)
+        return here
+
+    def _greedily(self, start: Widened, bounds: list[Bound]) -> Widened:
+        """Always move the bound that lets the box cover most."""
+        here, left = start, list(bounds)
+        while left:
+            options = [self._furthest(here, bound) for bound in left]
+            place = max(range(len(left)), key=lambda place: self._value(options[place]))
+            here = options[place]
+            del left[place]
+        return here
+
+    def _furthest(self, here: Widened, bound: Bound) -> Widened:
+        """The box with one bound as far out as can be proven."""
+        key = (here.box.low.tobytes(), here.box.high.tobytes(), bound)
+        if key not in self.known:
+            self.known[key] = self._moved(here, bound)
+        return self.known[key]
+
+    def _moved(self, here: Widened, bound: Bound) -> Widened:
+        target, now, maximal = self.limits[bound], bound.at(here.box), here.maximal
+        while target != now:
+            box = bound.moved(here.box, target)
+            verdict = self.oracle.find(self.case, box, 1, self.meter, self.rng)
+            if isinstance(verdict, Proven):
+                return Widened(box, verdict, maximal)
+            if isinstance(verdict, Refuted):
+                target = bound.before(verdict.points[:, bound.feature])
+            else:
+                maximal, target = False, now + int((target - now) / 2)
+        return Widened(here.box, here.verdict, maximal)

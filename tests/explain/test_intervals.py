@@ -1,0 +1,123 @@
+"""Rules over whole intervals: no number between the extremes is an exception, next to thresholds neither."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
+
+from ironrule import Explainer, ModelError
+
+MODELS = [
+    DecisionTreeClassifier(random_state=0),
+    RandomForestClassifier(n_estimators=4, max_depth=4, random_state=0),
+    GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0),
+    HistGradientBoostingClassifier(max_iter=6, min_samples_leaf=5, random_state=0),
+    XGBClassifier(n_estimators=8, max_depth=3, random_state=0),
+    LogisticRegression(),
+]
+
+
+def measured(rows: int = 90) -> tuple[pd.DataFrame, Any]:
+    """Few distinct values of two numbers, so that thresholds lie between them; one whole number; one category."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {
+            "income": np.round(rng.gamma(3.0, 300.0, rows), 1),
+            "debt": rng.choice([0.0, 0.1, 0.25, 0.7, 1.9], rows),
+            "accounts": rng.choice([0, 1, 4, 9], rows),
+            "home": rng.choice(["own", "rent"], rows),
+        }
+    )
+    score = table["income"] / 500 - table["debt"] - table["accounts"] / 5 + (table["home"] == "own")
+    return table, (score + rng.normal(0, 0.4, rows) > 1).astype(int).to_numpy()
+
+
+def fitted(estimator: Any) -> tuple[Any, pd.DataFrame]:
+    table, outcome = measured()
+    scaled = (StandardScaler(), ["income", "debt", "accounts"])
+    encode = make_column_transformer((OneHotEncoder(sparse_output=False), ["home"]), scaled)
+    return make_pipeline(encode, estimator).fit(table, outcome), table
+
+
+def anybody(explainer: Explainer, table: pd.DataFrame, rows: int = 4000) -> pd.DataFrame:
+    """Rows of any numbers between the extremes, and of the numbers next to every value of the refined domains."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {"home": rng.choice(["own", "rent"], rows)}
+    for name in ("income", "debt", "accounts"):
+        low, high = table[name].min(), table[name].max()
+        values = np.array(explainer.space[name].values, dtype=np.float64)
+        if name == "accounts":
+            columns[name] = rng.integers(low, high + 1, rows)
+            continue
+        near = np.clip(np.concatenate([np.nextafter(values, -np.inf), np.nextafter(values, np.inf), values]), low, high)
+        columns[name] = np.where(rng.random(rows) < 0.5, rng.uniform(low, high, rows), rng.choice(near, rows))
+    return pd.DataFrame(columns)[list(table.columns)]
+
+
+@pytest.mark.parametrize("estimator", MODELS, ids=lambda model: type(model).__name__)
+def test_no_number_between_the_extremes_is_an_exception(estimator: Any) -> None:
+    model, table = fitted(estimator)
+    explainer = Explainer(model, table, desired=1, intervals=True)
+    listed = Explainer(model, table, desired=1)
+    everybody = anybody(explainer, table)
+    desired = model.predict(everybody) == 1
+    for row in np.flatnonzero(~explainer.outcomes)[:6].tolist():
+        explanation = explainer.explain(row)
+        assert explanation.minimum
+        assert explanation.cardinality >= listed.explain(row).cardinality
+        for rule in (explanation.rule, explanation.wider.rule):
+            assert not desired[rule.covers(everybody)].any()
+
+
+@pytest.mark.parametrize("estimator", MODELS[:5], ids=lambda model: type(model).__name__)
+def test_every_number_is_decided_like_a_neighbour_in_the_domain(estimator: Any) -> None:
+    model, table = fitted(estimator)
+    explainer = Explainer(model, table, desired=1, intervals=True)
+    space, everybody = explainer.space, anybody(explainer, table, 2000)
+    for name in ("income", "debt", "accounts"):
+        values = np.array(space[name].values, dtype=np.float64)
+        below = np.maximum(np.searchsorted(values, everybody[name], "right") - 1, 0)
+        above = np.minimum(np.searchsorted(values, everybody[name], "left"), len(values) - 1)
+        lower, upper = (
+            everybody.assign(**{name: pd.Series(values[p]).astype(table[name].dtype)}) for p in (below, above)
+        )
+        scores, low, high = (model.predict_proba(one)[:, 1] for one in (everybody, lower, upper))
+        assert (np.isclose(scores, low, atol=1e-6) | np.isclose(scores, high, atol=1e-6)).all()
+
+
+def test_whole_numbers_stay_whole() -> None:
+    model, table = fitted(MODELS[0])
+    space = Explainer(model, table, desired=1, intervals=True).space
+    assert all(isinstance(value, int) for value in space["accounts"].values)
+    assert len(space["income"].values) > table["income"].nunique()
+
+
+def test_a_model_that_may_be_higher_in_between_is_refused() -> None:
+    model, table = fitted(GaussianNB())
+    with pytest.raises(ModelError, match="between two values"):
+        Explainer(model, table, desired=1, intervals=True)
+
+
+def test_preparation_that_tells_single_numbers_apart_is_refused() -> None:
+    table, outcome = measured()
+    encode = make_column_transformer((OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["debt", "home"]))
+    model = make_pipeline(encode, DecisionTreeClassifier(random_state=0)).fit(table[["debt", "home"]], outcome)
+    with pytest.raises(ModelError, match="single numbers"):
+        Explainer(model, table, desired=1, intervals=True)
+
+
+def test_a_model_that_can_only_be_asked_is_refused() -> None:
+    table, _ = measured()
+    with pytest.raises(ModelError, match="whole intervals"):
+        Explainer(lambda rows: (rows["income"] > 700).to_numpy().astype(float), table, intervals=True)

@@ -1,0 +1,47 @@
+"""The nearest counterfactuals, on tiny random readings against looking at every point."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.model.readable import Read
+from ironrule.oracles import Case
+from ironrule.oracles.geco.distance import Distance, Mix
+from ironrule.oracles.nearest import nearest
+from ironrule.rule import Box
+from ironrule.space import Points
+from readings import read_models
+from tiny import exceptions_in, meter_of
+
+Rank = tuple[int, float]
+
+
+def rank(case: Case, point: Points) -> Rank:
+    """How many features a point changes, and by how much in all."""
+    distance = Distance.of(case.space, case.instance, Mix())
+    return int((point != case.instance).sum()), float(sum(distance.table[distance.starts + point]))
+
+
+def close(one: Rank, other: Rank) -> bool:
+    return one[0] == other[0] and abs(one[1] - other[1]) < 1e-6
+
+
+@settings(deadline=None, max_examples=200)
+@given(read_models(), st.integers(1, 4), st.data())
+def test_each_counterfactual_is_the_nearest_that_is_left(made: tuple[Case, Read], k: int, data: st.DataObject) -> None:
+    case, read = made
+    fixed = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(case.space), max_size=len(case.space)))) == 0
+    whole = case.relevant.box(0)
+    box = Box(np.where(fixed, case.instance, whole.low), np.where(fixed, case.instance, whole.high))
+    found = nearest(read, case, box, k, meter_of(None), np.random.default_rng(0))
+    assert found.proven
+    assert found.stopped is None
+    left = list(exceptions_in(case, box))
+    for point in found.points:
+        assert any((point == other).all() for other in left)
+        assert close(rank(case, point), min(rank(case, other) for other in left))
+        changed = point != case.instance
+        left = [other for other in left if not (other != case.instance)[changed].all()]
+    assert len(found.points) == k or not left

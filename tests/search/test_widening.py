@@ -1,0 +1,77 @@
+"""Wider rules, on tiny random readings against looking at every point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.oracles import Case, Ensemble, Exhaustive, Oracle, Remembering
+from ironrule.rule import Box
+from ironrule.search import Minimum, solve
+from ironrule.search.widening import Widened, Widening
+from ironrule.space import Feature, Space
+from ironrule.verdict import Budget, Meter, Proven
+from readings import read_cases
+from tiny import case_of, exceptions_in, problem_of
+
+
+def widened(case: Case, oracle: Oracle, seed: int, budget: Budget | None = None) -> tuple[int, Widened]:
+    problem = problem_of(case, oracle, k=8, seed=seed)
+    findings = solve(problem, Minimum())
+    proof = findings.verdicts[0]
+    assert isinstance(proof, Proven)
+    sizes = case.space.sizes
+    meter = Meter(budget or Budget())
+    widening = Widening(case, Remembering(oracle), meter, problem.rng, lambda box: case.history.coverage(box, sizes))
+    return findings.rules[0], widening.widened(findings.rules[0], proof)
+
+
+def one_step_wider(case: Case, rule: int, box: Box) -> list[Box]:
+    """The box with each bound of the rule moved by one code, where that is possible."""
+    wider = []
+    for bit in (bit for bit in case.relevant.ordered if rule >> bit & 1):
+        low, high, j = box.low.copy(), box.high.copy(), bit // 2
+        if bit % 2 == 0 and high[j] < case.space.features[j].last:
+            high[j] += 1
+            wider.append(Box(low, high))
+        elif bit % 2 == 1 and low[j] > 0:
+            low[j] -= 1
+            wider.append(Box(low, high))
+    return wider
+
+
+@settings(deadline=None, max_examples=200)
+@given(read_cases(), st.integers(0, 3))
+def test_a_widened_rule_has_no_exception_and_no_bound_can_move(made: tuple[Case, Ensemble], seed: int) -> None:
+    case, oracle = made
+    rule, wider = widened(case, oracle, seed)
+    before = case.relevant.box(rule)
+    assert wider.maximal
+    assert (wider.box.low <= before.low).all()
+    assert (wider.box.high >= before.high).all()
+    assert len(exceptions_in(case, wider.box)) == 0
+    assert all(len(exceptions_in(case, box)) for box in one_step_wider(case, rule, wider.box))
+    assert wider.verdict.certificate.low == tuple(wider.box.low.tolist())
+    assert wider.verdict.certificate.high == tuple(wider.box.high.tolist())
+
+
+@settings(deadline=None, max_examples=60)
+@given(read_cases(), st.integers(1, 40))
+def test_a_widening_that_is_stopped_is_smaller_but_still_proven(made: tuple[Case, Ensemble], evaluations: int) -> None:
+    case, _ = made
+    rule, wider = widened(case, Exhaustive(), 0, Budget(evaluations=evaluations))
+    assert len(exceptions_in(case, wider.box)) == 0
+    if wider.maximal:
+        assert all(len(exceptions_in(case, box)) for box in one_step_wider(case, rule, wider.box))
+
+
+@pytest.mark.parametrize(("past", "widest"), [([[0, 2], [1, 2], [2, 1]], [1, 2]), ([[2, 1], [2, 0], [1, 2]], [2, 1])])
+def test_of_two_orders_the_one_that_covers_more_of_the_history_is_taken(past, widest) -> None:
+    space = Space((Feature("a", tuple(range(4)), ordered=True), Feature("b", tuple(range(4)), ordered=True)))
+    table = np.zeros((4, 4), dtype=np.bool_)
+    table[3, :] = table[:, 3] = table[2, 2] = True
+    case = case_of(space, table, np.array([0, 0], dtype=np.int32), np.array([*past, [3, 3]], dtype=np.int32))
+    _, wider = widened(case, Exhaustive(), 0)
+    assert wider.box.high.tolist() == widest
