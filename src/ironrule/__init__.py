@@ -23,11 +23,11 @@ from ironrule.errors import (
 )
 
 if TYPE_CHECKING:
-    from ironrule.explain import Counterfactuals, Explainer, Explanation, RankedRule, Statistics
+    from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
     from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
-    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF
+    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
     from ironrule.space import Constraint, Feature, Space
     from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
 
@@ -38,6 +38,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Budget": "verdict",
     "Certificate": "verdict",
     "Change": "rule",
+    "ChangeSet": "explain",
     "Component": "rule",
     "Constraint": "space",
     "Counterfactual": "rule",
@@ -51,6 +52,8 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GeneticRuleCF": "search",
     "GreedyRuleCF": "search",
     "Layered": "oracles",
+    "Listing": "explain",
+    "Minimum": "search",
     "Proven": "verdict",
     "RankedRule": "explain",
     "Refuted": "verdict",
@@ -71,6 +74,7 @@ __all__ = [
     "BudgetError",
     "Certificate",
     "Change",
+    "ChangeSet",
     "Component",
     "Constraint",
     "ConstraintError",
@@ -87,6 +91,8 @@ __all__ = [
     "InputError",
     "IronruleError",
     "Layered",
+    "Listing",
+    "Minimum",
     "MissingExtraError",
     "ModelError",
     "OutcomeError",

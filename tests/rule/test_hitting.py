@@ -13,7 +13,13 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from ironrule.errors import InputError
 from ironrule.rule.bits import members, pack, unpack
 from ironrule.rule.duals import hits_all
-from ironrule.rule.hitting import minimal_hitting_sets, minimum_hitting_set
+from ironrule.rule.hitting import (
+    light_hitting_sets,
+    lighter_hitting_set,
+    minimal_hitting_sets,
+    minimum_hitting_set,
+    repaired,
+)
 
 BITS = 8
 FEATURES = BITS // 2
@@ -104,6 +110,103 @@ def test_a_limit_keeps_the_smallest_minimal_hitting_sets(duals: list[int], limit
     assert complete == (len(expected) <= limit)
     assert set(unpack(sets)) <= set(expected)
     assert [one.bit_count() for one in unpack(sets)] == [one.bit_count() for one in expected[:limit]]
+
+
+def weight_of(one: int, weights: list[float] | None) -> float:
+    return sum((weights or [1.0] * BITS)[i] for i in members(one))
+
+
+@settings(deadline=None)
+@given(full_duals, st.one_of(st.none(), weights_strategy), st.floats(0.0, 10.0), st.booleans())
+def test_all_minimal_hitting_sets_up_to_a_weight_are_listed_once(
+    duals: list[int], weights: list[float] | None, within: float, whole: bool
+) -> None:
+    within = float(round(within)) if whole else within
+    minimal = minimal_by_definition(duals)
+    found = light_hitting_sets(pack(duals, FEATURES), weights, within=within, limit=300)
+    listed = unpack(found.members)
+    light = [one for one in minimal if weight_of(one, weights) <= within + 1e-9]
+    assert found.complete
+    assert sorted(listed) == sorted(light)
+    others = [weight_of(one, weights) for one in minimal if one not in light]
+    assert found.beyond <= min(others, default=np.inf) + 1e-6
+    assert found.beyond > within
+
+
+@settings(deadline=None)
+@given(full_duals, weights_strategy, st.integers(0, 3), st.integers(1, 4))
+def test_a_list_that_was_cut_short_has_minimal_sets_and_does_not_claim_to_be_complete(
+    duals: list[int], weights: list[float], nodes: int, limit: int
+) -> None:
+    minimal = minimal_by_definition(duals)
+    found = light_hitting_sets(pack(duals, FEATURES), weights, within=8.0, limit=limit, node_limit=nodes)
+    listed = unpack(found.members)
+    assert len(set(listed)) == len(listed) <= limit
+    assert set(listed) <= {one for one in minimal if weight_of(one, weights) <= 8.0 + 1e-9}
+    if found.complete:
+        assert len(listed) == len([one for one in minimal if weight_of(one, weights) <= 8.0 + 1e-9])
+
+
+@pytest.mark.parametrize("features", [1, 33, 128])
+def test_no_duals_have_one_light_hitting_set_and_an_empty_dual_none(features: int) -> None:
+    nothing = light_hitting_sets(pack([], features), within=0, limit=3)
+    assert (unpack(nothing.members), nothing.complete, nothing.beyond) == ([0], True, np.inf)
+    impossible = light_hitting_sets(pack([0, 1], features), within=9, limit=3)
+    assert (len(impossible.members), impossible.complete, impossible.beyond) == (0, True, np.inf)
+
+
+@settings(deadline=None)
+@given(
+    full_duals, st.one_of(st.none(), weights_strategy), st.floats(0.0, 9.0), st.floats(0.0, 9.0), st.integers(0, 400)
+)
+def test_a_lighter_hitting_set_is_found_or_proven_not_to_exist(
+    duals: list[int], weights: list[float] | None, below: float, enough: float, nodes: int
+) -> None:
+    least = min(weight_of(one, weights) for one in hitting_sets(duals))
+    limit = nodes if nodes < 5 else None
+    found, bound = lighter_hitting_set(
+        pack(duals, FEATURES), weights, below=below, enough=min(enough, below), node_limit=limit
+    )
+    assert bound <= max(least, below) + 1e-6
+    if found is None:
+        assert limit is not None or bound >= below
+        assert bound < below or least >= below - 1e-6
+    else:
+        (chosen,) = unpack(found)
+        assert chosen in hitting_sets(duals)
+        assert weight_of(chosen, weights) < below
+        assert bound <= least + 1e-6
+        assert limit is not None or weight_of(chosen, weights) <= max(least, enough) + 1e-6
+
+
+@settings(deadline=None)
+@given(
+    full_duals,
+    st.one_of(st.none(), weights_strategy),
+    st.integers(0, 2**BITS - 1),
+    st.floats(0.0, 12.0),
+    st.integers(0, 9),
+)
+def test_what_local_search_returns_is_a_hitting_set_within_the_weight(
+    duals: list[int], weights: list[float] | None, start: int, within: float, seed: int
+) -> None:
+    found = repaired(pack(duals, FEATURES), weights, pack(start, FEATURES)[0], within=within, steps=20, seed=seed)
+    if found is not None:
+        (chosen,) = unpack(found)
+        assert chosen in hitting_sets(duals)
+        assert weight_of(chosen, weights) <= within + 1e-6
+
+
+def test_local_search_finds_the_minimum_of_most_problems() -> None:
+    rng = np.random.default_rng(0)
+    successes = 0
+    for seed in range(40):
+        duals = pack([sum(1 << int(i) for i in rng.choice(40, 6, replace=False)) for _ in range(60)], 20)
+        least = minimum_hitting_set(duals).weight
+        start = np.zeros(1, np.uint64)
+        successes += repaired(duals, None, start, within=least, steps=500, seed=seed) is not None
+        assert repaired(duals, None, start, within=least - 1, steps=50, seed=seed) is None
+    assert successes >= 36
 
 
 def test_without_nodes_the_list_does_not_claim_to_be_complete() -> None:

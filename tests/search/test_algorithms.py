@@ -288,7 +288,17 @@ def test_a_rule_that_contains_the_reduced_best_one_is_not_listed(monkeypatch: py
     best, reduced = case.relevant.select(["f0 <=", "f1 <="]), case.relevant.select(["f0 <="])
     other = case.relevant.select(["f0 <=", "f2 >="])
     monkeypatch.setattr(_Evolution, "run", lambda _: [best, other])
-    assert GeneticRuleCF().run(problem_of(case, Exhaustive()), Trail()) == [reduced]
+    assert solve(problem_of(case, Exhaustive()), GeneticRuleCF()).rules == (reduced,)
+
+
+def test_a_short_rule_that_is_refuted_hides_no_longer_one_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = _three_numbers(np.array([[2, 1, 1], [1, 2, 1]], dtype=np.int32))
+    short = case.relevant.select(["f0 <="])
+    long, longest = short | case.relevant.select(["f1 <="]), short | case.relevant.select(["f1 <=", "f2 <="])
+    monkeypatch.setattr(_Evolution, "run", lambda _: [short, long, longest])
+    findings = solve(problem_of(case, Exhaustive()), GeneticRule())
+    assert findings.rules == (long, short)
+    assert [type(verdict) for verdict in findings.verdicts] == [Proven, Refuted]
 
 
 def _extensions_after(generations: int, every: int) -> int:

@@ -154,6 +154,19 @@ def test_a_refuted_rule_is_returned_as_refuted_and_last_when_attempts_run_out() 
     assert [type(verdict) for verdict in findings.verdicts] == [Proven, Refuted]
 
 
+def test_what_one_check_finds_counts_against_rules_that_were_checked_before() -> None:
+    sizes = (300, 30, 300)
+    space = Space(tuple(Feature(f"f{place}", tuple(range(size)), ordered=True) for place, size in enumerate(sizes)))
+    instance = np.zeros(3, dtype=np.int32)
+    table = np.zeros(sizes, dtype=np.bool_)
+    table[299, 0, 0] = True
+    case = case_of(space, table, instance, instance[None, :])
+    drawn, listed = case.relevant.select(["f1 <="]), case.relevant.select(["f2 <="])
+    assert isinstance(solve(problem_of(case, Blind()), Proposing([[drawn]], attempts=1)).verdicts[0], Unrefuted)
+    findings = solve(problem_of(case, Blind()), Proposing([[drawn, listed]], attempts=1))
+    assert [type(verdict) for verdict in findings.verdicts] == [Refuted, Refuted]
+
+
 def test_a_past_row_refutes_a_rule_although_neither_search_nor_check_came_upon_it() -> None:
     space = Space(tuple(Feature(f"f{place}", tuple(range(50)), ordered=True) for place in range(4)))
     instance = np.full(4, 25, dtype=np.int32)
@@ -193,7 +206,7 @@ def test_an_unrefuted_rule_carries_the_bound_that_its_fresh_samples_give() -> No
     assert isinstance(verdict, Unrefuted)
     assert (verdict.samples, verdict.confidence) == (10_000, 0.975)
     assert 0 < verdict.bound < 0.001
-    several = solve(problem_of(case, Blind(), k=3), Proposing([[0, 1, 2]])).verdicts
+    several = solve(problem_of(case, Blind(), k=3), Proposing([[1, 2, 4]])).verdicts
     doubts = [1 - one.confidence for one in several if isinstance(one, Unrefuted)]
     assert doubts == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 12])
 

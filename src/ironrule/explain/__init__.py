@@ -2,5 +2,6 @@
 
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
+from ironrule.explain.listing import ChangeSet, Listing
 
-__all__ = ["Counterfactuals", "Explainer", "Explanation", "RankedRule", "Statistics"]
+__all__ = ["ChangeSet", "Counterfactuals", "Explainer", "Explanation", "Listing", "RankedRule", "Statistics"]

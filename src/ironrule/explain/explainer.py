@@ -22,7 +22,8 @@ from ironrule.explain.arguments import (
     positive,
 )
 from ironrule.explain.assembled import Assembly, statistics_of
-from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted
+from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
+from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
 from ironrule.explain.prepared import prepare
 from ironrule.explain.recourse import (
     asked_for,
@@ -262,3 +263,43 @@ class Explainer:
         rng = np.random.default_rng(chosen_seed(seed))
         oracle = Remembering(self._prepared.oracle or Layered())
         return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
+
+    def rules(
+        self,
+        row: Any,
+        *,
+        minimum_only: bool = False,
+        limit: int | None = None,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        require: Sequence[str] = (),
+        forbid: Sequence[str] = (),
+        weights: Weights = None,
+    ) -> Listing[RankedRule]:
+        """All rules for a row that have nothing redundant, shortest first, or the minimum ones alone; found as you ask.
+
+        Rules of one cardinality come together, those with most coverage first. However the iteration ends, every rule
+        that is shorter than the last one has come; ``complete`` of what is returned says whether all have, ``stopped``
+        what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
+        """
+        meter = Meter(chosen_budget(budget))
+        problem = self._problem(self._case(row), meter, 5, seed, require, forbid, weights)
+        return list_rules(problem, self._prepared.model.own.decision.undesired, minimum_only, limit, self._confirm)
+
+    def changes(
+        self,
+        row: Any,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        limit: int | None = None,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+    ) -> Listing[ChangeSet]:
+        """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
+        that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
+        """
+        exact, meter = self._prepared.exact, Meter(chosen_budget(budget))
+        case = self._case(row, self._prepared.recourse, of_itself=True)
+        problem = self._problem(case, meter, 5, seed, (), (), None)
+        read = None if isinstance(exact, str) else exact.own
+        return list_changes(problem, read, features_to_vary, limit, self._confirm)

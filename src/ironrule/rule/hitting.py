@@ -13,17 +13,24 @@ Mathematics 170 (2014) (:mod:`ironrule.rule.transversal_kernels`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
-from ironrule.rule.duals import FEW, minimal
-from ironrule.rule.reduction_kernels import lightest
+from ironrule.rule.bits import popcount
+from ironrule.rule.duals import minimal
+from ironrule.rule.hitting_kernels import choose_quickly, fill_sides, flag_dominated, search_minimum, work_arrays
+from ironrule.rule.hitting_list_kernels import list_light
+from ironrule.rule.hitting_list_kernels import work_arrays as list_arrays
+from ironrule.rule.hitting_repair_kernels import repair
+from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
+ROUNDING = 1e-9  # sums of weights that differ by less are the same
 NO_LIMIT = np.iinfo(np.int64).max
 
 
@@ -59,20 +66,138 @@ def minimum_hitting_set(
     (2.0, True)
     """
     width = duals.shape[1]
+    must, never = _words(required, width), _words(forbidden, width)
+    if (must & never).any():
+        raise InputError("No component may be both required and forbidden.")
     each = _weights(weights, 64 * width)
-    must, left = _left(duals, required, forbidden)
-    fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
-    many, members = len(left) > FEW, np.zeros(width, np.uint64)
-    rows = minimal(left) if many else left  # many are best sorted first
-    limit = NO_LIMIT if node_limit is None else node_limit
-    weight, lower, complete, whole = lightest(rows, many, each, LARGEST_EXACT, limit, members)
-    if np.isinf(weight):
-        return MinimumHittingSet(members, np.inf, np.inf, optimal=True, feasible=False)
-    members |= must
-    lower = np.ceil(lower - 1e-6) if whole else lower
+    fixed = float(each[_flags(must[None, :])[0]].sum())
+    left = duals[~(duals & must).any(axis=1)] & ~never
+    if not left.any(axis=1).all():
+        return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
+    found, weight, lower, complete = _searched(_reduced(left, each), each, node_limit)
     total = fixed + weight
-    optimal = bool(complete or fixed + lower >= total)
-    return MinimumHittingSet(members, total, total if optimal else fixed + float(lower), optimal)
+    optimal = complete or fixed + lower >= total
+    members = must | _pack(found, width)
+    return MinimumHittingSet(members, total, total if optimal else fixed + lower, optimal)
+
+
+def lighter_hitting_set(
+    duals: Words,
+    weights: npt.ArrayLike | None = None,
+    *,
+    below: float,
+    enough: float = 0.0,
+    node_limit: int | None = None,
+) -> tuple[Words | None, float]:
+    """A hitting set lighter than `below`, or None, and a lower bound on the weight of every hitting set.
+
+    One that weighs no more than `enough` is as good as any lighter. None with a bound of at least `below` is a proof
+    that there is none (where weights are not whole: none lighter by more than one part in 10^9); None with a lesser
+    bound says that the nodes were spent.
+
+    >>> duals = np.array([[0b011], [0b110], [0b101]], dtype=np.uint64)
+    >>> lighter_hitting_set(duals, below=2)
+    (None, 2.0)
+    """
+    if not duals.any(axis=1).all():
+        return None, np.inf
+    each = _weights(weights, 64 * duals.shape[1])
+    found, weight, lower, complete = _searched(_reduced(duals, each), each, node_limit, below, enough)
+    if weight >= below:
+        return None, float(below) if complete else min(lower, float(below))
+    return _pack(found, duals.shape[1]), lower
+
+
+def quick_hitting_set(duals: Words, weights: npt.ArrayLike | None, rng: np.random.Generator) -> Words:
+    """An irredundant hitting set, by always taking what hits most of what is left per weight, ties at random.
+
+    Every dual must have something to hit it with.
+    """
+    problem, width = _problem(duals), duals.shape[1]
+    each = _weights(weights, 64 * width)[problem.elements]
+    chosen = np.zeros(len(each), np.bool_)
+    costs = each * (1.0 + ROUNDING * rng.random(len(each)))
+    choose_quickly(problem.sides[0], each, costs, chosen, np.zeros(problem.sides[0].shape[1], np.uint64))
+    return _pack(problem.elements[chosen], width)
+
+
+def repaired(
+    duals: Words, weights: npt.ArrayLike | None, chosen: Words, *, within: float, steps: int, seed: int
+) -> Words | None:
+    """A hitting set that weighs no more than `within`, by local search from any set; None if it finds none.
+
+    >>> duals = np.array([[0b011], [0b110], [0b100]], dtype=np.uint64)
+    >>> repaired(duals, None, np.array([0b001], dtype=np.uint64), within=2, steps=10, seed=0)
+    array([5], dtype=uint64)
+    """
+    problem, width = _problem(duals), duals.shape[1]
+    each = _weights(weights, 64 * width)[problem.elements]
+    flags = _flags(chosen[None, :])[0][problem.elements]
+    work = repair_arrays(len(each), len(duals))
+    if not repair(*problem.sides, each, flags, float(within) + ROUNDING, steps, np.uint64(seed), work):
+        return None
+    return _pack(problem.elements[flags], width)
+
+
+@dataclass(frozen=True, slots=True)
+class LightHittingSets:
+    """Minimal hitting sets up to some weight.
+
+    `complete` says that these are all up to it, and then every other one weighs at least `beyond`.
+    """
+
+    members: Words
+    complete: bool
+    beyond: float  # infinite: there are no others
+
+
+def light_hitting_sets(
+    duals: Words,
+    weights: npt.ArrayLike | None = None,
+    *,
+    within: float,
+    limit: int,
+    node_limit: int | None = None,
+) -> LightHittingSets:
+    """The minimal hitting sets that weigh no more than `within`, at most `limit` of them.
+
+    >>> found = light_hitting_sets(np.array([[0b011], [0b110]], dtype=np.uint64), within=1, limit=10)
+    >>> found.members.ravel().tolist(), found.complete, found.beyond
+    ([2], True, 2.0)
+    """
+    width = duals.shape[1]
+    kept = minimal(duals)
+    if not kept.any(axis=1).all():
+        return LightHittingSets(np.zeros((0, width), np.uint64), complete=True, beyond=np.inf)
+    problem = _problem(kept)
+    each = _weights(weights, 64 * width)[problem.elements]
+    work = list_arrays(len(each), len(kept), limit)
+    slack = ROUNDING * max(1.0, float(within))
+    count, beyond, complete = list_light(*problem.sides, each, within + slack, _limit(node_limit), work)
+    sets = np.zeros((count, 64 * width), np.bool_)
+    sets[:, problem.elements] = work[0][0][:count]
+    least = np.ceil(beyond - 1e-6) if _are_whole(each) and np.isfinite(beyond) else beyond
+    return LightHittingSets(_pack_rows(sets), bool(complete), float(least))
+
+
+def _searched(
+    problem: _Problem, weights: Floats, node_limit: int | None, below: float = np.inf, enough: float = -np.inf
+) -> tuple[npt.NDArray[np.intp], float, float, bool]:
+    """The elements of the lightest hitting set found, its weight, a lower bound and whether the search was complete."""
+    own = weights[problem.elements]
+    whole = _are_whole(own)
+    work = work_arrays(len(own), len(problem.sides[1]) - 1)
+    most = float(np.ceil(below)) if whole else below
+    weight, lower, complete = search_minimum(*problem.sides, own, whole, most, enough, _limit(node_limit), work)
+    return problem.elements[work[0][-2]], weight, float(np.ceil(lower - 1e-6) if whole else lower), bool(complete)
+
+
+def _limit(nodes: int | None) -> int:
+    return NO_LIMIT if nodes is None else nodes
+
+
+def _are_whole(weights: Floats) -> bool:
+    return bool((weights == np.round(weights)).all() and weights.sum() < LARGEST_EXACT)
 
 
 def minimal_hitting_sets(duals: Words, limit: int, node_limit: int | None = None) -> tuple[Words, bool]:
@@ -100,16 +225,6 @@ def minimal_hitting_sets(duals: Words, limit: int, node_limit: int | None = None
     return rows[order], bool(complete)
 
 
-def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words, Words]:
-    """What is required, and a copy of the duals that it does not hit, without what is forbidden."""
-    if isinstance(required, int) and isinstance(forbidden, int) and not required and not forbidden:
-        return np.zeros(duals.shape[1], np.uint64), np.array(duals, order="C")
-    must, never = _words(required, duals.shape[1]), _words(forbidden, duals.shape[1])
-    if (must & never).any():
-        raise InputError("No component may be both required and forbidden.")
-    return must, duals[~(duals & must).any(axis=1)] & ~never
-
-
 @dataclass(frozen=True, slots=True)
 class _Problem:
     """Duals and elements renumbered without gaps, seen from both sides."""
@@ -119,14 +234,24 @@ class _Problem:
 
 
 def _problem(duals: Words) -> _Problem:
-    flags = _flags(duals)
-    elements = np.flatnonzero(flags.any(axis=0))
-    table = flags[:, elements]
-    rows, columns = np.nonzero(table)
-    starts = np.searchsorted(rows, np.arange(len(duals) + 1)).astype(np.int64)
-    padded = np.zeros((len(elements), -(-len(duals) // 64) * 64), np.bool_)
-    padded[:, : len(duals)] = table.T
-    return _Problem(elements, (_pack_rows(padded), starts, columns.astype(np.int64)))
+    rows = np.ascontiguousarray(duals, dtype=np.uint64)
+    used = _flags(np.bitwise_or.reduce(rows, axis=0)[None, :])[0]
+    found = np.flatnonzero(used)
+    hit = np.zeros((len(found), -(-len(rows) // 64)), np.uint64)
+    starts, elements = np.zeros(len(rows) + 1, np.int64), np.empty(int(popcount(rows).sum()), np.int64)
+    fill_sides(rows, np.cumsum(used) - 1, hit, starts, elements)
+    return _Problem(found, (hit, starts, elements))
+
+
+def _reduced(duals: Words, weights: Floats) -> _Problem:
+    """Without the duals that contain another and the elements that another replaces, until there are none."""
+    while True:
+        problem = _problem(minimal(duals))
+        gone = np.zeros(len(problem.elements), np.bool_)
+        flag_dominated(problem.sides[0], weights[problem.elements], gone)
+        if not gone.any():
+            return problem
+        duals = duals & ~_pack(problem.elements[gone], duals.shape[1])
 
 
 def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
@@ -153,3 +278,10 @@ def _flags(rows: Words) -> Flags:
 def _pack_rows(flags: Flags) -> Words:
     words: Words = np.packbits(flags, axis=1, bitorder="little").view("<u8").astype(np.uint64)
     return words
+
+
+def _pack(components: npt.NDArray[Any], width: int) -> Words:
+    flags = np.zeros((1, 64 * width), np.bool_)
+    flags[0, components] = True
+    row: Words = _pack_rows(flags)[0]
+    return row

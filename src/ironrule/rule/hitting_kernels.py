@@ -1,11 +1,8 @@
 """The compiled half of :func:`ironrule.rule.hitting.minimum_hitting_set`: branch and bound with Lagrangian bounds.
 
 Duals are numbered 0..d-1 and elements 0..u-1. A set of duals is a row of D = ceil(d / 64) words; `hit[i]` are those
-that element i hits, and `starts`, `elements` list the elements of every dual. Prices, one per dual, relax "every dual
-is hit": with the reduced cost r_i = w_i - sum of the prices of the open duals that i hits, no hitting set costs less
-than the sum of the prices plus that of the negative r_i. Subgradient steps move the prices (Held and Karp 1971; for
-covering problems Beasley, "An algorithm for set covering problem", EJOR 1987). The same sum says which elements no
-better solution can use, and which it must.
+that element i hits, and `starts`, `elements` list the elements of every dual. The bounds are those of
+:mod:`ironrule.rule.hitting_bound_kernels`.
 
 A node of the tree is a level of the stack: what is still open, which elements are allowed, the prices its bound found.
 The functions share these arrays and so have long parameter lists: a compiled kernel has no objects to put them in.
@@ -17,48 +14,53 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part, popcount
+from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Floats, Integers, Words, kernel, lowest, part
+from ironrule.rule.hitting_bound_kernels import (
+    ascend,
+    branch_on,
+    counting_bound,
+    degree,
+    open_duals,
+    reduced_costs,
+    start_prices,
+)
 
 ROOT_STEPS = 200
+ROOT_ROUND = 10
 NODE_STEPS = 12
 SLACK = 1e-6
 
 
-@part
 def work_arrays(elements: int, duals: int) -> Any:
-    """What :func:`search_minimum` works on."""
-    u, d, words, levels = elements, duals, (duals + 63) >> 6, min(elements, duals) + 2
-    bits = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64)
+    """What :func:`search_minimum` works on, made here because every allocation in a kernel costs compile time."""
+    u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
     flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
+    sets = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64), *flags
     numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
-    branches = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
-    return bits + flags, numbers, branches + (np.zeros(d, np.int64),)  # noqa: RUF005  # Numba adds tuples
+    positions = (np.zeros((levels, u), np.int64), *np.zeros((2, levels), np.int64), np.zeros(d, np.int64))
+    return sets, numbers, positions
+
+
+@kernel
+def fill_sides(duals: Any, places: Integers, hit: Any, starts: Integers, elements: Integers) -> None:
+    """Write which duals every element hits, and the elements of every dual; `places` renumbers the components."""
+    count = 0
+    for e in range(duals.shape[0]):
+        for w in range(duals.shape[1]):
+            word = duals[e, w]
+            while word != ZERO:
+                i = places[64 * w + lowest(word)]
+                word &= word - ONE
+                hit[i, e >> 6] |= ONE << np.uint64(e & 63)
+                elements[count] = i
+                count += 1
+        starts[e + 1] = count
 
 
 @part
 def _ceiling(best: float, integral: bool) -> float:
     """A bound above this proves that nothing cheaper than `best` is left."""
     return best - 1.0 + SLACK if integral else best - 1e-9 * max(1.0, best)
-
-
-@part
-def _open_duals(open_: Words, active: Integers) -> int:
-    count = 0
-    for k in range(open_.size):
-        word = open_[k]
-        while word != ZERO:
-            active[count] = 64 * k + lowest(word)
-            word &= word - ONE
-            count += 1
-    return count
-
-
-@part
-def _degree(hit: Words, open_: Words) -> int:
-    total = ZERO
-    for k in range(open_.size):
-        total += popcount(hit[k] & open_[k])
-    return int(total)
 
 
 @part
@@ -82,7 +84,7 @@ def _greedy(hit: Any, weights: Floats, costs: Floats, chosen: Any, open_: Words)
     while True:
         best, pick = 0.0, -1
         for i in range(u):
-            value = _degree(hit[i], open_) / max(costs[i], 1e-3)
+            value = degree(hit[i], open_) / max(costs[i], 1e-3)
             if value > best:
                 best, pick = value, i
         if pick < 0:
@@ -120,116 +122,27 @@ def _is_redundant(hit: Any, chosen: Any, one: int) -> bool:
 
 
 @part
-def _counting_bound(hit: Any, weights: Floats, open_: Words, allowed: Any, need: int, degree: Floats) -> float:
-    """Each element hits so many open duals: the cheapest way, in fractions, to hit as many as there are."""
-    for i in range(weights.size):
-        degree[i] = _degree(hit[i], open_) if allowed[i] else 0.0
-    cost, left = 0.0, float(need)
-    while left > 0.0:
-        best, pick = 0.0, -1
-        for i in range(weights.size):
-            if degree[i] > best * weights[i]:
-                best, pick = degree[i] / weights[i], i
-        if pick < 0:
-            return np.inf
-        cost += weights[pick] * min(1.0, left / degree[pick])
-        left -= degree[pick]
-        degree[pick] = 0.0
-    return cost
-
-
-@part
-def _reduced_costs(
-    starts: Integers,
-    elements: Integers,
-    active: Integers,
-    weights: Floats,
-    allowed: Any,
-    prices: Floats,
-    reduced: Floats,
-) -> float:
-    """Fill the reduced costs, infinite for an element that is not allowed, and return the Lagrangian bound."""
-    for i in range(weights.size):
-        reduced[i] = weights[i] if allowed[i] else np.inf
-    bound = 0.0
-    for e in active:
-        price = prices[e]
-        bound += price
-        for p in range(starts[e], starts[e + 1]):
-            reduced[elements[p]] -= price
-    for i in range(weights.size):
-        bound += min(0.0, reduced[i])
-    return bound
-
-
-@part
-def _step(
-    starts: Integers, elements: Integers, active: Integers, reduced: Floats, prices: Floats, slope: Floats, gap: float
-) -> None:
-    """Raise the prices of duals that the relaxed solution misses, lower those of duals it hits too often."""
-    norm = 0.0
-    for e in active:
-        excess = 1.0
-        for p in range(starts[e], starts[e + 1]):
-            excess -= 1.0 if reduced[elements[p]] < 0.0 else 0.0
-        if prices[e] == 0.0 and excess < 0.0:
-            excess = 0.0
-        slope[e] = excess
-        norm += excess * excess
-    if norm > 0.0:
-        for e in active:
-            prices[e] = max(0.0, prices[e] + gap / norm * slope[e])
-
-
-@part
-def _fix(bound: float, ceiling: float, reduced: Floats, allowed: Any) -> int:
-    """Forbid what no cheaper solution contains; return an element that every cheaper solution contains, or -1."""
-    forced = -1
-    for i in range(reduced.size):
-        if allowed[i] and reduced[i] > 0.0 and bound + reduced[i] > ceiling:
-            allowed[i] = False
-        elif allowed[i] and reduced[i] < 0.0 and bound - reduced[i] > ceiling:
-            forced = i
-    return forced
-
-
-@part
-def _branch(
-    starts: Integers,
-    elements: Integers,
-    active: Integers,
-    allowed: Any,
-    prices: Floats,
-    reduced: Floats,
-    branch: Integers,
-) -> int:
-    """Write the allowed elements of an open dual that has fewest, the cheapest first, and return how many."""
-    fewest, pick = elements.size + 1, -1
-    for e in active:
-        size = 0
-        for p in range(starts[e], starts[e + 1]):
-            size += 1 if allowed[elements[p]] else 0
-        if size < fewest or (size == fewest and prices[e] > prices[pick]):
-            fewest, pick = size, e
-    count = 0
-    for p in range(starts[pick], starts[pick + 1]):
-        if allowed[elements[p]]:
-            at = count
-            while at > 0 and reduced[branch[at - 1]] > reduced[elements[p]]:
-                branch[at] = branch[at - 1]
-                at -= 1
-            branch[at] = elements[p]
-            count += 1
-    return count
+def _copy(into: Any, flags: Any) -> None:
+    for i in range(flags.size):
+        into[i] = flags[i]
 
 
 @kernel
 def search_minimum(
-    hit: Any, starts: Integers, elements: Integers, weights: Floats, integral: bool, node_limit: int, work: Any
+    hit: Any,
+    starts: Integers,
+    elements: Integers,
+    weights: Floats,
+    integral: bool,
+    below: float,
+    enough: float,
+    node_limit: int,
+    work: Any,
 ) -> Any:
     """The weight of the cheapest hitting set found, a lower bound, and whether the search was complete.
 
-    The set itself is left in `work`, as the flags named `chosen`.
+    Only sets cheaper than `below` are sought, and one that costs no more than `enough` ends the search. The set itself
+    is left in `work`, as the flags named `chosen`; where none was found the weight is `below`.
 
     One function because it is the search itself: take the next child of the deepest level, or go up; bound it; branch.
     """
@@ -237,13 +150,10 @@ def search_minimum(
     open_, spare, allowed, chosen, candidate = work[0]
     prices, cost, bounds, reduced, slope, trial = work[1]
     branch, children, child, room = work[2]
-    best = _greedy(hit, weights, weights, chosen, spare)
+    best = min(below, _greedy(hit, weights, weights, chosen, spare))
     for e in range(d):
         open_[0, e >> 6] |= ONE << np.uint64(e & 63)
-        prices[0, e] = np.inf
-        for p in range(starts[e], starts[e + 1]):
-            i = elements[p]
-            prices[0, e] = min(prices[0, e], weights[i] / _degree(hit[i], hit[i]))
+    start_prices(hit, starts, elements, weights, prices[0])
     level, nodes, fresh = np.int64(0), 0, True
     while level >= 0:
         if not fresh:
@@ -256,14 +166,13 @@ def search_minimum(
             for k in range(words):
                 open_[down, k] = open_[level, k] & ~hit[pick, k]
             allowed[level, pick] = False
-            for i in range(u):
-                allowed[down, i] = allowed[level, i]
+            _copy(allowed[down], allowed[level])
             for e in range(d):
                 prices[down, e] = prices[level, e]
             cost[down], bounds[down] = cost[level] + weights[pick], bounds[level]
             level = down
         fresh = False
-        if nodes == node_limit:
+        if nodes == node_limit or (best < below and best <= enough):
             lower = best
             for above in range(level + 1):
                 if above == level or child[above] < children[above]:
@@ -271,7 +180,7 @@ def search_minimum(
             return best, lower, False
         nodes += 1
         children[level], child[level] = 0, 0
-        active = room[: _open_duals(open_[level], room)]
+        active = room[: open_duals(open_[level], room)]
         if active.size == 0:
             if cost[level] < best - 1e-9 * max(1.0, best):
                 for i in range(u):
@@ -279,42 +188,56 @@ def search_minimum(
                 for above in range(level):
                     candidate[branch[above, child[above] - 1]] = True
                 best = _irredundant(hit, weights, candidate)
-                for i in range(u):
-                    chosen[i] = candidate[i]
+                _copy(chosen, candidate)
             continue
         ceiling = _ceiling(best, integral)
-        counting = cost[level] + _counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced)
+        counting = cost[level] + counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced)
         bounds[level] = max(bounds[level], counting)
         if bounds[level] > ceiling:
             continue
-        steps, factor, forced, top, stale = (ROOT_STEPS if level == 0 else NODE_STEPS), 1.0, -1, -np.inf, 0
         for e in active:
             trial[e] = prices[level, e]
-        for step in range(steps):
-            value = cost[level] + _reduced_costs(starts, elements, active, weights, allowed[level], trial, reduced)
-            if level == 0 and step % 10 == 9:
+        factor, forced, top = 1.0, -1, -np.inf
+        for _ in range(ROOT_STEPS // ROOT_ROUND if level == 0 else 1):
+            top, factor, fixed, _least = ascend(
+                starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
+                cost[level], ceiling, best, ROOT_ROUND if level == 0 else NODE_STEPS, factor, top,
+            )  # fmt: skip
+            forced = max(forced, fixed)
+            if level == 0 and top <= ceiling:
                 weight = _greedy(hit, weights, reduced, candidate, spare)
                 if weight < best - 1e-9 * max(1.0, best):
                     best, ceiling = weight, _ceiling(weight, integral)
-                    for i in range(u):
-                        chosen[i] = candidate[i]
-            forced = max(forced, _fix(value, ceiling, reduced, allowed[level]))
-            stale += 1
-            if value > top:
-                top, stale = value, 0
-                for e in active:
-                    prices[level, e] = trial[e]
+                    _copy(chosen, candidate)
             if top > ceiling:
                 break
-            if stale > 4:
-                factor, stale = factor / 2, 0
-            _step(starts, elements, active, reduced, trial, slope, factor * (max(best, value + 0.1) - value))
         bounds[level] = max(bounds[level], top)
         if bounds[level] > ceiling:
             continue
         if forced >= 0:
             branch[level, 0], children[level] = forced, 1
             continue
-        _reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
-        children[level] = _branch(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
+        reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
+        children[level] = branch_on(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return best, best, True
+
+
+@kernel
+def choose_quickly(hit: Any, weights: Floats, costs: Floats, chosen: Flags, spare: Words) -> float:
+    """Flag an irredundant hitting set, chosen greedily by cost, and return its weight."""
+    return float(_greedy(hit, weights, costs, chosen, spare))
+
+
+@kernel
+def flag_dominated(hit: Any, weights: Floats, gone: Flags) -> None:
+    """Flag elements that another, no heavier one can replace everywhere; of equals the first stays."""
+    u, words = hit.shape
+    for a in range(u):
+        for b in range(u):
+            if a != b and not gone[b] and weights[b] <= weights[a]:
+                k = 0
+                while k < words and hit[a, k] & ~hit[b, k] == ZERO:
+                    k += 1
+                if k == words:
+                    gone[a] = True
+                    break

@@ -3,6 +3,8 @@
 A new algorithm is one new file and one line in :data:`ALGORITHMS`; the contract tests pick it up from there.
 """
 
+from ironrule.search.every_change import EveryChange
+from ironrule.search.every_rule import EveryRule
 from ironrule.search.genetic import GeneticRule, GeneticRuleCF
 from ironrule.search.greedy_cf import GreedyRuleCF
 from ironrule.search.minimum import Minimum
@@ -19,6 +21,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
+    "EveryChange",
+    "EveryRule",
     "Findings",
     "GeneticRule",
     "GeneticRuleCF",

@@ -58,17 +58,8 @@ class GeneticRuleCF:
         top = _Evolution(problem, trail, self, every=self.every).run()
         with problem.meter.timed("reduction"):
             best = [reduced(problem, rule) for rule in top[: self.reduce]]
-        trail.best = without_longer([*best, *top[self.reduce :]])
+        trail.best = list(dict.fromkeys([*best, *top[self.reduce :]]))
         return trail.best
-
-
-def without_longer(rules: list[int]) -> list[int]:
-    """The rules, in order, less those that add something to a better one."""
-    kept: list[int] = []
-    for rule in rules:
-        if not any(rule & better == better for better in kept):
-            kept.append(rule)
-    return kept
 
 
 @dataclass(slots=True)
@@ -103,7 +94,7 @@ class _Evolution:
                 break
             if population == before:
                 self.retired |= {rule for rule in population if not scores.fitness(rule).consistent}
-        return without_longer(population[: self.problem.k])
+        return population[: self.problem.k]
 
     def _candidates(self, generation: int, population: list[int], scores: Scores) -> set[int]:
         meter = self.problem.meter

@@ -3,9 +3,15 @@
 A rule is consistent exactly if it hits the dual of every counterfactual. So take a hitting set of the duals known so
 far and ask an exact oracle: if it has counterfactuals, add their duals and repeat. A *minimum* hitting set that is
 proven consistent is a minimum rule, because every consistent rule hits the known duals too (Reiter 1987; for
-explanations Ignatiev, Narodytska and Marques-Silva 2019). Minimum ones are dear, so first any quick one is refuted as
-long as that works (Davies and Bacchus 2011): it gathers duals cheaply, and ends with a consistent rule, which is
-reduced and bounds the rest from above.
+explanations Ignatiev, Narodytska and Marques-Silva 2019).
+
+First comes a rule without redundant components, so that there is an answer at any time: a few quick hitting sets are
+tried, which gathers duals, and if none is consistent, components of the longest rule are left out one by one. From then
+on any hitting set lighter than the rule at hand is asked about: one that local search finds, or else branch and bound
+(Davies and Bacchus 2011 also solve exactly only where they must). A consistent one, reduced, is the next rule at hand.
+When there is no lighter hitting set, the rule is minimum.
+
+Often there are several. Among those at hand the rule that covers most of the history is preferred.
 """
 
 from __future__ import annotations
@@ -15,53 +21,59 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.rule.bits import unpack
-from ironrule.rule.duals import minimal
-from ironrule.rule.hitting import minimum_hitting_set
-from ironrule.search.extend import reduced
-from ironrule.search.problem import Problem, Trail
-from ironrule.verdict import Refuted
+from ironrule.rule.bits import members, unpack
+from ironrule.rule.hitting import (
+    light_hitting_sets,
+    lighter_hitting_set,
+    minimum_hitting_set,
+    quick_hitting_set,
+    repaired,
+)
+from ironrule.search.coverage import coverages
+from ironrule.search.problem import Problem, Trail, joined
+from ironrule.verdict import Proven, Refuted, Spent
 
 Words = npt.NDArray[np.uint64]
+FIRST_NODES = 1_000  # of the first portion of an exact search; the next ones grow
+BOUND_NODES = 100  # for a look at the lower bound on the way
+MOST_LISTED, LIST_NODES = 256, 1_000  # for a list of hitting sets of one weight
 
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The implicit hitting set search; ``nodes`` bounds the work on one hitting set.
+    """The implicit hitting set search.
+
+    ``quick`` hitting sets are tried for a first rule; ``steps`` bounds the local search for a lighter hitting set and
+    ``nodes`` the exact one; the oracle is asked for ``each`` counterfactuals at a time. In the end up to ``ties``
+    hitting sets of the same weight that cover more of the history are asked about; 0 takes the rule found first.
 
     With an exact oracle its rule is proven and minimum. With one that only searches it is the shortest that nothing
     found refutes; the bound on the cardinality holds all the same, since it rests on counterfactuals alone.
     """
 
+    quick: int = 10
+    steps: int = 300
     nodes: int = 2_000_000
+    each: int = 1
+    ties: int = 10
     attempts: int = 20
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
-        """A rule of least weight; the shortest proven one so far if the search is stopped."""
+        """A rule of least weight; the shortest so far that stands if the search is stopped."""
         everything = problem.all_demands()
         if everything is not None:
             return self._hit_all(problem, trail, everything)
-        demands = problem.demands()
-        while True:
-            demands = self._with_quick_sets(problem, trail, demands)
-            if len(demands) and not demands.any(axis=1).all():
-                return []
-            trail.lower_bound = packed_bound(demands, problem.weights)
-            if trail.best and problem.weight(trail.best[0]) <= trail.lower_bound:
-                return trail.best
-            with problem.meter.timed("hitting set"):
-                problem.meter.events["candidates"] += 1
-                shortest = minimum_hitting_set(demands, problem.weights, node_limit=self.nodes)
-            rule = unpack(shortest.members[None, :])[0]
-            trail.lower_bound = max(trail.lower_bound, shortest.lower_bound)
-            if trail.best and problem.weight(trail.best[0]) <= shortest.lower_bound:
-                return trail.best
-            with problem.meter.timed("oracle"):
-                verdict = problem.ask(rule)
-            if not isinstance(verdict, Refuted):
-                trail.best = [rule]
-                return trail.best
-            demands = minimal(np.concatenate([demands, problem.duals(verdict)]))
+        hunt = _Hunt(problem, trail, self, problem.demands())
+        rule = hunt.first()
+        if rule is None:
+            return []
+        hunt.adopt(rule)
+        while (rule := hunt.lighter()) is not None:
+            if hunt.stands(rule):
+                hunt.adopt(rule)
+        if self.ties and trail.lower_bound >= hunt.weight:
+            hunt.prefer_coverage()
+        return trail.best
 
     def _hit_all(self, problem: Problem, trail: Trail, demands: Words) -> list[int]:
         """Where all demands are known, one hitting set is the answer; the oracle confirms it."""
@@ -70,61 +82,139 @@ class Minimum:
             shortest = minimum_hitting_set(demands, problem.weights, node_limit=self.nodes)
         if not shortest.feasible:
             return []
-        trail.lower_bound = shortest.lower_bound
-        trail.best = unpack(shortest.members[None, :])
-        with problem.meter.timed("oracle"):
-            problem.ask(trail.best[0])
+        trail.lower_bound, trail.best = shortest.lower_bound, unpack(shortest.members[None, :])
+        hunt = _Hunt(problem, trail, self, demands)
+        if hunt.stands(trail.best[0]) and self.ties and shortest.optimal:
+            hunt.prefer_coverage()
         return trail.best
 
-    def _with_quick_sets(self, problem: Problem, trail: Trail, demands: Words) -> Words:
-        """Refute quick hitting sets until one is consistent; the demands that this has brought to light."""
-        while True:
+
+@dataclass(slots=True)
+class _Hunt:
+    """One run. ``demands`` are the minimal duals known, ``last`` is the hitting set looked at last."""
+
+    problem: Problem
+    trail: Trail
+    settings: Minimum
+    demands: Words
+    last: int = 0
+    bounded: int = 0  # how many demands there were when the lower bound was last looked at
+
+    @property
+    def weight(self) -> float:
+        """Of the rule at hand."""
+        return self.problem.weight(self.trail.best[0])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all weights are whole numbers."""
+        return bool((self.problem.weights == np.round(self.problem.weights)).all())
+
+    def stands(self, rule: int) -> bool:
+        """Whether the oracle cannot refute a rule; if it can, what its counterfactuals demand is kept."""
+        meter = self.problem.meter
+        meter.events["candidates"] += 1
+        with meter.timed("oracle"):
+            verdict = self.problem.ask(rule, self.settings.each)
+        if isinstance(verdict, Refuted):
+            self.demands = joined(self.demands, self.problem.duals(verdict))
+        return not isinstance(verdict, Refuted)
+
+    def hits(self, rule: int) -> bool:
+        """Whether a rule meets all that is known to be demanded."""
+        return bool((self.demands & self.problem.words(rule)).any(axis=1).all())
+
+    def first(self) -> int | None:
+        """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
+        problem = self.problem
+        for _ in range(self.settings.quick):
+            if not self.hits(problem.allowed):
+                return None
             with problem.meter.timed("quick set"):
-                rule = quick_hitting_set(demands, problem.weights, problem.rng)
-            if rule is None:
-                return demands
-            problem.meter.events["candidates"] += 1
-            with problem.meter.timed("oracle"):
-                verdict = problem.ask(rule)
-            if not isinstance(verdict, Refuted):
-                with problem.meter.timed("reduction"):
-                    rule = reduced(problem, rule)
-                if not trail.best or problem.weight(rule) < problem.weight(trail.best[0]):
-                    trail.best = [rule]
-                return problem.demands() if problem.oracle.points is not None else demands
-            demands = minimal(np.concatenate([demands, problem.duals(verdict)]))
+                self.last = unpack(quick_hitting_set(self.demands, problem.weights, problem.rng))[0]
+            if self.stands(self.last):
+                return self.last
+        return problem.allowed if self.stands(problem.allowed) else None
 
+    def adopt(self, rule: int) -> None:
+        """Make a rule that stands the one at hand, and leave out what is redundant.
 
-def quick_hitting_set(demands: Words, weights: npt.NDArray[np.float64], rng: np.random.Generator) -> int | None:
-    """An irredundant hitting set, by always taking what hits most of what is left; None if some demand is empty."""
-    flags = _flags(demands, len(weights))
-    if not flags.any(axis=1).all():
-        return None
-    chosen: list[int] = []
-    left = flags
-    while len(left):
-        gains = left.sum(axis=0) / weights
-        best = int(rng.choice(np.flatnonzero(gains == gains.max())))
-        chosen.append(best)
-        left = left[~left[:, best]]
-    for component in list(chosen):
-        others = [other for other in chosen if other != component]
-        if flags[:, others].any(axis=1).all():
-            chosen = others
-    return sum(1 << component for component in chosen)
+        What the last hitting set does without goes first.
+        """
+        self.trail.best = [rule]
+        for bit in sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit])):
+            shorter = self.trail.best[0] & ~(1 << bit)
+            if self.hits(shorter) and self.stands(shorter):
+                self.trail.best = [shorter]
 
+    def lighter(self) -> int | None:
+        """A hitting set lighter than the rule at hand; None if there is none, or if the nodes did not suffice.
 
-def packed_bound(demands: Words, weights: npt.NDArray[np.float64]) -> float:
-    """A quick lower bound on every hitting set: disjoint demands need a component each."""
-    flags = _flags(demands, len(weights))
-    bound = 0.0
-    while len(flags):
-        smallest = flags[flags.sum(axis=1).argmin()]
-        bound += float(weights[smallest].min())
-        flags = flags[~(flags & smallest).any(axis=1)]
-    return bound
+        None also if that rule, which an oracle that only searches let pass, has been refuted since: begin again.
+        """
+        if not self.hits(self.trail.best[0]):
+            return None
+        if len(self.demands) >= 2 * self.bounded:
+            self._raise_bound()
+        if self.trail.lower_bound >= self.weight:
+            return None
+        found = self._repaired()
+        if found is None:
+            found = self._exact(self.weight, self.settings.nodes)
+        self.last = self.last if found is None else unpack(found)[0]
+        return None if found is None else self.last
 
+    def _repaired(self) -> Words | None:
+        """By local search from the last one."""
+        problem = self.problem
+        within = self.weight - 1.0 if self.whole else self.weight * (1.0 - 1e-6)
+        start, seed = problem.words(self.last), int(problem.rng.integers(1 << 62))
+        with problem.meter.timed("local search"):
+            return repaired(self.demands, problem.weights, start, within=within, steps=self.settings.steps, seed=seed)
 
-def _flags(demands: Words, components: int) -> npt.NDArray[np.bool_]:
-    bits = np.unpackbits(np.ascontiguousarray(demands).view(np.uint8), axis=1, bitorder="little")
-    return np.asarray(bits[:, :components].view(np.bool_))
+    def _exact(self, below: float, most: int) -> Words | None:
+        """By branch and bound; raises the lower bound. Nodes come in portions, so that a budget in time is kept."""
+        problem, trail, nodes, found = self.problem, self.trail, 0, None
+        while nodes < most and found is None and trail.lower_bound < below:
+            problem.meter.check()
+            nodes = min(most, max(FIRST_NODES, 4 * nodes))
+            with problem.meter.timed("hitting set"):
+                found, lower = lighter_hitting_set(self.demands, problem.weights, below=below, node_limit=nodes)
+            trail.lower_bound = max(trail.lower_bound, lower)
+        return found
+
+    def _raise_bound(self) -> None:
+        """Whenever the demands have doubled: as far as a little work goes."""
+        self.bounded, before = len(self.demands), -1.0
+        while before < self.trail.lower_bound < self.weight:
+            before = self.trail.lower_bound
+            self._exact(before + 1.0 if self.whole else self.weight, BOUND_NODES)
+
+    def prefer_coverage(self) -> None:
+        """Ask about other hitting sets of the same weight, those with most coverage first, until one stands."""
+        best = self.trail.best[0]
+        try:
+            for rule in self._wider(best)[: self.settings.ties]:
+                if self.hits(rule) and self.stands(rule) and self._is_as_sure(rule, best):
+                    self.trail.best = [rule]
+                    return
+        except Spent:  # the rule at hand is minimum all the same
+            return
+
+    def _wider(self, best: int) -> list[int]:
+        """Other hitting sets of the same weight that cover more past rows, those that cover most first."""
+        problem = self.problem
+        with problem.meter.timed("ties"):
+            listed = light_hitting_sets(
+                self.demands, problem.weights, within=self.weight, limit=MOST_LISTED, node_limit=LIST_NODES
+            )
+            rules = [best, *unpack(listed.members)]
+            counts = coverages(problem.case, rules) if len(rules) > 2 else [0] * len(rules)
+            ranked = sorted(zip(counts, rules, strict=True), key=lambda one: (-one[0], one[1]))
+        return [rule for count, rule in ranked if count > counts[0]]
+
+    def _is_as_sure(self, rule: int, other: int) -> bool:
+        """Whether a rule is proven, or the other is not either."""
+        known = self.problem.oracle.recall
+        box = self.problem.case.relevant.box
+        return isinstance(known(box(rule)), Proven) or not isinstance(known(box(other)), Proven)

@@ -47,9 +47,9 @@ class Problem:
             return float(rule.bit_count())
         return float(sum(self.weights[bit] for bit in members(rule)))
 
-    def ask(self, rule: int) -> Verdict:
-        """The oracle's verdict on a rule; a rule is asked about once."""
-        return self.oracle.find(self.case, self.case.relevant.box(rule), self.k, self.meter, self.rng)
+    def ask(self, rule: int, k: int | None = None) -> Verdict:
+        """The oracle's verdict on a rule, with up to k counterfactuals; a rule is asked about once."""
+        return self.oracle.find(self.case, self.case.relevant.box(rule), k or self.k, self.meter, self.rng)
 
     def exceptions(self, rule: int) -> Refuted | None:
         """What counterfactuals found so far and past rows say against a rule, if anything; nobody is asked."""
@@ -109,3 +109,11 @@ class Algorithm(Protocol):
     def attempts(self) -> int:
         """How often a rule that a final check refutes may be replaced by searching on."""
         ...
+
+
+def joined(known: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The inclusion-minimal rows of both, if those of ``known`` are so among themselves and ``new`` ones are few."""
+    for row in new:
+        if not ((known & ~row) == 0).all(axis=1).any():
+            known = np.concatenate([known[(row & ~known).any(axis=1)], row[None, :]])
+    return known

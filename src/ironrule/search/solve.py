@@ -3,6 +3,9 @@
 The check is independent of the search: a proof by enumeration where the box is small, else points drawn after the rule
 was chosen. Several rules may be checked until one passes, so the doubt of 5 % is spread over the checks: the i-th may
 err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most.
+
+A rule that adds something to a better one is left out, but only where the better one passes its check: a short rule
+that is refuted hides no longer one.
 """
 
 from __future__ import annotations
@@ -41,9 +44,9 @@ def solve(problem: Problem, algorithm: Algorithm) -> Findings:
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
+    _review(problem, trail)
     if trail.checked and not isinstance(next(iter(trail.checked.values())), Refuted):
-        found = _in_order(list(trail.checked), list(trail.checked.values()), stopped)
-        return replace(found, lower_bound=trail.lower_bound)
+        return replace(_in_order(trail, stopped), lower_bound=trail.lower_bound)
     rule, verdict = _fallback(problem, trail)
     return Findings((rule,), (verdict,), stopped, trail.lower_bound)
 
@@ -56,22 +59,38 @@ def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:
         if not rules:
             return _impossible(problem)
         for rule in rules:
+            if any(rule & better == better for better in _standing(trail)):
+                continue
             checks += 1
-            verdict = trail.checked[rule] = _check(problem, rule, checks)
+            verdict = trail.checked[rule] = check(problem, rule, checks)
             if isinstance(verdict, Refuted):
                 problem.oracle.learn(verdict.points)  # at once: the next check may be interrupted
+        _review(problem, trail)
         if not isinstance(trail.checked[rules[0]], Refuted) or checks >= algorithm.attempts:
-            return _in_order(rules, [trail.checked[rule] for rule in rules])
+            return _in_order(trail)
 
 
-def _in_order(rules: list[int], verdicts: list[Verdict], stopped: str | None = None) -> Findings:
-    """Refuted rules go last; otherwise the algorithm's order stands."""
-    order = sorted(range(len(rules)), key=lambda place: isinstance(verdicts[place], Refuted))
-    return Findings(tuple(rules[place] for place in order), tuple(verdicts[place] for place in order), stopped)
+def _standing(trail: Trail) -> list[int]:
+    """The rules that passed their check."""
+    return [rule for rule, verdict in trail.checked.items() if not isinstance(verdict, Refuted)]
 
 
-def _check(problem: Problem, rule: int, check: int) -> Verdict:
-    """What can be said of a rule now that it is chosen."""
+def _review(problem: Problem, trail: Trail) -> None:
+    """What one check left unrefuted, another may have found an exception to."""
+    for rule in _standing(trail):
+        if isinstance(trail.checked[rule], Unrefuted):
+            trail.checked[rule] = problem.exceptions(rule) or trail.checked[rule]
+
+
+def _in_order(trail: Trail, stopped: str | None = None) -> Findings:
+    """Refuted rules go last; otherwise the algorithm's order stands. None adds something to one before it."""
+    order = sorted(trail.checked, key=lambda rule: isinstance(trail.checked[rule], Refuted))
+    kept = [rule for place, rule in enumerate(order) if not any(rule & other == other for other in order[:place])]
+    return Findings(tuple(kept), tuple(trail.checked[rule] for rule in kept), stopped)
+
+
+def check(problem: Problem, rule: int, place: int) -> Verdict:
+    """What can be said of a rule now that it is chosen; ``place`` counts the checks of one search."""
     case, meter = problem.case, problem.meter
     box = case.relevant.box(rule)
     known = problem.oracle.recall(box)
@@ -83,7 +102,7 @@ def _check(problem: Problem, rule: int, check: int) -> Verdict:
     with meter.timed("check"):
         answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):
-            confidence = 1.0 - DOUBT / (check * (check + 1))
+            confidence = 1.0 - DOUBT / (place * (place + 1))
             answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
     meter.reserve = reserve
     if isinstance(answer, Unrefuted) and isinstance(known, Unrefuted):

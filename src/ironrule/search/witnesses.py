@@ -10,7 +10,7 @@ import numpy as np
 
 from ironrule.rule.bits import pack, unpack
 from ironrule.rule.duals import duals_of, minimal
-from ironrule.rule.hitting import minimum_hitting_set
+from ironrule.rule.hitting import lighter_hitting_set
 from ironrule.search.problem import Problem
 from ironrule.space import Points
 
@@ -26,10 +26,10 @@ def witnesses(problem: Problem, weight: float) -> Points | None:
         demands = np.concatenate([_demands(problem, points), pack(problem.required, problem.n)])
         if len(demands) and not demands.any(axis=1).all():
             return points
-        shortest = minimum_hitting_set(minimal(demands), problem.weights, node_limit=NODES)
-        if shortest.lower_bound >= weight:
+        lighter, bound = lighter_hitting_set(minimal(demands), problem.weights, below=weight, node_limit=NODES)
+        if bound >= weight:
             return points
-        rows = _past_exceptions(problem, unpack(shortest.members[None, :])[0])
+        rows = _past_exceptions(problem, unpack(lighter)[0]) if lighter is not None else points[:0]
         if len(rows) == 0:
             return None
         points = _strongest(problem, np.concatenate([points, rows]))

@@ -1,0 +1,197 @@
+"""Lower bounds on hitting sets, for the kernels that search for them: counting, and Lagrangian relaxation.
+
+Prices, one per dual, relax "every dual is hit": with the reduced cost r_i = w_i - sum of the prices of the open duals
+that i hits, no hitting set costs less than the sum of the prices plus that of the negative r_i. Subgradient steps move
+the prices (Held and Karp 1971; for covering problems Beasley, "An algorithm for set covering problem", EJOR 1987). The
+same sum says which elements no solution within a ceiling can use, and which it must.
+
+Numbering and sets of duals are those of :mod:`ironrule.rule.hitting_kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, lowest, part, popcount
+
+
+@part
+def open_duals(open_: Words, active: Integers) -> int:
+    """Write the numbers of the open duals and return how many there are."""
+    count = 0
+    for k in range(open_.size):
+        word = open_[k]
+        while word != ZERO:
+            active[count] = 64 * k + lowest(word)
+            word &= word - ONE
+            count += 1
+    return count
+
+
+@part
+def degree(hit: Words, open_: Words) -> int:
+    """How many open duals an element hits."""
+    total = ZERO
+    for k in range(open_.size):
+        total += popcount(hit[k] & open_[k])
+    return int(total)
+
+
+@part
+def counting_bound(hit: Any, weights: Floats, open_: Words, allowed: Any, need: int, degrees: Floats) -> float:
+    """Each element hits so many open duals: the cheapest way, in fractions, to hit as many as there are."""
+    for i in range(weights.size):
+        degrees[i] = degree(hit[i], open_) if allowed[i] else 0.0
+    cost, left = 0.0, float(need)
+    while left > 0.0:
+        best, pick = 0.0, -1
+        for i in range(weights.size):
+            if degrees[i] > best * weights[i]:
+                best, pick = degrees[i] / weights[i], i
+        if pick < 0:
+            return np.inf
+        cost += weights[pick] * min(1.0, left / degrees[pick])
+        left -= degrees[pick]
+        degrees[pick] = 0.0
+    return cost
+
+
+@part
+def start_prices(hit: Any, starts: Integers, elements: Integers, weights: Floats, prices: Floats) -> None:
+    """Prices under which no element costs more than it weighs."""
+    for e in range(starts.size - 1):
+        prices[e] = np.inf
+        for p in range(starts[e], starts[e + 1]):
+            i = elements[p]
+            prices[e] = min(prices[e], weights[i] / degree(hit[i], hit[i]))
+
+
+@part
+def reduced_costs(
+    starts: Integers,
+    elements: Integers,
+    active: Integers,
+    weights: Floats,
+    allowed: Any,
+    prices: Floats,
+    reduced: Floats,
+) -> float:
+    """Fill the reduced costs, infinite for an element that is not allowed, and return the Lagrangian bound."""
+    for i in range(weights.size):
+        reduced[i] = weights[i] if allowed[i] else np.inf
+    bound = 0.0
+    for e in active:
+        price = prices[e]
+        bound += price
+        for p in range(starts[e], starts[e + 1]):
+            reduced[elements[p]] -= price
+    for i in range(weights.size):
+        bound += min(0.0, reduced[i])
+    return bound
+
+
+@part
+def _step(
+    starts: Integers, elements: Integers, active: Integers, reduced: Floats, prices: Floats, slope: Floats, gap: float
+) -> None:
+    """Raise the prices of duals that the relaxed solution misses, lower those of duals it hits too often."""
+    norm = 0.0
+    for e in active:
+        excess = 1.0
+        for p in range(starts[e], starts[e + 1]):
+            excess -= 1.0 if reduced[elements[p]] < 0.0 else 0.0
+        if prices[e] == 0.0 and excess < 0.0:
+            excess = 0.0
+        slope[e] = excess
+        norm += excess * excess
+    if norm > 0.0:
+        for e in active:
+            prices[e] = max(0.0, prices[e] + gap / norm * slope[e])
+
+
+@part
+def _fix(bound: float, ceiling: float, reduced: Floats, allowed: Any) -> Any:
+    """Forbid what no solution within the ceiling contains; return an element that every such solution contains, or -1,
+    and the least that a solution ruled out by either weighs.
+    """
+    forced, least = -1, np.inf
+    for i in range(reduced.size):
+        if allowed[i] and reduced[i] > 0.0 and bound + reduced[i] > ceiling:
+            allowed[i] = False
+            least = min(least, bound + reduced[i])
+        elif allowed[i] and reduced[i] < 0.0 and bound - reduced[i] > ceiling:
+            forced = i
+            least = min(least, bound - reduced[i])
+    return forced, least
+
+
+@part
+def ascend(
+    starts: Integers,
+    elements: Integers,
+    active: Integers,
+    weights: Floats,
+    allowed: Any,
+    prices: Floats,
+    work: Any,
+    cost: float,
+    ceiling: float,
+    goal: float,
+    steps: int,
+    factor: float,
+    top: float,
+) -> Any:
+    """Subgradient steps from the prices on `trial`, keeping the best; stops above the ceiling.
+
+    Returns the best bound, the step size reached, an element that every solution within the ceiling contains, or -1,
+    and the least that solutions ruled out on the way weigh.
+    """
+    reduced, slope, trial = work
+    forced, least, stale = -1, np.inf, 0
+    for _ in range(steps):
+        value = cost + reduced_costs(starts, elements, active, weights, allowed, trial, reduced)
+        fixed, ruled_out = _fix(value, ceiling, reduced, allowed)
+        forced, least = max(forced, fixed), min(least, ruled_out)
+        stale += 1
+        if value > top:
+            top, stale = value, 0
+            for e in active:
+                prices[e] = trial[e]
+        if top > ceiling:
+            break
+        if stale > 4:
+            factor, stale = factor / 2, 0
+        _step(starts, elements, active, reduced, trial, slope, factor * (max(goal, value + 0.1) - value))
+    return top, factor, forced, least
+
+
+@part
+def branch_on(
+    starts: Integers,
+    elements: Integers,
+    active: Integers,
+    allowed: Any,
+    prices: Floats,
+    reduced: Floats,
+    branch: Integers,
+) -> int:
+    """Write the allowed elements of an open dual that has fewest, the cheapest first, and return how many."""
+    fewest, pick = elements.size + 1, -1
+    for e in active:
+        size = 0
+        for p in range(starts[e], starts[e + 1]):
+            size += 1 if allowed[elements[p]] else 0
+        if size < fewest or (size == fewest and prices[e] > prices[pick]):
+            fewest, pick = size, e
+    count = 0
+    for p in range(starts[pick], starts[pick + 1]):
+        if allowed[elements[p]]:
+            at = count
+            while at > 0 and reduced[branch[at - 1]] > reduced[elements[p]]:
+                branch[at] = branch[at - 1]
+                at -= 1
+            branch[at] = elements[p]
+            count += 1
+    return count

@@ -1,0 +1,163 @@
+"""The compiled half of :func:`ironrule.rule.hitting.repaired`: local search for a hitting set within a weight.
+
+From any set of elements: take in what hits most of the open duals as long as the weight allows; if some stay open,
+raise their priority, put out what is missed least, and try again. Priorities lead away from what was tried before (Gao,
+Weise, Li, "An efficient local search heuristic with row weighting for the unicost set covering problem", EJOR 2015).
+
+The score of an element is the priority of the duals that change if it does: the open ones it would hit, or those that
+it alone hits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part
+
+STEP, OFFSET = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
+
+
+def work_arrays(elements: int, duals: int) -> Any:
+    """What :func:`repair` works on: scores and ages per element, priorities and counts of hits per dual."""
+    return np.zeros(elements), np.zeros(elements, np.int64), np.ones(duals), np.zeros(duals, np.int64)
+
+
+@part
+def _tally(starts: Integers, elements: Integers, chosen: Any, work: Any) -> int:
+    """Count how often every dual is hit, score all elements, and return how many duals are open."""
+    score, _age, priority, count = work
+    missed = 0
+    for e in range(count.size):
+        for p in range(starts[e], starts[e + 1]):
+            count[e] += 1 if chosen[elements[p]] else 0
+        missed += 1 if count[e] == 0 else 0
+        if count[e] <= 1:
+            for p in range(starts[e], starts[e + 1]):
+                if chosen[elements[p]] == (count[e] == 1):
+                    score[elements[p]] += priority[e]
+    return missed
+
+
+@part
+def _put_out(one: int, hit: Words, starts: Integers, elements: Integers, chosen: Any, work: Any) -> int:
+    """Put an element out; returns how many duals that leaves open."""
+    score, _age, priority, count = work
+    chosen[one], score[one], opened = False, 0.0, 0
+    for k in range(hit.size):
+        word = hit[k]
+        while word != ZERO:
+            e = 64 * k + lowest(word)
+            word &= word - ONE
+            count[e] -= 1
+            opened += 1 if count[e] == 0 else 0
+            if count[e] <= 1:
+                for p in range(starts[e], starts[e + 1]):
+                    if chosen[elements[p]] == (count[e] == 1):
+                        score[elements[p]] += priority[e]
+    return opened
+
+
+@part
+def _take_in(one: int, hit: Words, starts: Integers, elements: Integers, chosen: Any, work: Any) -> int:
+    """Take an element in; returns how many open duals it hits. Its own score stays: those it now hits alone."""
+    score, _age, priority, count = work
+    closed = 0
+    for k in range(hit.size):
+        word = hit[k]
+        while word != ZERO:
+            e = 64 * k + lowest(word)
+            word &= word - ONE
+            count[e] += 1
+            closed += 1 if count[e] == 1 else 0
+            if count[e] <= 2:
+                for p in range(starts[e], starts[e + 1]):
+                    if elements[p] != one and chosen[elements[p]] == (count[e] == 2):
+                        score[elements[p]] -= priority[e]
+    chosen[one] = True
+    return closed
+
+
+@part
+def _least_missed(weights: Floats, chosen: Any, work: Any, last: int) -> int:
+    """The chosen element, other than the last one taken, that is missed least per weight; of equals the oldest."""
+    score, age, _priority, _count = work
+    pick = -1
+    for i in range(weights.size):
+        if chosen[i] and i != last:
+            ahead = np.inf if pick < 0 else score[pick] / weights[pick] - score[i] / weights[i]
+            if ahead > 0.0 or (ahead == 0.0 and age[i] < age[pick]):
+                pick = i
+    return pick
+
+
+@part
+def _most_wanted(
+    starts: Integers, elements: Integers, weights: Floats, work: Any, start: Any, barred: int, room: float
+) -> int:
+    """Of the first open dual from `start` on, the element with the best score per weight that fits; -1 if none does."""
+    score, age, _priority, count = work
+    e, pick = start, -1
+    while count[e] > 0:
+        e = e + 1 if e + 1 < count.size else 0
+    for p in range(starts[e], starts[e + 1]):
+        i = elements[p]
+        if i != barred and weights[i] <= room:
+            ahead = np.inf if pick < 0 else score[i] / weights[i] - score[pick] / weights[pick]
+            if ahead > 0.0 or (ahead == 0.0 and age[i] < age[pick]):
+                pick = i
+    return pick
+
+
+@part
+def _raise_priorities(starts: Integers, elements: Integers, work: Any) -> None:
+    score, _age, priority, count = work
+    for e in range(count.size):
+        if count[e] == 0:
+            priority[e] += 1.0
+            for p in range(starts[e], starts[e + 1]):
+                score[elements[p]] += 1.0
+
+
+@kernel
+def repair(
+    hit: Any,
+    starts: Integers,
+    elements: Integers,
+    weights: Floats,
+    chosen: Any,
+    within: float,
+    steps: int,
+    seed: Any,
+    work: Any,
+) -> bool:
+    """Change the chosen elements until they hit every dual and weigh no more than `within`; whether that worked."""
+    missed, weight = _tally(starts, elements, chosen, work), 0.0
+    for i in range(weights.size):
+        weight += weights[i] if chosen[i] else 0.0
+    state, last, barred = seed, -1, -1
+    for step in range(1, steps + 1):
+        while missed > 0 and weight < within:
+            state = state * STEP + OFFSET
+            start = np.int64((state >> np.uint64(33)) % np.uint64(starts.size - 1))
+            last = _most_wanted(starts, elements, weights, work, start, barred, within - weight)
+            if last < 0:
+                break
+            missed -= _take_in(last, hit[last], starts, elements, chosen, work)
+            weight += weights[last]
+            work[1][last] = step
+        if missed == 0 and weight <= within:
+            return True
+        _raise_priorities(starts, elements, work)
+        while True:
+            barred = _least_missed(weights, chosen, work, last)
+            if barred < 0:
+                return False
+            over = weight > within
+            missed += _put_out(barred, hit[barred], starts, elements, chosen, work)
+            weight -= weights[barred]
+            work[1][barred] = step
+            if not over:
+                break
+    return False
