@@ -32,7 +32,8 @@ class Among:
 def questions_about(draw: st.DrawFn, column: int, feature: Feature) -> Among:
     """A threshold with missing on either side, or any set of codes."""
     if draw(st.booleans()):
-        return Among(column, draw(st.frozensets(st.integers(0, feature.size - 1))))
+        chosen = draw(st.lists(st.booleans(), min_size=feature.size, max_size=feature.size))
+        return Among(column, frozenset(code for code, one in enumerate(chosen) if one))
     below = set(range(draw(st.integers(0, len(feature.values)))))
     return Among(column, frozenset(below | ({feature.missing_code} if draw(st.booleans()) else set())))
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ironrule.model import Unreadable
 from ironrule.model.forest import Forest
+from ironrule.model.reading import Tree
 from ironrule.oracles import Case, Ensemble, Leaves, exact_oracle
 from ironrule.oracles.leaf_tree import desired_leaves
 from ironrule.oracles.leaves_kernels import PARENT
@@ -21,7 +22,7 @@ from ironrule.rule.duals import duals_of, minimal
 from ironrule.search import Minimum, solve
 from ironrule.space import Feature, Space
 from ironrule.verdict import Proven, Refuted
-from small_trees import compiled, leaf_of, margin_of, trees
+from small_trees import Among, compiled, leaf_of, margin_of, trees
 from tiny import (
     TableModel,
     case_of,
@@ -41,7 +42,7 @@ Made = tuple[Case, tuple[Forest, ...]]
 @st.composite
 def spaces(draw: st.DrawFn) -> Space:
     """A few features: ordered or nominal, some of them sometimes missing."""
-    return Space(tuple(draw(features(place)) for place in range(draw(st.integers(1, 4)))))
+    return Space(tuple(draw(features(place, most=5)) for place in range(draw(st.integers(1, 3)))))
 
 
 @st.composite
@@ -74,7 +75,7 @@ def leaves_of(case: Case, exact: tuple[Forest, ...]) -> Leaves:
     return oracle
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(tree_cases(most_alternatives=2), st.data())
 def test_every_box_is_decided_and_rightly(made: Made, data: st.DataObject) -> None:
     case, oracle = made[0], leaves_of(*made)
@@ -92,7 +93,7 @@ def test_every_box_is_decided_and_rightly(made: Made, data: st.DataObject) -> No
         assert set(found) <= exceptions
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(tree_cases(), st.data())
 def test_boxes_away_from_the_instance_are_decided_too(made: Made, data: st.DataObject) -> None:
     case, oracle = made[0], leaves_of(*made)
@@ -105,7 +106,7 @@ def test_boxes_away_from_the_instance_are_decided_too(made: Made, data: st.DataO
         assert {point.tobytes() for point in verdict.points} <= exceptions
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(tree_cases(most_alternatives=2))
 def test_the_witnesses_demand_what_all_counterfactuals_demand(made: Made) -> None:
     case = made[0]
@@ -118,7 +119,7 @@ def test_the_witnesses_demand_what_all_counterfactuals_demand(made: Made) -> Non
     assert {point.tobytes() for point in witnesses.points} <= {point.tobytes() for point in everything}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(tree_cases(most_alternatives=2), st.data())
 def test_counterfactuals_are_diverse_and_without_useless_changes(made: Made, data: st.DataObject) -> None:
     case, oracle = made[0], leaves_of(*made)
@@ -132,7 +133,7 @@ def test_counterfactuals_are_diverse_and_without_useless_changes(made: Made, dat
         assert duals[0].bit_count() == min(dual.bit_count() for dual in unpack(all_duals))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(tree_cases(most_alternatives=2), st.data())
 def test_the_minimum_rule_is_the_shortest_and_the_ensemble_oracle_agrees(made: Made, data: st.DataObject) -> None:
     case, exact = made
@@ -150,14 +151,14 @@ def test_the_minimum_rule_is_the_shortest_and_the_ensemble_oracle_agrees(made: M
             assert isinstance(findings.verdicts[0], Refuted)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(tree_cases(most_alternatives=2))
 def test_the_tree_decides_every_point_as_the_model_does(made: Made) -> None:
     case, points = made[0], every_point(made[0].space)
     assert np.array_equal(leaves_of(*made).desired(points), case.model.desired(points))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(tree_cases(most_alternatives=2), st.randoms())
 def test_a_walk_never_needs_a_longer_stack_than_was_made(made: Made, order: Any) -> None:
     tree = leaves_of(*made).tree
@@ -177,6 +178,18 @@ SCALE = Space((Feature("a", (0, 1, 2), ordered=True), Feature("b", ("p", "q"), o
 def everywhere(outcome: bool) -> Case:
     """A case whose model gives everybody the same."""
     return case_of(SCALE, np.full((3, 3), outcome), np.array([1, 2], np.int32), every_point(SCALE))
+
+
+@pytest.mark.parametrize(("desired", "shortest"), [({1, 3}, 2), ({0, 1}, 1), ({4, 1}, 2), ({5}, 1), ({1, 5}, 1)])
+def test_a_leaf_with_a_gap_needs_what_each_of_its_parts_needs(desired: set[int], shortest: int) -> None:
+    space = Space((Feature("a", (0, 1, 2, 3, 4), ordered=True, missing=True),))
+    table = np.isin(np.arange(6), list(desired))
+    case = case_of(space, table, np.array([2], np.int32), every_point(space))
+    children = np.array([1, -1, -1], np.int32), np.array([2, -1, -1], np.int32)
+    tree = Tree((Among(0, frozenset(desired)), None, None), *children, np.array([0.0, 1.0, -1.0]))
+    findings = solve(problem_of(case, leaves_of(case, compiled(space, (margin_of(tree),)))), Minimum())
+    assert findings.rules[0].bit_count() == findings.lower_bound == shortest
+    assert consistent(case, findings.rules[0])
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.0])
