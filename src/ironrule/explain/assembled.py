@@ -45,7 +45,7 @@ class Assembly:
             ready.fingerprint,
             ready.wanted,
             permitted,
-            needed or (),
+            () if needed is None else needed,
             None if self.wider is None else self._ranked(findings.rules[0], self.wider.verdict, self.wider.box),
             self.wider is not None and self.wider.maximal,
         )
