@@ -130,9 +130,7 @@ class Certificate:
 
     def __str__(self) -> str:
         if self.method == "cover":
-            count = self.drawn().points
-            pieces = "as one piece" if count == 1 else f"in {count:,} pieces"
-            return f"no point of the rule's box can be desired (covered {pieces})"
+            return "no point of the rule's box can be desired"
         return f"all {self.points:,} points of the rule's box are undesired"
 
 
