@@ -33,10 +33,10 @@ class History:
     sizes: npt.NDArray[np.int64] = field(init=False, repr=False)  # how many bytes a code of it takes
 
     def __post_init__(self) -> None:
-        contiguous = tuple(np.ascontiguousarray(column) for column in self.codes.columns)
-        object.__setattr__(self, "codes", Codes(contiguous))
-        object.__setattr__(self, "places", np.array([column.ctypes.data for column in contiguous], dtype=np.int64))
-        object.__setattr__(self, "sizes", np.array([column.itemsize for column in contiguous], dtype=np.int64))
+        columns = tuple(np.ascontiguousarray(column, dtype=_unsigned(column)) for column in self.codes.columns)
+        object.__setattr__(self, "codes", Codes(columns))
+        object.__setattr__(self, "places", np.array([column.ctypes.data for column in columns], dtype=np.int64))
+        object.__setattr__(self, "sizes", np.array([column.itemsize for column in columns], dtype=np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has its columns elsewhere in memory."""
@@ -50,6 +50,11 @@ class History:
         from ironrule.rule.count_kernels import count_inside
 
         return count_inside((self.places, self.sizes), (box.low, box.high), sizes, len(self))
+
+
+def _unsigned(column: npt.NDArray[Any]) -> npt.DTypeLike:
+    """A type that the compiled pass knows: the column's own, as a rule."""
+    return column.dtype if column.dtype in (np.uint8, np.uint16, np.uint32) else np.dtype(np.uint32)
 
 
 def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> History:
