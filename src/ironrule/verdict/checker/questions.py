@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.reading import Reading, Test, Tests, Tree
+from ironrule.model.reading import Reading, Test, Tests, Tree, Unreadable
 from ironrule.model.tabulate import Columns
 from ironrule.model.thresholds import Thresholds
 from ironrule.space import Points, Space
@@ -162,6 +162,8 @@ class _Collected:
 
     def _place(self, test: Test) -> tuple[int, int]:
         if test not in self.of_test:
+            if test.column < 0:
+                raise Unreadable("a test of its reading asks about nothing that the model sees")
             feature = int(self.columns.features[test.column])
             yes = np.asarray(test.goes_left(self.columns.values[test.column]), dtype=np.bool_)
             number = self.known[feature].setdefault(np.packbits(yes).tobytes(), len(self.known[feature]))
