@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from ironrule.errors import InputError
-from ironrule.rule import hitting
 from ironrule.rule.bits import members, pack, unpack
 from ironrule.rule.duals import hits_all
 from ironrule.rule.hitting import (
@@ -58,17 +57,6 @@ def test_the_minimum_is_the_least_weight_of_all_hitting_sets(
         assert found.weight == pytest.approx(sum(each[i] for i in members(chosen)))
         assert found.weight == pytest.approx(min(sum(each[i] for i in members(one)) for one in fitting))
         assert found.lower_bound == found.weight
-
-
-@settings(deadline=None, max_examples=50)
-@given(duals_strategy, weights_strategy)
-def test_many_duals_are_treated_as_few_are(duals: list[int], weights: list[float]) -> None:
-    few = minimum_hitting_set(pack(duals, FEATURES), weights)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hitting, "FEW", -1)
-        many = minimum_hitting_set(pack(duals, FEATURES), weights)
-    assert (many.feasible, many.optimal) == (few.feasible, few.optimal)
-    assert many.weight == pytest.approx(few.weight)
 
 
 def test_the_duals_that_are_given_are_left_as_they_are() -> None:

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``."""
+    """One answer in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``; and the
+    exit code.
+    """
 
     view: RenderableType
     data: dict[str, Any]
     output: Path | None = None
     text: str = ""
+    code: int = 0
 
 
 def deliver(answer: Answer, as_json: bool) -> None:

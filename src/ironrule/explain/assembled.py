@@ -48,6 +48,7 @@ class Assembly:
             () if needed is None else needed,
             None if self.wider is None else self._ranked(findings.rules[0], self.wider.verdict, self.wider.box),
             self.wider is not None and self.wider.maximal,
+            () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
         )
 
     def _witnesses(self) -> Sequence[tuple[int, ...]] | None:
