@@ -82,8 +82,13 @@ class Task:
         return f"{self.data}, {self.classifier}"
 
     def rows(self, count: int, seed: int) -> list[int]:
-        """Undesired rows in a fixed random order: the first of many are those of few."""
-        return [int(row) for row in np.random.default_rng(seed).permutation(self.undesired)[:count]]
+        """Distinct undesired rows in a fixed random order: the first of many are those of few.
+
+        One row in ten that HELOC's models deny has all its values missing (-9); it counts once.
+        """
+        order = np.random.default_rng(seed).permutation(self.undesired)
+        distinct = order[~self.table.iloc[order].duplicated().to_numpy()]
+        return [int(row) for row in distinct[:count]]
 
     def explainer(self) -> Explainer:
         """An explainer for the task."""

@@ -133,6 +133,7 @@ def explain(explainer: Explainer, row: int, budget: float) -> Answer:
         "deletion proven": isinstance(plain.verdict, Proven) and plain.statistics.stopped is None,
         "operators": {name: round(seconds, 5) for name, seconds in did.operators.items()},
         "boxes": problem.meter.events["boxes"],
+        "events": dict(problem.meter.events),
         "oracle calls": did.oracle_calls,
         "candidates": did.candidates,
         "counterfactuals": 0 if problem.oracle.points is None else len(problem.oracle.points),

@@ -23,6 +23,7 @@ PROOFS = (
     "task",
     "rows",
     "failed",
+    "proven",
     "minimum",
     "irredundant",
     "mean",

@@ -41,6 +41,7 @@ def summary(task: str, answers: list[Answer]) -> Answer:
         "task": task,
         "rows": len(answers),
         "failed": len(answers) - len(good),
+        "proven": share(answers, "proven"),
         "minimum": share(answers, "minimum"),
         "irredundant": share(answers, "irredundant"),
         "components": quantile([one["cardinality"] for one in good], 0.5),

@@ -16,6 +16,7 @@ from typing import Any
 
 Answer = dict[str, Any]
 START_LIMIT = 900.0  # compiling everything for the first time takes minutes on a busy machine
+STARTS = 3  # a process that cannot be prepared is not tried for every row
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -52,6 +53,7 @@ class Worker:
     process: Any = None
     connection: Any = None
     prepared: Answer = field(default_factory=dict)
+    vain: int = 0  # starts that failed
 
     def start(self) -> Answer:
         """What preparing gave; an answer with "failed" where it did not end well."""
@@ -67,7 +69,8 @@ class Worker:
 
     def ask(self, question: Callable[..., Answer], *arguments: Any, limit: float) -> Answer:
         """The answer to a question, or what went wrong."""
-        if "failed" in self.start():
+        if self.vain >= STARTS or "failed" in self.start():
+            self.vain += 1
             self.stop()
             return {"failed": f"the process could not be prepared: {self.prepared['failed']}"}
         self.connection.send((question, arguments))
