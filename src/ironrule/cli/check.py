@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> Answer:
         models=others,
         intervals=options.intervals,
     )
-    return Answer(check_view(found), found.to_dict(), code=CODES[found.status])
+    return Answer(check_view(found), found.to_dict, code=CODES[found.status])
 
 
 def _text(path: Path) -> str:
