@@ -73,7 +73,7 @@ class Recorder:
 def recorded(explainer: Explainer, row: int, count: int, budget: float, seed: int) -> Answer:
     """A sample of the distinct boxes that arise while a row is explained."""
     recorder = Recorder()
-    explainer.explain(row, algorithm=recorder, budget=budget)
+    explainer.explain(row, algorithm=recorder, budget=budget, widen=False)
     boxes = list({box.low.tobytes() + box.high.tobytes(): box for box in recorder.boxes}.values())
     chosen = np.random.default_rng([seed, row]).permutation(len(boxes))[:count]
     return {"queries": [Query("arising", row, boxes[place].low, boxes[place].high) for place in chosen]}

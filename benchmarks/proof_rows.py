@@ -90,7 +90,7 @@ def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
     if explainer.unread is not None:
         raise RuntimeError(f"the model must be readable, but: {explainer.unread}")
     past = explainer.space.encode(task.table, progress=False).points(slice(0, PAST))
-    asked = explainer._prepared.model
+    asked = explainer._prepared.model.own
     _, reading = timed(lambda: readable(task.model, asked, explainer.space, past, 1, None))
     explain(explainer, warm, WARM_SECONDS)
     (read, again) = timed(lambda: readable(task.model, asked, explainer.space, past, 1, None))
@@ -110,10 +110,10 @@ def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
 def explain(explainer: Explainer, row: int, budget: float) -> Answer:
     """One row: what was found, what is proven of it, and what it took."""
     watched = Watched()
-    explanation, taken = timed(lambda: explainer.explain(row, algorithm=watched, budget=budget))
+    explanation, taken = timed(lambda: explainer.explain(row, algorithm=watched, budget=budget, widen=False))
     problem, did = watched.problem, explanation.statistics
     assert problem is not None
-    plain, deletion = timed(lambda: explainer.explain(row, algorithm=Deletion(), k=1, budget=budget))
+    plain, deletion = timed(lambda: explainer.explain(row, algorithm=Deletion(), k=1, budget=budget, widen=False))
     last = watched.reached[-1][0] if watched.reached else None
     return {
         "row": row,

@@ -1,13 +1,12 @@
 """The exact search: proven minimum rules for boosted trees and forests, single box queries, and peers beside them.
 
-    IRONRULE_DATA=<folder> python -m benchmarks.proofs [formal] [components] [forests] [queries] [certificates]
+    IRONRULE_DATA=<folder> python -m benchmarks.proofs [formal] [components] [forests] [queries]
         [--quick] [--rows N] [--only TEXT] [--log FILE] [--peers-python PYTHON] [--json FILE]
 
 formal        which features to hold fixed (a minimum abductive explanation): XGBoost 100 x 4
 components    rules over components: XGBoost 100 x 6, LightGBM, HistGradientBoosting; PyXAI on a sample
 forests       random forests 100 x 6; PyXAI's minimal reasons on a few rows
 queries       one box question against Veritas, on boxes that arise and on random ones
-certificates  how large they are and how long checking takes
 
 Every task runs in a process of its own, and every row has a hard limit, so that one row's failure costs that row. With
 --log, rows that the file has already are not measured again. Wall and CPU time stand side by side; `load` is the
@@ -149,17 +148,11 @@ def boxes_of(run: Run, worker: Worker, rows: list[int]) -> list[Query]:
     return asked
 
 
-def certificates(run: Run) -> Answer:  # to be measured for the same tasks
-    """Sizes of certificates, and the time of checking them against the time of finding them."""
-    raise NotImplementedError("certificates can be measured once ironrule.check exists; there is none yet")
-
-
 SECTIONS: dict[str, Callable[[Run], Answer]] = {
     "formal": formal,
     "components": components,
     "forests": forests,
     "queries": queries,
-    "certificates": certificates,
 }
 
 

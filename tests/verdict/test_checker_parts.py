@@ -24,12 +24,13 @@ from ironrule.rule.bits import unpack
 from ironrule.rule.duals import duals_of
 from ironrule.space import Feature, Space
 from ironrule.verdict.checker import needed
+from ironrule.verdict.checker.answers import Answers, meets
 from ironrule.verdict.checker.document import Permission
 from ironrule.verdict.checker.permission import permitted
 from ironrule.verdict.checker.questions import Questions, questions_of
 from ironrule.verdict.checker.result import Check, Fails, Finding
 from ironrule.verdict.checker.terms import box_of, condition_of, counterfactual_of, point_of
-from ironrule.verdict.checker.trees import trees_of, values_at
+from ironrule.verdict.checker.trees import best_leaves, trees_of, values_at
 from ironrule.verdict.digest import canonical, digest_of, with_digest
 from tiny import cases, every_point, rules_of
 
@@ -88,10 +89,18 @@ def test_which_answers_a_set_of_codes_can_give_is_seen_from_their_runs(data: st.
     asked, sets = (np.array(data.draw(flags), dtype=np.bool_).reshape(-1, size) for _ in range(2))
     seen = tuple(np.array(data.draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))) for _ in range(2))
     questions = Questions((1, size), (np.zeros((1, 1), np.uint8), np.packbits(asked, axis=1)), {}, ((), seen))
-    possible = questions.possible(1, sets)
+    answers = Answers(questions)
+    both = (
+        answers.narrowed(answers.plain[2:4].repeat(len(asked)), np.tile(answers.plain[2::2], 2)) if len(asked) else []
+    )
+    met = np.zeros((len(answers.sets), len(sets)), np.bool_)
+    met[answers.about(1)] = meets(answers.runs(1), size, sets)
     for number, yes in enumerate(asked):
-        assert possible[2 * number].tolist() == (sets & yes).any(axis=1).tolist()
-        assert possible[2 * number + 1].tolist() == (sets & ~yes).any(axis=1).tolist()
+        first, second = answers.plain[2 * number + 2], answers.plain[2 * number + 3]
+        assert met[first].tolist() == (sets & yes).any(axis=1).tolist()
+        assert met[second].tolist() == (sets & ~yes).any(axis=1).tolist()
+        assert met[both[number]].tolist() == (sets & asked[0] & yes).any(axis=1).tolist()
+        assert met[both[len(asked) + number]].tolist() == (sets & ~asked[0] & yes).any(axis=1).tolist()
         points = np.stack([np.zeros(size, np.int32), np.arange(size, dtype=np.int32)], axis=1)
         assert questions.yes(np.full(size, number + 1), points).tolist() == yes.tolist()
     alike = np.concatenate([asked, np.array(seen)]).T
@@ -116,9 +125,22 @@ def test_thresholds_in_arrays_are_the_tests_that_they_stand_for() -> None:
     points = every_point(space)
     for one in (tree, plain):
         questions = questions_of(Reading(((Margin(0.0, (Group((one,)),)),),)), columns, space)
-        values = values_at(trees_of([one], questions), questions, points)[0]
+        values = values_at(trees_of([one], Answers(questions)), questions, points)[0]
         assert values.tolist() == one.at(columns.at(points)).tolist()
         assert [len(rows) for rows in questions.codes] == [1, 1]
+
+
+def test_a_leaf_between_two_thresholds_is_reached_only_with_a_value_between_them() -> None:
+    space = Space((Feature("a", (0, 1, 2, 3), ordered=True),))
+    columns = Columns(np.array([0]), (np.arange(4.0),))
+    shape = np.array([1, 3, -1, -1, -1], np.int32), np.array([2, 4, -1, -1, -1], np.int32)
+    tree = Tree((AtMost(0, 2.5, 0), AtMost(0, 1.5, 0), None, None, None), *shape, np.array([0.0, 0, 1, 2, 9]))
+    answers = Answers(questions_of(Reading(((Margin(0.0, (Group((tree,)),)),),)), columns, space))
+    trees = trees_of([tree], answers)
+    sets = np.array([[1, 1, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=np.bool_)
+    possible = np.zeros((len(answers.sets), len(sets)), np.bool_)
+    possible[answers.about(0)] = meets(answers.runs(0), 4, sets)
+    assert best_leaves(trees, possible)[0].tolist() == [2, 9, 2, 1]
 
 
 @dataclass(frozen=True, slots=True)

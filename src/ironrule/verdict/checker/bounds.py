@@ -15,8 +15,9 @@ import numpy as np
 from ironrule.model.reading import Floats, Group, Link, Margin, Reading
 from ironrule.model.tabulate import Columns
 from ironrule.space import Points, Space
+from ironrule.verdict.checker.answers import Answers, Runs, meets
 from ironrule.verdict.checker.pieces import Pieces
-from ironrule.verdict.checker.questions import Flags, Questions, questions_of
+from ironrule.verdict.checker.questions import Flags, Ints, Questions, questions_of
 from ironrule.verdict.checker.rounding import contributions, slack
 from ironrule.verdict.checker.trees import Trees, best_leaves, trees_of, values_at
 
@@ -46,10 +47,12 @@ class Bounds:
 
     questions: Questions
     alternatives: tuple[tuple[Limit, ...], ...]
+    about: tuple[Ints, ...]  # per feature its answers
+    runs: tuple[Runs, ...]
 
     def closed(self, pieces: Pieces, alternative: int) -> Flags:
         """Which pieces surely hold no point where all margins of this alternative are positive."""
-        possible = [self.questions.possible(j, sets) for j, sets in enumerate(pieces.sets)]
+        possible = [meets(*three) for three in zip(self.runs, self.questions.sizes, pieces.sets, strict=True)]
         closed = np.zeros(len(pieces), dtype=np.bool_)
         for limit in self.alternatives[alternative]:
             tops = [[(j, _largest(pieces.sets[j], adds)) for j, adds in one.terms] for one in limit.sums]
@@ -59,7 +62,9 @@ class Bounds:
             left = np.flatnonzero(~closed)
             for part in (left[start : start + step] for start in range(0, len(left), step)):
                 rows = pieces.rows[part]
-                here = np.concatenate([some[:, rows[:, j]] for j, some in enumerate(possible)])
+                here = np.empty((sum(map(len, possible)), len(rows)), dtype=np.bool_)
+                for j, some in enumerate(possible):
+                    here[self.about[j]] = some[:, rows[:, j]]
                 sums = [best_leaves(one.trees, here).sum(axis=0) for one in limit.sums]
                 for total, top in zip(sums, tops, strict=True):
                     total += np.sum([most[rows[:, j]] for j, most in top], axis=0)
@@ -104,14 +109,17 @@ def _margin(limit: Limit, sums: list[Floats], lean: float = 1.0) -> Floats:
 def bounds_of(reading: Reading, columns: Columns, space: Space) -> Bounds:
     """Prepare a reading."""
     questions = questions_of(reading, columns, space)
-    limits = [[_limit(margin, columns, questions) for margin in margins] for margins in reading.alternatives]
-    return Bounds(questions, tuple(map(tuple, limits)))
+    answers = Answers(questions)
+    limits = [[_limit(margin, columns, answers) for margin in margins] for margins in reading.alternatives]
+    every = range(len(space))
+    about, runs = tuple(map(answers.about, every)), tuple(map(answers.runs, every))
+    return Bounds(questions, tuple(map(tuple, limits)), about, runs)
 
 
-def _limit(margin: Margin, columns: Columns, questions: Questions) -> Limit:
+def _limit(margin: Margin, columns: Columns, answers: Answers) -> Limit:
     allowed = slack(margin, columns)
     sums = [
-        Sum(trees_of(group.trees, questions), _terms(group, columns), group.link, error)
+        Sum(trees_of(group.trees, answers), _terms(group, columns), group.link, error)
         for group, error in zip(margin.groups, allowed.sums, strict=True)
     ]
     rising = all(group.link.scale >= 0 and group.link.slope >= 0 for group in margin.groups)

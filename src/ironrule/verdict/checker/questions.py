@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,24 +25,13 @@ Ints = npt.NDArray[np.intp]
 Bytes = npt.NDArray[np.uint8]
 
 BLOCK = 512
-MOST_CELLS = 1 << 24
-
-
-class Runs(NamedTuple):
-    """The codes that give each answer, as runs of neighbours (first, and one past the last). Every answer ends with an
-    empty run.
-    """
-
-    owners: Ints  # per answer, its first run
-    first: Ints
-    end: Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Questions:
     """``codes[j]`` has the questions about feature j: per question the codes that answer yes, eight to a byte.
 
-    Questions are numbered feature by feature. The answers to question k are 2 k, which is yes, and 2 k + 1.
+    Questions are numbered feature by feature.
     """
 
     sizes: tuple[int, ...]
@@ -60,7 +49,8 @@ class Questions:
         return tuple(_classes(*three) for three in zip(self.sizes, self.codes, self.seen, strict=True))
 
     @cached_property
-    def _features(self) -> Ints:
+    def features(self) -> Ints:
+        """The feature that every question is about."""
         return np.repeat(np.arange(len(self.codes)), [len(rows) for rows in self.codes])
 
     @cached_property
@@ -72,46 +62,8 @@ class Questions:
     def yes(self, questions: Ints, points: Points) -> Flags:
         """Whether the answer is yes, to one question for each point."""
         bits, starts = self._bits
-        codes = points[np.arange(len(points)), self._features[questions]]
+        codes = points[np.arange(len(points)), self.features[questions]]
         return np.asarray((bits[starts[questions] + (codes >> 3)] >> (7 - (codes & 7))) & 1, dtype=np.bool_)
-
-    @cached_property
-    def _runs(self) -> tuple[Runs, ...]:
-        return tuple(_runs(rows, size) for rows, size in zip(self.codes, self.sizes, strict=True))
-
-    def possible(self, feature: int, sets: Flags) -> Flags:
-        """For every answer about a feature and every set of its codes, whether some code of the set gives it.
-
-        A set meets a run if the set's first code from the run's beginning on comes before the run's end.
-        """
-        runs, size = self._runs[feature], self.sizes[feature]
-        met = np.zeros((len(runs.owners), len(sets)), dtype=np.bool_)
-        step = max(1, MOST_CELLS // max(1, len(runs.first)))
-        for part in (slice(start, start + step) for start in range(0, len(sets) if len(runs.owners) else 0, step)):
-            following = np.full((len(sets[part]), size + 1), size, dtype=np.int32)
-            following[:, :-1] = np.where(sets[part], np.arange(size), size)
-            following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
-            meets = following[:, runs.first] < runs.end
-            met[:, part] = np.logical_or.reduceat(meets, runs.owners, axis=1).T
-        return met
-
-
-def _runs(rows: Bytes, size: int) -> Runs:
-    firsts, ends, counts = [], [], []
-    for start in range(0, len(rows), BLOCK):
-        yes = np.unpackbits(rows[start : start + BLOCK], axis=1, count=size).view(np.bool_)
-        both = np.zeros((2 * len(yes), size + 2), dtype=np.int8)
-        both[0::2, 1:-1], both[1::2, 1:-1] = yes, ~yes
-        steps = np.diff(both, axis=1, append=0)  # one column more, for the empty run at the end
-        begins, stops = steps == 1, steps == -1
-        begins[:, size], stops[:, size + 1] = True, True
-        firsts.append(np.nonzero(begins)[1])
-        ends.append(np.nonzero(stops)[1] % (size + 1))
-        counts.append(begins.sum(axis=1))
-    if not counts:
-        return Runs(*(np.empty(0, dtype=np.intp) for _ in range(3)))
-    owners = np.concatenate([[0], np.cumsum(np.concatenate(counts))[:-1]])
-    return Runs(owners.astype(np.intp), np.concatenate(firsts), np.concatenate(ends))
 
 
 def _classes(size: int, rows: Bytes, seen: tuple[npt.NDArray[Any], ...]) -> Ints:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ironrule.model.reading import Floats, Tree
 from ironrule.space import Points
 from ironrule.space.codes import smallest_type
+from ironrule.verdict.checker.answers import Answers
 from ironrule.verdict.checker.questions import Flags, Ints, Questions
 
 
@@ -20,7 +21,7 @@ class Trees(NamedTuple):
     roots: int
     levels: tuple[slice, ...]  # the nodes below the roots, by depth
     parents: Ints  # per node; a root has none
-    answers: Ints  # per node, the answer that leads to it
+    answers: Ints  # per node, what the path to it leaves of the feature that was asked about last
     question: Ints  # per node, -1 for a leaf
     child: Ints  # per node, the first of its two children
     value: Floats  # per node
@@ -29,20 +30,25 @@ class Trees(NamedTuple):
     ranks: npt.NDArray[Any]  # per leaf, how many leaves of its tree are not better, itself counted
 
 
-def trees_of(trees: Sequence[Tree], questions: Questions) -> Trees:
-    """Number the nodes that can be reached from the roots."""
-    flat = _flat(trees, questions)
-    nodes, parents, answers = [flat.roots], [np.full(len(trees), -1)], [np.full(len(trees), -1)]
+def trees_of(trees: Sequence[Tree], answers: Answers) -> Trees:
+    """Number the nodes in reach of the roots; what is left of each feature on the way joins the answers."""
+    flat, about = _flat(trees, answers.questions), answers.questions.features
+    nodes, parents, edges = [flat.roots], [np.full(len(trees), -1)], [np.full(len(trees), -1)]
+    left = np.full((len(trees), len(answers.questions.sizes)), -1, dtype=np.intp)  # per node and feature, an answer
     levels, first = list[slice](), 0
     while len(nodes[-1]):
         here = nodes[-1]
         inner = np.flatnonzero(flat.asked[here] >= 0)
+        question = np.repeat(flat.asked[here[inner]], 2)
+        left, places = np.repeat(left[inner], 2, axis=0), np.arange(len(question))
+        given = answers.plain[2 * question + places % 2]
+        edges.append(answers.narrowed(left[places, about[question]], given))
+        left[places, about[question]] = edges[-1]
         parents.append(np.repeat(first + inner, 2))
-        answers.append((2 * flat.asked[here[inner]][:, None] + [0, 1]).ravel())
         nodes.append(np.stack([flat.left[here[inner]], flat.right[here[inner]]], axis=1).ravel())
         first += len(here)
         levels += [slice(first, first + len(nodes[-1]))] if len(inner) else []
-    return _listed(flat, tuple(levels), np.concatenate(nodes), np.concatenate(parents), np.concatenate(answers))
+    return _listed(flat, tuple(levels), np.concatenate(nodes), np.concatenate(parents), np.concatenate(edges))
 
 
 class _Flat(NamedTuple):
@@ -80,7 +86,7 @@ def _listed(flat: _Flat, levels: tuple[slice, ...], nodes: Ints, parents: Ints, 
 
 
 def best_leaves(trees: Trees, possible: Flags) -> Floats:
-    """For every tree and piece the largest value in reach; ``possible`` says which answers each piece can give."""
+    """For every tree and piece the largest value in reach; ``possible`` says which answers each piece meets."""
     if trees.roots == 0:
         return np.zeros((0, possible.shape[1]))
     reached = np.empty((len(trees.question), possible.shape[1]), dtype=np.bool_)
