@@ -14,7 +14,6 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     VotingClassifier,
 )
@@ -35,7 +34,6 @@ MODELS = {
     "tree": DecisionTreeClassifier(random_state=0),
     "forest": FOREST,
     "boosting": BOOSTING,
-    "histograms": HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=3, random_state=0),
     "stages": AdaBoostClassifier(n_estimators=4, random_state=0),
     "linear": LogisticRegression(),
     "naive": GaussianNB(),
