@@ -96,6 +96,14 @@ def test_every_number_is_decided_like_a_neighbour_in_the_domain(estimator: Any) 
         assert (np.isclose(scores, low, atol=1e-6) | np.isclose(scores, high, atol=1e-6)).all()
 
 
+def test_columns_may_be_passed_on_as_they_are() -> None:
+    table, outcome = measured()
+    encode = make_column_transformer((OneHotEncoder(sparse_output=False), ["home"]), remainder="passthrough")
+    model = make_pipeline(encode, DecisionTreeClassifier(random_state=0)).fit(table, outcome)
+    explainer = Explainer(model, table, desired=1, intervals=True)
+    assert len(explainer.space["income"].values) > table["income"].nunique()
+
+
 def test_whole_numbers_stay_whole() -> None:
     model, table = fitted(MODELS[0])
     space = Explainer(model, table, desired=1, intervals=True).space

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.cells import Cells
-from ironrule.model.forest import LINKS, Forest, slack_of
+from ironrule.model.forest import LINKS, Forest
 from ironrule.model.reading import Group, Link, Margin, Reading, Test, Tree
+from ironrule.model.slack import slack_of, sum_error
 from ironrule.model.tabulate import Columns
 from ironrule.model.terms import with_trees_alone
 from ironrule.space import Space
@@ -198,6 +199,7 @@ class _Compiler:
             _floats([link.scale for link in links]),
             _floats([link.slope for link in links]),
             _floats([link.shift for link in links]),
+            _floats([0.0 if group.link.kind == "identity" else sum_error(group) for _, group in groups]),
             _floats([margin.offset for margin in margins]),
             _floats([slack_of(margin) for margin in margins]),
             _ints(self.roots),

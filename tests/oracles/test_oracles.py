@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.oracles import ORACLES, Case, Ensemble, Leaves, Oracle, exact_oracle
+from ironrule.oracles.exhaustive import enumerate_box
 from ironrule.rule import Box
 from ironrule.verdict import Meter, Proven, Refuted, Spent, Unrefuted, Verdict
 from small_trees import compiled, margin_of, tree_of_table
@@ -141,3 +142,10 @@ def test_the_exhaustive_oracle_finds_as_many_counterfactuals_as_there_are(questi
     verdict = ask(ORACLES["exhaustive"](), question, k, seed=0)
     found = len(verdict.points) if isinstance(verdict, Refuted) else 0
     assert found == min(k, len(exceptions_in(*question)))
+
+
+def test_boxes_of_more_than_64_features_can_be_enumerated() -> None:
+    low, high = np.zeros(70, np.int32), np.zeros(70, np.int32)
+    high[[0, 69]] = 1, 2
+    points = np.concatenate(list(enumerate_box(Box(low, high))))
+    assert points[:, [0, 69]].tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]

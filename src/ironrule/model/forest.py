@@ -19,6 +19,7 @@ from ironrule.model.cells import Cells, Questions, cells_of, masks_of, starts_of
 from ironrule.model.conditions import Pile, flat, pile_of, runs
 from ironrule.model.guards import guards
 from ironrule.model.reading import Group, Margin, Reading, Tree
+from ironrule.model.slack import slack_of, sum_error
 from ironrule.model.tabulate import Columns
 from ironrule.model.terms import with_trees_alone
 from ironrule.space import Feasible, Space
@@ -55,6 +56,7 @@ class Forest(NamedTuple):
     link_scale: Floats
     link_slope: Floats
     link_shift: Floats
+    link_error: Floats  # how far the sum before the link may be off
     offset: Floats  # per margin
     slack: Floats  # per margin: within it, only the model itself can decide
     root: Ints  # per tree; the nodes serve to evaluate single points
@@ -151,6 +153,7 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
         _floats([link.scale for link in links]),
         _floats([link.slope for link in links]),
         _floats([link.shift for link in links]),
+        _floats([0.0 if group.link.kind == "identity" else sum_error(group) for group in groups]),
         _floats([margin.offset for margin in margins]),
         _floats([slack_of(margin) for margin in margins]),
         nodes.root,
@@ -191,17 +194,6 @@ def _found(starts: Ints, numbers: Ints) -> tuple[Ints, Ints]:
     """The features of conditions that are numbered through all piles, and their numbers there."""
     features = np.searchsorted(starts, numbers, "right") - 1
     return features, numbers - starts[features]
-
-
-def slack_of(margin: Margin) -> float:
-    """The model's rounding, and ours: a sum of m numbers in double precision errs by at most m half units of the last
-    place. Four times that: whoever checks a bound may add in another order, and must come to the same end.
-    """
-    trees = [tree for group in margin.groups for tree in group.trees]
-    size = abs(margin.offset) + sum(float(np.abs(tree.value[tree.value > -np.inf]).max(initial=0.0)) for tree in trees)
-    linked = any(group.link.kind != "identity" for group in margin.groups)
-    ours = (len(trees) + len(margin.groups) + 4) * 2.0**-51 * size if len(trees) > 1 or linked else 0.0
-    return margin.error + ours
 
 
 def _floats(values: Sequence[float]) -> Floats:

@@ -16,10 +16,11 @@ ONE = np.uint64(1)
 
 
 @part
-def linked(forest: Forest, group: int, total: float) -> float:
-    """A group's sum through its link."""
+def linked(forest: Forest, group: int, total: float, lean: float) -> float:
+    """A group's sum through its link: with a lean of 1 not below the true value, with -1 not above it."""
     if forest.link[group] == 0:
         return total
+    total += lean * forest.link_error[group]
     if forest.link[group] == 1:
         inner = forest.link_slope[group] * total + forest.link_shift[group]
         value: float = forest.link_scale[group] / (1.0 + np.exp(-inner))
@@ -28,8 +29,8 @@ def linked(forest: Forest, group: int, total: float) -> float:
 
 
 @part
-def margin_at(forest: Forest, margin: int, point: Ints, sums: Floats) -> float:
-    """A margin's value at a point given by cells."""
+def margin_at(forest: Forest, margin: int, point: Ints, sums: Floats) -> tuple[float, float]:
+    """A margin's value at a point given by cells: at the most, and at the least."""
     for group in range(sums.shape[0]):
         sums[group] = 0.0
     for tree in range(forest.root.shape[0]):
@@ -42,11 +43,13 @@ def margin_at(forest: Forest, margin: int, point: Ints, sums: Floats) -> float:
             word = forest.masks[forest.node_words[node] + (cell >> 6)]
             node = forest.node_left[node] if (word >> np.uint64(cell & 63)) & ONE else forest.node_right[node]
         sums[group] += forest.node_value[node]
-    value: float = forest.offset[margin]
+    most: float = forest.offset[margin]
+    least: float = forest.offset[margin]
     for group in range(sums.shape[0]):
         if forest.margin_of[group] == margin:
-            value += linked(forest, group, sums[group])
-    return value
+            most += linked(forest, group, sums[group], 1.0)
+            least += linked(forest, group, sums[group], -1.0)
+    return most, least
 
 
 @part
@@ -54,10 +57,10 @@ def least_margin(forest: Forest, point: Ints, sums: Floats) -> tuple[bool, bool]
     """Whether every margin may be positive at a point, and whether every one surely is."""
     sure = True
     for margin in range(forest.offset.shape[0]):
-        value = margin_at(forest, margin, point, sums)
-        if value <= -forest.slack[margin]:
+        most, least = margin_at(forest, margin, point, sums)
+        if most <= -forest.slack[margin]:
             return False, False
-        if value <= forest.slack[margin]:
+        if least <= forest.slack[margin]:
             sure = False
     return True, sure
 
@@ -73,8 +76,8 @@ def _least_margins(forest: Forest, cells: Ints, least: Floats, sums: Floats) -> 
     for row in range(cells.shape[0]):
         least[row] = np.inf
         for margin in range(forest.offset.shape[0]):
-            value = margin_at(forest, margin, cells[row], sums) - forest.slack[margin]
-            least[row] = min(least[row], value)
+            _, value = margin_at(forest, margin, cells[row], sums)
+            least[row] = min(least[row], value - forest.slack[margin])
 
 
 def least_margins(forest: Forest, cells: Ints) -> Floats:

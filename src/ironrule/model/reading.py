@@ -116,11 +116,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Trees and terms whose sum goes through one link."""
+    """Trees and terms whose sum goes through one link. ``rounding`` is what was lost where terms were added before."""
 
     trees: tuple[Tree, ...]
     link: Link = Link()
     terms: tuple[Term, ...] = ()
+    rounding: float = 0.0
 
     def parts_at(self, seen: npt.NDArray[Any]) -> list[Floats]:
         """The value of every tree and term for rows of what the model sees."""

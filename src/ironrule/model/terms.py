@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.reading import Floats, Group, Margin, Term, Test, Tree
+from ironrule.model.slack import ROUNDING
 from ironrule.model.tabulate import Columns
 
 
@@ -21,8 +22,11 @@ def with_trees_alone(margin: Margin, columns: Columns) -> Margin:
     groups = []
     for group in margin.groups:
         parts = [(term, np.asarray(term.of(columns.values[term.column]), dtype=np.float64)) for term in group.terms]
-        sizes += [float(np.abs(part).max(initial=0.0)) for _, part in parts]
-        groups.append(Group((*group.trees, *_merged(parts, columns)), group.link))
+        own = [float(np.abs(part).max(initial=0.0)) for _, part in parts]
+        merged = _merged(parts, columns)
+        lost = len(parts) * ROUNDING * sum(own) if len(merged) < len(parts) else 0.0
+        groups.append(Group((*group.trees, *merged), group.link, rounding=lost))
+        sizes += own
     return Margin(margin.offset, tuple(groups), margin.error + margin.relative * sum(sizes))
 
 

@@ -109,7 +109,7 @@ def least_at(forest: Forest, desk: Desk, cell: int) -> float:
         value = forest.offset[margin] - forest.slack[margin]
         for group in range(forest.margin_of.shape[0]):
             if forest.margin_of[group] == margin:
-                value += linked(forest, group, desk.parts[group, cell])
+                value += linked(forest, group, desk.parts[group, cell], -1.0)
         least = min(least, value)
     return least
 

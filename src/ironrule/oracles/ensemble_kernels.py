@@ -86,7 +86,7 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
     for margin in range(bounds.shape[0]):
         bounds[margin] = forest.offset[margin]
     for group in range(sums.shape[0]):
-        bounds[forest.margin_of[group]] += linked(forest, group, sums[group])
+        bounds[forest.margin_of[group]] += linked(forest, group, sums[group], 1.0)
     least = 0
     for margin in range(bounds.shape[0]):
         if bounds[margin] <= -forest.slack[margin]:

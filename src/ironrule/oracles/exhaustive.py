@@ -45,4 +45,7 @@ def enumerate_box(box: Box) -> Iterator[Points]:
     shape = (box.high - box.low + 1).tolist()
     for start in range(0, box.size, CHUNK):
         flat = np.arange(start, min(start + CHUNK, box.size))
-        yield np.stack(np.unravel_index(flat, shape), axis=1).astype(np.int32) + box.low
+        points = np.empty((len(flat), len(shape)), dtype=np.int32)
+        for j in range(len(shape) - 1, -1, -1):  # NumPy's own way ends at 64 features
+            flat, points[:, j] = np.divmod(flat, shape[j])
+        yield points + box.low

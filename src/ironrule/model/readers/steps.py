@@ -151,8 +151,13 @@ def _require_rising(step: Any) -> None:
     elif name in ENCODERS:
         if any(np.asarray(kinds).dtype.kind in "iuf" for kinds in step.categories_):
             raise Unreadable(f"its {name} tells single numbers apart")
-    elif name not in RISING and not _is_nothing(step):
+    elif name not in RISING and not _is_nothing(step) and not _passes(step):
         raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
+
+
+def _passes(step: Any) -> bool:
+    """Whether a step hands on what it gets, as scikit-learn makes it of "passthrough"."""
+    return _sklearn_name(step) == "FunctionTransformer" and step.func is None
 
 
 def _of_pipeline(step: Any) -> Iterator[tuple[str, Any]]:
