@@ -12,7 +12,7 @@ def folder() -> Path:
     """The data folder; ends the program with a clear message if it is not named or not there."""
     named = os.environ.get("IRONRULE_DATA")
     if not named:
-        raise SystemExit("IRONRULE_DATA must name the folder with credit/, adult/ and sba/, but it is not set")
+        raise SystemExit("IRONRULE_DATA must name the folder with credit/, adult/, fico/ and sba/, but it is not set")
     if not Path(named).is_dir():
         raise SystemExit(f"IRONRULE_DATA must name a folder, but {named!r} is none")
     return Path(named)
@@ -29,6 +29,18 @@ def adult() -> tuple[pd.DataFrame, pd.Series]:
     table = pd.read_csv(folder() / "adult" / "adult.csv.gz")
     target = (table["income"] == ">50K").astype(int)
     return table.drop(columns=["income", "fnlwgt", "education"]), target
+
+
+def adult_one_hot() -> tuple[pd.DataFrame, pd.Series]:
+    """The Adult data in the paper's one-hot coding, and its target, 1 = income above 50K."""
+    table = pd.read_csv(folder() / "adult" / "adult_onehot.csv.gz", index_col=0)
+    return table.drop(columns="Label"), table["Label"]
+
+
+def heloc() -> tuple[pd.DataFrame, pd.Series]:
+    """FICO's HELOC data and its target, 1 = Good = desired."""
+    table = pd.read_csv(folder() / "fico" / "heloc.csv.gz")
+    return table.drop(columns="RiskPerformance"), (table["RiskPerformance"] == "Good").astype(int)
 
 
 def sba() -> tuple[pd.DataFrame, pd.Series]:

@@ -13,6 +13,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree._tree import NODE_DTYPE
+from sklearn.tree._tree import Tree as SklearnTree
 
 from ironrule import Rule, Space
 
@@ -49,12 +52,33 @@ def read_tree(path: Path) -> Tree:
         )
 
 
-def tree_of(fitted: Any, columns: tuple[str, ...]) -> Tree:
-    """A fitted scikit-learn decision tree classifier of the classes 0 and 1."""
+def tree_of(fitted: Any, columns: tuple[str, ...], desired: int = 1) -> Tree:
+    """A fitted scikit-learn decision tree classifier of the classes 0 and 1; in a tie it says 0."""
     inner = fitted.tree_
-    value = inner.value[:, 0, :]
+    chosen = inner.value[:, 0, :].argmax(axis=1) == desired
     left, right = inner.children_left.astype(np.int64), inner.children_right.astype(np.int64)
-    return Tree(columns, left, right, inner.feature.astype(np.int64), inner.threshold.copy(), value[:, 1] > value[:, 0])
+    return Tree(columns, left, right, inner.feature.astype(np.int64), inner.threshold.copy(), chosen)
+
+
+def estimator_in(path: Path) -> DecisionTreeClassifier:
+    """The tree in a file of arrays as the fitted scikit-learn estimator that it once was."""
+    with np.load(path) as arrays:
+        columns, value, samples = arrays["columns"], arrays["value"], arrays["n_node_samples"]
+        nodes = np.zeros(len(samples), dtype=NODE_DTYPE)
+        for name, array in (("left_child", "left"), ("right_child", "right"), ("feature", "feature")):
+            nodes[name] = arrays[array]
+        nodes["threshold"] = arrays["threshold"]
+        nodes["n_node_samples"] = nodes["weighted_n_node_samples"] = samples
+    shares = value / value.sum(axis=1, keepdims=True)
+    inner = SklearnTree(len(columns), np.array([2], dtype=np.intp), 1)
+    inner.__setstate__(
+        {"max_depth": len(nodes), "node_count": len(nodes), "nodes": nodes, "values": shares[:, None, :].copy()}
+    )
+    fitted = DecisionTreeClassifier()
+    fitted.tree_, fitted.n_outputs_, fitted.n_classes_, fitted.classes_ = inner, 1, 2, np.array([0, 1])
+    fitted.n_features_in_ = fitted.max_features_ = len(columns)
+    fitted.feature_names_in_ = columns.astype(object)
+    return fitted
 
 
 @numba.njit(cache=True, nogil=True)

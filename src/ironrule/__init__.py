@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
     from ironrule.space import Constraint, Feature, Space
     from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
+    from ironrule.verdict.checker import Check, Checker, check
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,8 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Certificate": "verdict",
     "Change": "rule",
     "ChangeSet": "explain",
+    "Check": "verdict.checker",
+    "Checker": "verdict.checker",
     "Component": "rule",
     "Constraint": "space",
     "Counterfactual": "rule",
@@ -66,6 +69,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Subscale": "model",
     "TwoLayerAdditive": "model",
     "Unrefuted": "verdict",
+    "check": "verdict.checker",
 }
 
 __all__ = [
@@ -75,6 +79,8 @@ __all__ = [
     "Certificate",
     "Change",
     "ChangeSet",
+    "Check",
+    "Checker",
     "Component",
     "Constraint",
     "ConstraintError",
@@ -110,6 +116,7 @@ __all__ = [
     "TableError",
     "TwoLayerAdditive",
     "Unrefuted",
+    "check",
 ]
 
 

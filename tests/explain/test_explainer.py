@@ -38,8 +38,8 @@ def large():
 
 
 def told(explanation):
-    """All of an explanation but the time it took."""
-    data = explanation.to_dict()
+    """All of an explanation but the time it took, and the digest of that."""
+    data = {name: value for name, value in explanation.to_dict().items() if name != "digest"}
     data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in ("seconds", "operators")}
     return data
 

@@ -1,10 +1,15 @@
 """The history: past rows, the desired ones among them, and how often every value occurs."""
 
+import copy
+import pickle
+
 import numpy as np
+import pytest
 
 from ironrule.model import history, history_of
 from ironrule.rule import Box
 from ironrule.space import Codes, Feature, Space
+from ironrule.space.codes import smallest_type
 
 SPACE = Space((Feature("a", (1, 2, 3), ordered=True), Feature("b", ("x", "y"), ordered=False, missing=True)))
 CODES = Codes((np.array([0, 1, 2, 2], dtype=np.uint8), np.array([0, 2, 2, 0], dtype=np.uint8)))
@@ -43,3 +48,23 @@ def test_seeds_are_chosen_from_all_desired_rows_and_from_no_others(monkeypatch):
     assert len(np.unique(seeds)) == 20
     assert desired[seeds].all()
     assert len(np.unique(seeds // 250)) == 4  # some of every quarter
+
+
+@pytest.mark.parametrize("way", [lambda past: past, copy.deepcopy, lambda past: pickle.loads(pickle.dumps(past))])
+@pytest.mark.parametrize("sizes", [(256, 65536, 70_000), (3, 300, 2)])
+def test_coverage_is_right_for_codes_of_every_width_and_after_copying(way, sizes):
+    rng = np.random.default_rng(0)
+    space = Space(tuple(Feature(f"f{j}", tuple(range(size)), ordered=True) for j, size in enumerate(sizes)))
+    points = rng.integers(0, sizes, size=(9000, 3))
+    codes = Codes(tuple(points[:, j].astype(smallest_type(size)) for j, size in enumerate(sizes)))
+    past = way(history_of(space, codes, np.zeros(9000, dtype=bool)))
+    for _ in range(20):
+        low, high = np.sort(rng.integers(0, sizes, size=(2, 3)), axis=0).astype(np.int32)
+        expected = ((points >= low) & (points <= high)).all(axis=1).sum()
+        assert past.coverage(Box(low, high), space.sizes) == expected
+
+
+def test_a_history_of_signed_codes_is_counted_all_the_same():
+    codes = Codes((np.array([0, 1, 2, 2]), np.array([0, 2, 2, 0])))
+    past = history_of(SPACE, codes, OUTCOMES)
+    assert past.coverage(Box(np.array([1, 0]), np.array([2, 1])), SPACE.sizes) == 1

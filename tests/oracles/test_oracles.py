@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.oracles import ORACLES, Case, Oracle
+from ironrule.oracles import ORACLES, Case, Ensemble, Leaves, Oracle, exact_oracle
 from ironrule.rule import Box
-from ironrule.verdict import Proven, Refuted, Spent, Unrefuted, Verdict
+from ironrule.verdict import Meter, Proven, Refuted, Spent, Unrefuted, Verdict
+from small_trees import compiled, margin_of, tree_of_table
 from tiny import TableModel, cases, exceptions_in, meter_of, rules_of
 
-every_oracle = pytest.mark.parametrize("oracle", [make() for make in ORACLES.values()], ids=list(ORACLES))
+
+@dataclass(frozen=True, slots=True)
+class LeavesOfTable:
+    """The leaf oracle, which needs a tree, on the tree of the case's table; branch and bound under constraints."""
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        assert isinstance(case.model, TableModel)
+        table = case.model.table
+        forests = compiled(case.space, (margin_of(tree_of_table(table)),), feasible=case.feasible)
+        if case.feasible.predicates:
+            return Ensemble(forests).find(case, box, k, meter, rng)
+        oracle = exact_oracle(forests, TableModel(table), case.space)
+        assert isinstance(oracle, Leaves)
+        return oracle.find(case, box, k, meter, rng)
+
+
+MADE: dict[str, Oracle] = {**{name: make() for name, make in ORACLES.items()}, "leaves": LeavesOfTable()}
+every_oracle = pytest.mark.parametrize("oracle", MADE.values(), ids=list(MADE))
 
 
 @st.composite

@@ -1,10 +1,11 @@
 """Counterfactuals in the user's terms."""
 
 import datetime
+import pickle
 
 import numpy as np
 
-from ironrule.rule import Change, Counterfactual
+from ironrule.rule import Change, Counterfactual, Deferred
 from ironrule.space import Feature, Space
 
 DAYS = (datetime.date(2024, 1, 1), datetime.date(2024, 1, 2))
@@ -33,3 +34,18 @@ def test_a_point_that_is_the_instance_changes_nothing():
 def test_counterfactuals_survive_plain_data():
     found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
     assert Counterfactual.from_dict(found.to_dict()) == found
+
+
+def test_deferred_counterfactuals_are_made_once_and_equal_a_tuple():
+    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
+    calls = []
+    deferred = Deferred(lambda: calls.append("made") or (found,))
+    assert not calls
+    assert deferred == (found,)
+    assert deferred == Deferred(lambda: (found,))
+    assert deferred != ()
+    assert list(deferred) == [deferred[0]] == [found]
+    assert len(deferred) == 1
+    assert repr(deferred) == repr((found,))
+    assert pickle.loads(pickle.dumps(deferred)) == (found,)
+    assert calls == ["made"]

@@ -59,6 +59,13 @@ def test_the_minimum_is_the_least_weight_of_all_hitting_sets(
         assert found.lower_bound == found.weight
 
 
+def test_the_duals_that_are_given_are_left_as_they_are() -> None:
+    duals = pack([0b11, 0b1, 0b110], FEATURES)
+    minimum_hitting_set(duals)
+    minimal_hitting_sets(duals, limit=5)
+    assert unpack(duals) == [0b11, 0b1, 0b110]
+
+
 @settings(deadline=None)
 @given(full_duals, weights_strategy, st.integers(0, 3))
 def test_an_interrupted_search_still_brackets_the_minimum(

@@ -51,6 +51,11 @@ def test_a_domain_must_have_distinct_single_present_values():
             Feature("f", values, ordered=True)
 
 
+def test_a_value_that_has_no_hash_is_outside_every_domain():
+    with pytest.raises(SpaceError, match=r"must be one of .*, but \[1\] came"):
+        Feature("f", (1, 2), ordered=True).code([1])
+
+
 def test_missing_alone_is_a_domain():
     assert Feature("f", (), ordered=False, missing=True).size == 1
 
@@ -68,6 +73,7 @@ def test_minus_zero_is_zero():
         (DAYS[::-1], False, False),
         (("a", "b"), False, False),
         ((False, True), False, False),
+        ((DAYS[0], datetime.datetime(2030, 1, 1)), False, False),
     ],
 )
 def test_only_rising_numbers_and_dates_have_a_natural_order(values, numeric, natural):

@@ -63,7 +63,13 @@ def test_a_row_must_be_complete(absent):
         SPACE.encode_row(row)
 
 
-@pytest.mark.parametrize(("cook", "clerk"), [(1, 1), (0, 0), (2, 0), (None, 1)])
+def test_one_hot_columns_may_come_in_any_form():
+    rest = {name: value for name, value in ROW.items() if name != "job"}
+    for zero, one in ((0, 1), (0.0, 1.0), (False, True), (np.int64(0), np.int64(1)), (np.uint8(0), np.uint8(1))):
+        assert SPACE.encode_row(rest | {"job_cook": zero, "job_clerk": one}).tolist() == CODES
+
+
+@pytest.mark.parametrize(("cook", "clerk"), [(1, 1), (0, 0), (2, 0), (None, 1), (pd.NA, 1)])
 def test_one_hot_columns_of_a_row_must_be_exclusive(cook, clerk):
     row = {name: value for name, value in ROW.items() if name != "job"} | {"job_cook": cook, "job_clerk": clerk}
     with pytest.raises(TableError, match="one-hot columns of 'job' must be"):
@@ -76,7 +82,7 @@ def test_a_date_may_come_in_any_form(since):
 
 
 def test_numbers_and_missing_may_come_in_any_form():
-    for age in (30.0, np.int8(30), np.float32(30)):
+    for age in (30.0, np.int8(30), np.float32(30), np.int64(30), np.float64(30)):
         assert SPACE.encode_row(ROW | {"age": age})[0] == 1
     for missing in (None, float("nan"), pd.NA, pd.NaT):
         assert SPACE.encode_row(ROW | {"age": missing})[0] == 3

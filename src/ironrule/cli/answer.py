@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,17 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``."""
+    """One answer in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``; and the
+    exit code. Data is put together when it is wanted: certificates can be long.
+    """
 
     view: RenderableType
-    data: dict[str, Any]
+    data: Callable[[], dict[str, Any]]
     output: Path | None = None
     text: str = ""
+    code: int = 0
 
 
 def deliver(answer: Answer, as_json: bool) -> None:
     """Print the answer, then write its file: what was found is shown even if the disk is full."""
-    _print(_as_json(answer.data, sys.stdout.encoding) if as_json else _drawn(answer.view))
+    _print(_as_json(answer.data(), sys.stdout.encoding) if as_json else _drawn(answer.view))
     if answer.output is not None:
         answer.output.write_text(answer.text, encoding="utf-8")
 

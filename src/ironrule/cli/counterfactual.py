@@ -60,4 +60,4 @@ def run(options: argparse.Namespace) -> Answer:
             budget=budget,
             seed=options.seed,
         )
-    return Answer(counterfactuals_view(found), found.to_dict(), output, json_text(found.to_dict()))
+    return Answer(counterfactuals_view(found), found.to_dict, output, json_text(found.to_dict()))

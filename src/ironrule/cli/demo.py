@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> Answer:
     with searching():
         explanation = explainer.explain(row, options.algorithm, seed=options.seed)
     told = heading(f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?")
-    return Answer(Group(told, explanation_view(explanation)), explanation.to_dict())
+    return Answer(Group(told, explanation_view(explanation)), explanation.to_dict)
 
 
 def demo_explainer() -> Explainer:

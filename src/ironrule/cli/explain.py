@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> Answer:
             widen=not options.no_widen,
         )
     text = "" if output is None else _as_file(explanation, output.suffix.lower())
-    return Answer(explanation_view(explanation), explanation.to_dict(), output, text)
+    return Answer(explanation_view(explanation), explanation.to_dict, output, text)
 
 
 def _as_file(explanation: Explanation, ending: str) -> str:

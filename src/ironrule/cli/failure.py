@@ -17,20 +17,28 @@ UNEXPECTED, BAD_INPUT, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
 DEBUG = "IRONRULE_DEBUG"
 
 
-def with_exit_code(command: Callable[[], None], as_json: bool) -> int:
-    """Run a command; whatever it raises becomes a message and an exit code, never a traceback."""
+def with_exit_code(command: Callable[[], int], as_json: bool) -> int:
+    """Run a command for its exit code; whatever it raises becomes a message and an exit code, never a traceback."""
     try:
-        command()
+        with reader_may_leave():
+            return command()
     except SystemExit as end:  # argparse ends so after --help and --version
         return end.code if isinstance(end.code, int) else UNEXPECTED if end.code else 0
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         _say("error", "Interrupted", "interrupted", as_json)
         return INTERRUPTED
     except Exception as error:
         return _report(error, as_json)
     return 0
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print without complaint to a reader, such as head, that has seen enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(error: Exception, as_json: bool) -> int:

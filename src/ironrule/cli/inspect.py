@@ -43,4 +43,4 @@ def run(options: argparse.Namespace) -> Answer:
     as_toml = output is not None and output.suffix.lower() == ".toml"
     seen = Space.infer(data, constant="keep", progress=False).to_dict()
     text = to_toml(document, seen) if as_toml else json_text(document)
-    return Answer(space_view(space, len(data)), document, output, text)
+    return Answer(space_view(space, len(data)), lambda: document, output, text)

@@ -21,7 +21,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_data(parser: argparse.ArgumentParser) -> None:
     """The data file and how to read it as a space."""
     parser.add_argument("data", metavar="DATA", type=Path, help="past rows: .csv, .csv.gz, .tsv or .parquet")
-    group = parser.add_argument_group("data")
+    add_space(parser.add_argument_group("data"))
+
+
+def add_space(group: argparse._ActionsContainer) -> None:
+    """How to read a data file as a space."""
     group.add_argument(
         "--target", metavar="COLUMN", help="a column to leave out: what the model was trained to predict"
     )
@@ -39,6 +43,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
+    add_trust(group)
+
+
+def add_trust(group: argparse._ActionsContainer) -> None:
+    """What to accept in a model file."""
     group.add_argument(
         "--trust", metavar="TYPE", nargs="+", action="extend", default=[], help="types to accept in a .skops"
     )
@@ -66,12 +75,17 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         default=5,
         help="how many answers at the most (default 5; greedy_cf gives one rule)",
     )
-    group.add_argument(
-        "--constraint", metavar="TEXT", nargs="+", action="extend", default=[], help="see docs/constraints.md"
-    )
+    add_constraint(group)
     group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds")
     group.add_argument("--evaluations", metavar="N", type=int, help="budget in rows that the model is asked about")
     add_seed(group)
+
+
+def add_constraint(group: argparse._ActionsContainer) -> None:
+    """``--constraint``."""
+    group.add_argument(
+        "--constraint", metavar="TEXT", nargs="+", action="extend", default=[], help="see docs/constraints.md"
+    )
 
 
 def add_algorithm(parser: argparse._ActionsContainer) -> None:

@@ -42,7 +42,7 @@ def question_of(
     model = read_model(options.model, options.trust, options.trust_pickle)
     desired = desired_of(options.desired, model)
     data = read_data(options.data, options.target)
-    space = space_of(options, data, _columns_of(model))
+    space = space_of(options, data, columns_of(model))
     row = _found(wanted, data, options.target)
     space = space.extended(row) if options.extend_domain else space
     models = [read_model(path, options.trust, options.trust_pickle) for path in others]
@@ -80,7 +80,7 @@ def space_of(options: argparse.Namespace, data: Any, columns: Sequence[str] | No
     return Space.infer(data, columns=columns, constant="keep" if options.keep_constant else "refuse")
 
 
-def _columns_of(model: Any) -> list[str] | None:
+def columns_of(model: Any) -> list[str] | None:
     """The columns that the model was fitted on, where it says so."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]

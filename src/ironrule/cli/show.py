@@ -22,8 +22,10 @@ from ironrule.rule import Counterfactual, shown
 if TYPE_CHECKING:
     from ironrule.explain import Counterfactuals, Explanation, Statistics
     from ironrule.space import Feature, Space
+    from ironrule.verdict.checker import Check
 
-COLOURS = {"proven": "green", "unrefuted": "yellow", "refuted": "red"}
+COLOURS = {"proven": "green", "unrefuted": "yellow", "undecided": "yellow", "refuted": "red"}
+MARKS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 STOPPED = {"budget": "The budget ran out", "interrupted": "Interrupted"}
 
 
@@ -79,6 +81,17 @@ def counterfactuals_view(found: Counterfactuals) -> RenderableType:
         parts.append(Text("Proven: each is the nearest that does not change all the features of one above."))
     stopped = _stopped(found.statistics, "the search did not come to its end.")
     return Group(*parts, *stopped, _effort(found.statistics))
+
+
+def check_view(check: Check) -> RenderableType:
+    """The rule in question under the status, then every claim with what became of it."""
+    colour = COLOURS[check.status]
+    title = Text(f" {check.status} ", style=f"bold {colour}")
+    panel = Panel(Text(check.rule), title=title, title_align="left", border_style=colour, padding=(1, 2))
+    table = _table("claim", "", "why")
+    for claim, status, sentence in check.findings:
+        table.add_row(Text(claim), Text(status, style=MARKS[status]), Text(sentence))
+    return Group(panel, Text(f"{check.meaning}."), table)
 
 
 def space_view(space: Space, rows: int) -> RenderableType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from ironrule.explain.explanation import Explanation, Permitted, RankedRule, Statistics
 from ironrule.explain.prepared import Prepared
-from ironrule.rule import Box, Counterfactual, Relevant
+from ironrule.rule import Box, Counterfactual, Deferred, Relevant
 from ironrule.space import Points, bind
-from ironrule.verdict import Meter, Proven, Verdict
+from ironrule.verdict import Meter, Verdict
 
 if TYPE_CHECKING:
     from ironrule.search import Findings, Problem
@@ -29,14 +30,12 @@ class Assembly:
 
     def explanation(self, statistics: Statistics, permitted: Permitted, unread: str | None) -> Explanation:
         """All of it in the user's terms."""
-        from ironrule.search.witnesses import witnesses
-
         ready, problem, findings = self.prepared, self.problem, self.findings
-        needed = witnesses(problem, findings.lower_bound) if findings.lower_bound else None
+        needed = self._witnesses()
         return Explanation(
             ready.space.decode_row(problem.case.instance),
             tuple(map(self._ranked, findings.rules, findings.verdicts)),
-            self._counterfactuals(),
+            Deferred(self._counterfactuals),
             statistics,
             len(ready.history),
             ready.space.fingerprint,
@@ -46,17 +45,29 @@ class Assembly:
             ready.fingerprint,
             ready.wanted,
             permitted,
-            () if needed is None else tuple(map(tuple, needed.tolist())),
+            () if needed is None else needed,
             None if self.wider is None else self._ranked(findings.rules[0], self.wider.verdict, self.wider.box),
             self.wider is not None and self.wider.maximal,
+            () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
         )
+
+    def _witnesses(self) -> Sequence[tuple[int, ...]] | None:
+        """Counterfactuals that need a rule of the lower bound's weight; None if there is no such bound."""
+        from ironrule.search.witnesses import witnesses
+
+        problem, weight = self.problem, self.findings.lower_bound
+        if not weight:
+            return None
+        if problem.oracle.all_known:  # a minimum hitting set of all that a rule must hit has just been found
+            return Deferred(lambda: _as_tuples(witnesses(problem, weight)))
+        found = witnesses(problem, weight)
+        return None if found is None else _as_tuples(found)
 
     def _ranked(self, rule: int, verdict: Verdict, wider: Box | None = None) -> RankedRule:
         relevant, ready = self.problem.case.relevant, self.prepared
         box = relevant.box(rule) if wider is None else wider
         named = relevant.rule(rule, ready.model.own.decision.undesired, wider)
-        kept = Proven(verdict.certificate.drawn()) if isinstance(verdict, Proven) else verdict
-        return RankedRule(named, kept, ready.history.coverage(box, ready.space.sizes))
+        return RankedRule(named, verdict, ready.history.coverage(box, ready.space.sizes))
 
     def _counterfactuals(self) -> tuple[Counterfactual, ...]:
         """The nearest counterfactuals of the model itself that also satisfy the constraints on what may change."""
@@ -70,17 +81,22 @@ class Assembly:
         return tuple(Counterfactual.between(ready.space, case.instance, point) for point in nearest)
 
 
+def _as_tuples(points: Points | None) -> tuple[tuple[int, ...], ...]:
+    return () if points is None else tuple(map(tuple, points.tolist()))
+
+
 def _nearest(points: Points, relevant: Relevant, k: int) -> Points:
     """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
-    from ironrule.rule.duals import duals_of, minimal
+    from ironrule.rule.bits import popcount, unpack
+    from ironrule.rule.duals import duals_of
 
-    if len(points) == 0:
-        return points
-    ordered: Points = points[np.argsort(np.count_nonzero(points != relevant.instance, axis=1), kind="stable")]
-    duals = duals_of(ordered, relevant.low, relevant.high)
-    strong = {row.tobytes() for row in minimal(duals)}
-    _, first = np.unique(duals, axis=0, return_index=True)
-    return ordered[[place for place in np.sort(first).tolist() if duals[place].tobytes() in strong][:k]]
+    duals = duals_of(points, relevant.low, relevant.high)
+    order = np.lexsort((popcount(duals), (points != relevant.instance).sum(axis=1)))
+    chosen: dict[int, int] = {}
+    for place, dual in zip(order.tolist(), unpack(duals[order]), strict=True):  # a dual comes after those it contains
+        if len(chosen) < k and not any(other & dual == other for other in chosen):
+            chosen[dual] = place
+    return points[list(chosen.values())]
 
 
 def statistics_of(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:

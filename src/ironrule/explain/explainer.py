@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ from ironrule.model import Wanted
 from ironrule.rule import relevant_to
 from ironrule.space import (
     Constraint,
+    Points,
     Space,
     Value,
     as_constraint,
@@ -44,7 +46,7 @@ from ironrule.space import (
 from ironrule.verdict import Budget, Meter, Proven
 
 if TYPE_CHECKING:
-    from ironrule.oracles import Case, Oracle
+    from ironrule.oracles import Case
     from ironrule.search import Algorithm, Findings, Problem
     from ironrule.search.widening import Widened
 
@@ -124,11 +126,10 @@ class Explainer:
         ``widen``, the bounds of a rule that was proven by reading the model are moved as far as they can go (``wider``
         in the explanation). Same seed and same budget in evaluations: same answer.
         """
-        from ironrule.search import solve
+        from ironrule.search.solve import solve
 
-        exact = self._prepared.exact
         if algorithm == "auto":
-            algorithm = "greedy_cf" if isinstance(exact, str) else "minimum"
+            algorithm = "greedy_cf" if self._prepared.oracle is None else "minimum"
         chosen = chosen_algorithm(algorithm)
         meter = Meter(chosen_budget(budget))
         problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
@@ -147,12 +148,13 @@ class Explainer:
         from ironrule.search.widening import Widening
 
         ready, best = self._prepared, findings.verdicts[0]
-        if isinstance(ready.exact, str) or not isinstance(best, Proven) or findings.stopped is not None:
+        if ready.oracle is None or not isinstance(best, Proven) or findings.stopped is not None:
             return None
-        oracle = Remembering(Ensemble(ready.exact.forests, limit=WIDENING_BOXES), points=problem.oracle.points)
+        searching = ready.oracle
+        brief = replace(searching, limit=WIDENING_BOXES) if isinstance(searching, Ensemble) else searching
         widening = Widening(
             problem.case,
-            oracle,
+            Remembering(brief, points=problem.oracle.points),
             problem.meter,
             problem.rng,
             lambda box: ready.history.coverage(box, ready.space.sizes),
@@ -162,9 +164,9 @@ class Explainer:
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
-        points = problem.oracle.points
-        read = not isinstance(self._prepared.exact, str)
-        if read and points is not None and not self._prepared.model.desired(points).all():
+        points, ready = problem.oracle.points, self._prepared
+        read = ready.oracle is not None and ready.word is ready.model  # else every leaf was confirmed beforehand
+        if read and points is not None and not ready.model.desired(points).all():
             raise ModelError("the model decides otherwise than its reading; please report this model")
 
     def counterfactuals(
@@ -194,15 +196,11 @@ class Explainer:
         return found_counterfactuals(read, case, box, positive(k), Meter(chosen_budget(budget)), chosen_seed(seed))
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
-        from ironrule.oracles import Case
+        from ironrule.oracles.protocol import Case
 
         ready = self._prepared
-        given = as_mapping(row, ready.table, ready.model.own.layout.names)
-        instance = self.space.encode_row(given, ignore=ready.table.names)
-        for predicate in ready.space.feasible.predicates:
-            if not predicate(instance[None, :], None)[0]:
-                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
-        if ready.model.own.desired(instance[None, :])[0]:
+        instance, desired = self._coded(row)
+        if desired:
             raise OutcomeError(
                 "the row must have the undesired outcome, but the model already gives it the desired one"
             )
@@ -219,6 +217,20 @@ class Explainer:
         model = ready.model.own if of_itself else ready.model
         return Case(ready.space, model, ready.history, relevant, allowed, ready.fingerprint)
 
+    def _coded(self, row: Any) -> tuple[Points, bool]:
+        """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
+        ready = self._prepared
+        past = isinstance(row, (int, np.integer)) and len(ready.history) == len(ready.table)
+        if past and not isinstance(row, bool) and -len(ready.table) <= row < len(ready.table):
+            return ready.history.codes.row(row), bool(ready.outcomes[row])
+        given = as_mapping(row, ready.table, ready.model.own.layout.names)
+        instance = self.space.encode_row(given, ignore=ready.table.names)
+        for predicate in ready.space.feasible.predicates:
+            if not predicate(instance[None, :], None)[0]:
+                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
+        decides = ready.model.own if ready.withstands else ready.word
+        return instance, bool(decides.desired(instance[None, :])[0])
+
     def _problem(
         self,
         case: Case,
@@ -229,9 +241,10 @@ class Explainer:
         forbid: Sequence[str],
         weights: Weights,
     ) -> Problem:
-        from ironrule.oracles import Ensemble, Layered, Remembering
-        from ironrule.rule.duals import distinct_duals
-        from ironrule.search import Problem
+        from ironrule.oracles.layered import Layered
+        from ironrule.oracles.memory import Remembering
+        from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals
+        from ironrule.search.problem import Problem
 
         relevant = case.relevant
         allowed = relevant.usable & ~relevant.select(as_list(forbid))
@@ -241,13 +254,15 @@ class Explainer:
                 raise InputError(
                     f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden"
                 )
-        with meter.timed("history"):
-            duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+
+        def count() -> DistinctDuals:
+            with meter.timed("history"):
+                return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+
         each = chosen_weights(weights, relevant)
         rng = np.random.default_rng(chosen_seed(seed))
-        exact = self._prepared.exact
-        oracle: Oracle = Layered() if isinstance(exact, str) else Ensemble(exact.forests)
-        return Problem(case, Remembering(oracle), duals, allowed, required, each, positive(k), meter, rng)
+        oracle = Remembering(self._prepared.oracle or Layered())
+        return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
 
     def rules(
         self,

@@ -14,6 +14,7 @@ from ironrule.space import Value
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 from ironrule.verdict.certificate import whole
+from ironrule.verdict.digest import FIELD, digest_of, with_digest
 
 FORMAT = 2
 
@@ -87,7 +88,7 @@ class Explanation:
 
     instance: Mapping[str, Value]
     ranked: tuple[RankedRule, ...]
-    counterfactuals: tuple[Counterfactual, ...]
+    counterfactuals: Sequence[Counterfactual]
     statistics: Statistics
     history_rows: int
     space: str
@@ -97,9 +98,10 @@ class Explanation:
     model: str = ""  # the model's fingerprint
     decision: Wanted = field(default_factory=Wanted)
     permitted: Permitted = field(default_factory=Permitted)
-    witnesses: tuple[tuple[int, ...], ...] = ()
+    witnesses: Sequence[tuple[int, ...]] = ()
     wider: RankedRule | None = None
     widest: bool = False  # whether it is known that no bound of the wider rule can move further
+    limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
 
     @property
     def minimum(self) -> bool:
@@ -143,14 +145,15 @@ class Explanation:
         return self.ranked[0].coverage
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data."""
+        """The explanation as plain data, with a digest of it."""
         stats = self.statistics
-        return {
+        document = {
             "format": FORMAT,
             "instance": {name: to_plain(value) for name, value in self.instance.items()},
             "rules": [ranked.to_dict() for ranked in self.ranked],
             "wider": None if self.wider is None else self.wider.to_dict(),
             "widest": self.widest,
+            "limits": [list(point) for point in self.limits],
             "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
             "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
             | {"operators": dict(stats.operators)},
@@ -164,6 +167,7 @@ class Explanation:
             "permitted": self.permitted.to_dict(),
             "witnesses": [list(point) for point in self.witnesses],
         }
+        return with_digest(document)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
@@ -173,6 +177,10 @@ class Explanation:
         if not data.get("rules"):
             raise InputError("an explanation must have at least one rule, but it has none")
         try:
+            if data[FIELD] != digest_of(data):
+                raise InputError(
+                    "an explanation must be as it was written, but its digest does not fit: it was altered"
+                )
             return cls(
                 {name: from_plain(value) for name, value in data["instance"].items()},
                 tuple(RankedRule.from_dict(ranked) for ranked in data["rules"]),
@@ -189,6 +197,7 @@ class Explanation:
                 tuple(tuple(whole(code) for code in point) for point in data["witnesses"]),
                 None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
                 data["widest"],
+                tuple(tuple(whole(code) for code in point) for point in data["limits"]),
             )
         except InputError:
             raise

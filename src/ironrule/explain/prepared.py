@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.arguments import as_list
 from ironrule.model import (
     History,
+    Model,
     Readable,
     Unreadable,
     Versions,
@@ -26,6 +27,9 @@ from ironrule.model import (
     read_versions,
 )
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
+
+if TYPE_CHECKING:
+    from ironrule.oracles import Oracle
 
 PAST_CHECKED = 4096
 
@@ -41,6 +45,8 @@ class Prepared:
     table: Table
     recourse: tuple[Constraint, ...]
     exact: Readable | str  # what the exact oracle works on, or why there is none
+    oracle: Oracle | None  # the exact oracle, if there is one
+    word: Model  # who decides single points: the models, or their tree if they have confirmed every leaf
     fingerprint: str
     wanted: Wanted
 
@@ -82,9 +88,9 @@ def prepare(
     outcomes = asked.own.outcomes(kept, progress)
     withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
     history = history_of(whole, kept, withstood)
-    exact = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
+    exact, oracle, word = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
-    return Prepared(whole, asked, history, outcomes, table, recourse, exact, fingerprint, wanted)
+    return Prepared(whole, asked, history, outcomes, table, recourse, exact, oracle, word, fingerprint, wanted)
 
 
 def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table: Table, wanted: Wanted) -> Space:
@@ -95,11 +101,18 @@ def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table:
         raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
 
 
-def _exact(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> Readable | str:
+def _exact(
+    models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted
+) -> tuple[Readable | str, Oracle | None, Model]:
+    """What could be read, or why nothing; the exact oracle; and who decides single points."""
     try:
-        return read_versions(models, asked, space, past, wanted)
+        exact = read_versions(models, asked, space, past, wanted)
+        from ironrule.oracles.exact import exact_oracle
+
+        oracle = exact_oracle(exact.forests, asked, space)
     except Unreadable as reason:
-        return str(reason)
+        return str(reason), None, asked
+    return exact, oracle, oracle if isinstance(oracle, Model) else asked
 
 
 def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:

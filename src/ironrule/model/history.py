@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,32 @@ class History:
     desired: Codes
     seeds: Points
     frequencies: tuple[npt.NDArray[np.int64], ...]
+    places: npt.NDArray[np.int64] = field(init=False, repr=False)  # where in memory every column begins
+    sizes: npt.NDArray[np.int64] = field(init=False, repr=False)  # how many bytes a code of it takes
+
+    def __post_init__(self) -> None:
+        columns = tuple(np.ascontiguousarray(column, dtype=_unsigned(column)) for column in self.codes.columns)
+        object.__setattr__(self, "codes", Codes(columns))
+        object.__setattr__(self, "places", np.array([column.ctypes.data for column in columns], dtype=np.int64))
+        object.__setattr__(self, "sizes", np.array([column.itemsize for column in columns], dtype=np.int64))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has its columns elsewhere in memory."""
+        return History, (self.codes, self.outcomes, self.desired, self.seeds, self.frequencies)
 
     def __len__(self) -> int:
         return len(self.outcomes)
 
     def coverage(self, box: Box, sizes: Any) -> int:
         """How many past rows lie in a box."""
-        return int(np.count_nonzero(self.codes.inside(box.low, box.high, sizes)))
+        from ironrule.rule.count_kernels import count_inside
+
+        return count_inside((self.places, self.sizes), (box.low, box.high), sizes, len(self))
+
+
+def _unsigned(column: npt.NDArray[Any]) -> npt.DTypeLike:
+    """A type that the compiled pass knows: the column's own, as a rule."""
+    return column.dtype if column.dtype in (np.uint8, np.uint16, np.uint32) else np.dtype(np.uint32)
 
 
 def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> History:

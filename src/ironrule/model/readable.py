@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.cells import Questions
-from ironrule.model.forest import Forest, compile_reading
 from ironrule.model.readers import read
 from ironrule.model.readers.steps import split_steps
 from ironrule.model.reading import Group, Reading, Unreadable
 from ironrule.model.seen import seen_by
 from ironrule.model.tabulate import Columns, tabulate
 from ironrule.space import Points, Space
+
+if TYPE_CHECKING:  # whoever only reads a model, as the checker does, loads nothing of the search
+    from ironrule.model.forest import Forest
 
 CHECKED = 4096
 MOST_VALUES = 50_000
@@ -87,6 +89,8 @@ def readable(
     model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
 ) -> Readable:
     """Read a model for search; raises Unreadable also if its reading decides otherwise."""
+    from ironrule.model.forest import compile_reading
+
     read = read_model(model, asked, space, past, desired, threshold)
     forests = compile_reading(read.reading, read.columns, space)
     _check(forests, asked, space, past)

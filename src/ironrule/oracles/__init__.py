@@ -4,9 +4,11 @@ A new oracle is one new file and one line in :data:`ORACLES`; the contract tests
 """
 
 from ironrule.oracles.ensemble import Ensemble
+from ironrule.oracles.exact import exact_oracle
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco import GeCo, Mix
 from ironrule.oracles.layered import Layered
+from ironrule.oracles.leaves import Leaves
 from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case, Oracle
 from ironrule.oracles.sampling import Sampling
@@ -18,4 +20,17 @@ ORACLES: dict[str, type[Oracle]] = {
     "sampling": Sampling,
 }
 
-__all__ = ["ORACLES", "Case", "Ensemble", "Exhaustive", "GeCo", "Layered", "Mix", "Oracle", "Remembering", "Sampling"]
+__all__ = [
+    "ORACLES",
+    "Case",
+    "Ensemble",
+    "Exhaustive",
+    "GeCo",
+    "Layered",
+    "Leaves",
+    "Mix",
+    "Oracle",
+    "Remembering",
+    "Sampling",
+    "exact_oracle",
+]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import Case, Oracle, Witnesses
 from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Refuted, Spent, Unrefuted, Verdict
@@ -26,6 +26,7 @@ class Remembering:
     known: dict[bytes, tuple[Box, Verdict]] = field(default_factory=dict)
     points: Points | None = None
     clean: list[tuple[Box, Verdict]] = field(default_factory=list)
+    all_known: bool = False  # whether the points speak for all counterfactuals
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
@@ -40,6 +41,15 @@ class Remembering:
         """The answer known for a box, if it was asked about."""
         _, verdict = self.known.get(_key(box), (box, None))
         return verdict
+
+    def witnesses(self, case: Case, meter: Meter) -> Witnesses | None:
+        """Counterfactuals that speak for all, where the oracle can name them; they are remembered."""
+        named: Witnesses | None = self.oracle.witnesses(case) if hasattr(self.oracle, "witnesses") else None
+        if named is not None:
+            meter.events["oracle calls"] += 1
+            self._add(named.points)
+            self.all_known = True
+        return named
 
     def learn(self, points: Points) -> None:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""

@@ -7,9 +7,10 @@ An oracle answers with a verdict on the rule whose box it is: ``Refuted`` with c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.model import History, Model
 from ironrule.rule import Box, Counterfactual, Relevant
@@ -50,4 +51,19 @@ class Oracle(Protocol):
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """``Refuted`` with up to ``k`` counterfactuals in it, ``Proven`` if there is none, ``Unrefuted`` if unsure."""
+        ...
+
+
+class Witnesses(NamedTuple):
+    """Counterfactuals that speak for all: every rule that excludes them is consistent. With their duals."""
+
+    points: Points
+    duals: npt.NDArray[np.uint64]
+
+
+class Witnessing(Oracle, Protocol):
+    """An oracle that can also name, at once, counterfactuals that speak for all."""
+
+    def witnesses(self, case: Case) -> Witnesses | None:
+        """Such counterfactuals; None if it knows none for this case."""
         ...

@@ -13,6 +13,9 @@ import numpy as np
 
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Integers, Words, popcounts
+from ironrule.rule.relevant import members
+
+__all__ = ["members", "pack", "popcount", "unpack", "width"]
 
 MOST_FEATURES = 128
 
@@ -46,6 +49,9 @@ def unpack(words: Words) -> list[int]:
     >>> unpack(pack([0b101, 0], features=2))
     [5, 0]
     """
+    if words.shape[-1] == 1:
+        single: list[int] = words.ravel().tolist()
+        return single
     rows = np.ascontiguousarray(np.atleast_2d(words), dtype="<u8")
     return [int.from_bytes(row.tobytes(), "little") for row in rows]
 
@@ -53,12 +59,3 @@ def unpack(words: Words) -> list[int]:
 def popcount(words: Words) -> Integers:
     """The number of components in every row."""
     return popcounts(np.ascontiguousarray(np.atleast_2d(words), dtype=np.uint64))
-
-
-def members(components: int) -> tuple[int, ...]:
-    """The indices of the components in a set, in order.
-
-    >>> members(0b1101)
-    (0, 2, 3)
-    """
-    return tuple(i for i in range(components.bit_length()) if components >> i & 1)

@@ -56,7 +56,7 @@ class Component:
             return cls(feature.name, op, value, pattern=_pattern(feature, op, value))
         if op == "==" or feature.natural:
             return cls(feature.name, op, value, feature.columns[0])
-        place = feature.values.index(value)
+        place = feature.places[value]
         allowed = feature.values[: place + 1] if op == "<=" else feature.values[place:]
         return cls(feature.name, op, value, feature.columns[0], allowed=allowed)
 
@@ -140,7 +140,7 @@ def shown(value: Value) -> str:
 
 def _pattern(feature: Feature, op: Op, value: Value) -> tuple[tuple[str, int], ...]:
     """What the one-hot columns must be: the value's own is 1, or all those on the other side of it are 0."""
-    place = feature.values.index(value)
+    place = feature.places[value]
     if op == "==" and place < len(feature.columns):
         return ((feature.columns[place], 1),)
     excluded = feature.columns[place + 1 :] if op == "<=" else feature.columns[:place]

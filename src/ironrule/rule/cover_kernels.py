@@ -51,7 +51,7 @@ def _some_free(common: Words, size: int) -> bool:
 
 
 @part
-def _misses_one(one: Words, many: Any, size: Any, common: Words) -> bool:
+def misses_one(one: Words, many: Any, size: Any, common: Words) -> bool:
     """Whether some set of the first `size` has nothing in common with `one`."""
     for start in range(0, size, CHUNK):
         stop = min(start + CHUNK, size)
@@ -66,7 +66,7 @@ def flag_hitters(rules: Any, duals: Any) -> Flags:
     """Per rule, whether it hits every dual."""
     common, hits = np.empty(CHUNK, np.uint64), np.empty(rules.shape[0], np.bool_)
     for m in range(rules.shape[0]):
-        hits[m] = not _misses_one(rules[m], duals, duals.shape[1], common)
+        hits[m] = not misses_one(rules[m], duals, duals.shape[1], common)
     return hits
 
 
@@ -81,7 +81,7 @@ def flag_minimal(sets: Any, sizes: Integers) -> Flags:
             smaller = found
         for w in range(sets.shape[1]):
             rest[w] = ~sets[m, w]
-        if not _misses_one(rest, kept, smaller, common):
+        if not misses_one(rest, kept, smaller, common):
             minimal[m] = True
             for w in range(sets.shape[1]):
                 kept[w, found] = sets[m, w]

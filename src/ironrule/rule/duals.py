@@ -24,9 +24,11 @@ from ironrule.rule.bit_kernels import Flags, Integers, Words
 from ironrule.rule.bits import popcount, width
 from ironrule.rule.cover_kernels import flag_hitters, flag_minimal, sum_uncovered
 from ironrule.rule.dual_kernels import BLOCK, count_duals, cut_runs, fill_duals, merge_parts
+from ironrule.rule.reduction_kernels import keep_minimal
 
 ROWS_PER_WORKER = 100_000
 ENTRIES_PER_WORKER = 20_000
+FEW = 256  # sets that one simple kernel handles best
 SLOT_BITS = 15  # of the hash table a thread counts in: with one word per dual, half a megabyte
 CODES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))
 
@@ -42,6 +44,29 @@ class DistinctDuals:
     def total(self) -> int:
         """The number of rows."""
         return int(self.counts.sum())
+
+
+@dataclass(slots=True, eq=False)
+class PastDuals:
+    """The distinct duals of past rows, counted when somebody first asks: not every search needs them."""
+
+    count: Callable[[], DistinctDuals]
+    counted: DistinctDuals | None = None
+
+    @property
+    def bits(self) -> Words:
+        """The duals."""
+        return self._counted().bits
+
+    @property
+    def counts(self) -> Integers:
+        """How many rows have each."""
+        return self._counted().counts
+
+    def _counted(self) -> DistinctDuals:
+        if self.counted is None:
+            self.counted = self.count()
+        return self.counted
 
 
 def distinct_duals(
@@ -87,6 +112,9 @@ def duals_of(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) 
 
 def minimal(bits: Words) -> Words:
     """The distinct inclusion-minimal rows, by size, then by value: a rule hits all rows exactly if it hits these."""
+    if len(bits) <= FEW:
+        few = _sorted(np.asarray(bits, dtype=np.uint64))
+        return few[: keep_minimal(few)]
     rows = _distinct(np.asarray(bits, dtype=np.uint64))
     sizes = popcount(rows) if len(rows) else np.zeros(0, np.int64)
     order = np.argsort(sizes, kind="stable")

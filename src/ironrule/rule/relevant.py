@@ -8,7 +8,7 @@ excludes nothing, admits all of them and so never occurs in a dual.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,23 @@ from ironrule.errors import InputError
 from ironrule.rule.box import Box
 from ironrule.rule.component import Component, Op
 from ironrule.rule.rule import Rule
-from ironrule.space import Feature, Points, Space
+from ironrule.space import Points, Space
+
+MOST_BOXES = 1024
+
+
+def members(components: int) -> tuple[int, ...]:
+    """The numbers of the components in a set, in order.
+
+    >>> members(0b1101)
+    (0, 2, 3)
+    """
+    found = []
+    while components:
+        lowest = components & -components
+        found.append(lowest.bit_length() - 1)
+        components ^= lowest
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,41 +45,52 @@ class Relevant:
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
     usable: int
+    _boxes: dict[int, Box] = field(default_factory=dict, init=False, repr=False)  # a rule's is asked for several times
 
     @property
     def bits(self) -> tuple[int, ...]:
         """The numbers of the components that exclude something."""
-        return tuple(bit for bit in range(2 * len(self.space)) if self.usable >> bit & 1)
+        return members(self.usable)
 
     @property
     def ordered(self) -> tuple[int, ...]:
         """The numbers of those among them that are bounds, ``<=`` or ``>=``."""
-        return tuple(
-            bit for bit in self.bits if _has_order(self.space.features[bit // 2], int(self.instance[bit // 2]))
-        )
+        return tuple(bit for bit in self.bits if self._has_order(bit // 2))
+
+    def _has_order(self, j: int) -> bool:
+        feature = self.space.features[j]
+        return bool(feature.ordered and self.instance.item(j) <= feature.last)  # which a missing value has not
 
     def component(self, bit: int, box: Box | None = None) -> Component:
         """A component in the user's terms, its bound where a wider box has it."""
         j, second = divmod(bit, 2)
-        feature, code = self.space.features[j], int(self.instance[j])
-        op: Op = ">=" if second else "<=" if _has_order(feature, code) else "=="
+        feature, code = self.space.features[j], self.instance.item(j)
+        op: Op = ">=" if second else "<=" if self._has_order(j) else "=="
         if box is not None and op != "==":
             code = int((box.low if second else box.high)[j])
         return Component.of(feature, op, feature.value(code))
 
     def rule(self, bits: int, outcome: str, box: Box | None = None) -> Rule:
         """A rule in the user's terms, its bounds where a wider box has them."""
-        return Rule(tuple(self.component(bit, box) for bit in range(2 * len(self.space)) if bits >> bit & 1), outcome)
+        return Rule(tuple([self.component(bit, box) for bit in members(bits)]), outcome)
 
     def box(self, bits: int) -> Box:
         """Where the rule holds."""
-        low = np.zeros(len(self.space), dtype=np.int32)
-        high = self.space.sizes - 1
-        for bit in range(2 * len(self.space)):
-            if bits >> bit & 1:
-                low[bit // 2] = max(low[bit // 2], self.low[bit])
-                high[bit // 2] = min(high[bit // 2], self.high[bit])
-        return Box(low, high)
+        made = self._boxes.get(bits)
+        if made is None:
+            if len(self._boxes) >= MOST_BOXES:
+                self._boxes.clear()
+            made = self._boxes[bits] = self._box(bits)
+        return made
+
+    def _box(self, bits: int) -> Box:
+        low, high = [0] * len(self.space), self.space.scale.top.tolist()
+        lows, highs = self.low.tolist(), self.high.tolist()
+        for bit in members(bits):
+            j = bit // 2
+            low[j] = low[j] if low[j] > lows[bit] else lows[bit]
+            high[j] = high[j] if high[j] < highs[bit] else highs[bit]
+        return Box(np.array(low, dtype=np.int32), np.array(high, dtype=np.int32))
 
     def select(self, names: Sequence[str]) -> int:
         """The usable components that the given texts name: a feature, or a feature with ``<=``, ``>=`` or ``==``."""
@@ -86,22 +113,10 @@ class Relevant:
 
 def relevant_to(space: Space, instance: Points) -> Relevant:
     """The components relevant to an instance."""
-    n = len(space)
-    low = np.zeros(2 * n, dtype=np.int64)
-    high = np.repeat(space.sizes.astype(np.int64) - 1, 2)
-    usable = 0
-    for j, feature in enumerate(space.features):
-        code = int(instance[j])
-        if _has_order(feature, code):
-            high[2 * j] = code
-            low[2 * j + 1], high[2 * j + 1] = code, feature.last
-        else:
-            low[2 * j] = high[2 * j] = code
-        for bit in (2 * j, 2 * j + 1):
-            if high[bit] - low[bit] + 1 < feature.size:
-                usable |= 1 << bit
-    return Relevant(space, instance, low, high, usable)
+    from ironrule.rule.bits import unpack, width
+    from ironrule.rule.relevant_kernels import fill_bounds
 
-
-def _has_order(feature: Feature, code: int) -> bool:
-    return feature.ordered and code != feature.missing_code
+    low, high = np.empty(2 * len(space), dtype=np.int64), np.empty(2 * len(space), dtype=np.int64)
+    usable = np.zeros((1, width(len(space))), dtype=np.uint64)
+    fill_bounds(instance, space.scale.last, space.scale.top, low, high, usable[0])
+    return Relevant(space, instance, low, high, unpack(usable)[0])

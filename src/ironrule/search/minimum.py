@@ -22,7 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.rule.bits import members, unpack
-from ironrule.rule.hitting import light_hitting_sets, lighter_hitting_set, quick_hitting_set, repaired
+from ironrule.rule.hitting import (
+    light_hitting_sets,
+    lighter_hitting_set,
+    minimum_hitting_set,
+    quick_hitting_set,
+    repaired,
+)
 from ironrule.search.coverage import coverages
 from ironrule.search.problem import Problem, Trail, joined
 from ironrule.verdict import Proven, Refuted, Spent
@@ -54,6 +60,9 @@ class Minimum:
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """A rule of least weight; the shortest so far that stands if the search is stopped."""
+        everything = problem.all_demands()
+        if everything is not None:
+            return self._hit_all(problem, trail, everything)
         hunt = _Hunt(problem, trail, self, problem.demands())
         rule = hunt.first()
         if rule is None:
@@ -63,6 +72,19 @@ class Minimum:
             if hunt.stands(rule):
                 hunt.adopt(rule)
         if self.ties and trail.lower_bound >= hunt.weight:
+            hunt.prefer_coverage()
+        return trail.best
+
+    def _hit_all(self, problem: Problem, trail: Trail, demands: Words) -> list[int]:
+        """Where all demands are known, one hitting set is the answer; the oracle confirms it."""
+        with problem.meter.timed("hitting set"):
+            problem.meter.events["candidates"] += 1
+            shortest = minimum_hitting_set(demands, problem.weights, node_limit=self.nodes)
+        if not shortest.feasible:
+            return []
+        trail.lower_bound, trail.best = shortest.lower_bound, unpack(shortest.members[None, :])
+        hunt = _Hunt(problem, trail, self, demands)
+        if hunt.stands(trail.best[0]) and self.ties and shortest.optimal:
             hunt.prefer_coverage()
         return trail.best
 

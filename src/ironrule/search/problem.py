@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case
 from ironrule.rule.bits import members, pack
-from ironrule.rule.duals import DistinctDuals, duals_of, hits_all, minimal
+from ironrule.rule.duals import DistinctDuals, PastDuals, duals_of, hits_all, minimal
 from ironrule.verdict import Meter, Refuted, Verdict
 
 
@@ -28,7 +28,7 @@ class Problem:
 
     case: Case
     oracle: Remembering
-    history: DistinctDuals
+    history: DistinctDuals | PastDuals
     allowed: int
     required: tuple[int, ...]
     weights: npt.NDArray[np.float64]
@@ -65,6 +65,13 @@ class Problem:
         """What the exceptions demand of a rule, restricted to what may be used."""
         relevant = self.case.relevant
         return np.asarray(duals_of(refuted.points, relevant.low, relevant.high) & pack(self.allowed, self.n))
+
+    def all_demands(self) -> npt.NDArray[np.uint64] | None:
+        """All that a rule must hit to be consistent, where the oracle can name counterfactuals that speak for all."""
+        witnesses = self.oracle.witnesses(self.case, self.meter)
+        if witnesses is None or (not self.required and self.allowed == self.case.relevant.usable):
+            return None if witnesses is None else witnesses.duals
+        return np.concatenate([witnesses.duals, pack(self.required, self.n)]) & pack(self.allowed, self.n)
 
     def demands(self) -> npt.NDArray[np.uint64]:
         """Everything known that a consistent rule must hit: past desired rows, counterfactuals found, requirements."""

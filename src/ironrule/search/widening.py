@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
+from ironrule.space import Points
 from ironrule.verdict import Meter, Proven, Refuted, Spent
 
 ALL_ORDERS = 3
@@ -28,11 +29,15 @@ ALL_ORDERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """A larger box with its proof; ``maximal`` if it is known that no bound can move further."""
+    """A larger box with its proof; ``maximal`` if it is known that no bound can move further.
+
+    ``limits`` are the counterfactuals that show that: for every bound that could, one that would be in the box.
+    """
 
     box: Box
     verdict: Proven
     maximal: bool
+    limits: Points | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +84,29 @@ class Widening:
                 self.limits[bound] = last
                 self.limits[bound] = bound.at(self._furthest(start, bound).box)
             if len(bounds) <= ALL_ORDERS:
-                return max((self._in_order(start, order) for order in permutations(bounds)), key=self._value)
-            return self._greedily(start, bounds)
+                best = max((self._in_order(start, order) for order in permutations(bounds)), key=self._value)
+            else:
+                best = self._greedily(start, bounds)
+            return self._with_limits(best, bounds)
         except Spent:
             best = max((start, *self.known.values()), key=self._value)
             return Widened(best.box, best.verdict, False)
+
+    def _with_limits(self, widened: Widened, bounds: list[Bound]) -> Widened:
+        """The same with what stopped every bound; not called maximal where that is not at hand."""
+        found: list[Points] = []
+        known = self.oracle.points
+        for bound in bounds:
+            last, now = self.case.space.features[bound.feature].last if bound.upper else 0, bound.at(widened.box)
+            if now == last:
+                continue
+            further = bound.moved(widened.box, now + (1 if bound.upper else -1))
+            inside = np.empty((0, 0)) if known is None else known[further.contains(known)]
+            if len(inside) == 0:
+                return replace(widened, maximal=False)
+            found.append(inside[0])
+        limits = np.unique(np.array(found, dtype=np.int32).reshape(len(found), len(widened.box.low)), axis=0)
+        return replace(widened, limits=limits) if widened.maximal else widened
 
     def _value(self, widened: Widened) -> tuple[int, float]:
         sizes = (widened.box.high.astype(np.int64) - widened.box.low + 1).tolist()

@@ -42,6 +42,10 @@ class Codes:
             matrix[:, j] = column
         return matrix
 
+    def row(self, position: int) -> Points:
+        """One row as a point."""
+        return np.array([column[position] for column in self.columns], dtype=np.int32)
+
     def take(self, rows: Any) -> Codes:
         """The chosen rows, still column by column."""
         return Codes(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))

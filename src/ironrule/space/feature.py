@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,18 @@ class Feature:
     unit: str | None = None
     numeric: bool = field(init=False, repr=False, compare=False)
     """Whether every value is a number, so that arithmetic makes sense."""
+    dated: bool = field(init=False, repr=False, compare=False)
+    """Whether every value is a date or a time."""
+    natural: bool = field(init=False, repr=False, compare=False)
+    """Whether the order of the domain is that of the numbers or dates in it."""
+    places: dict[Value, int] = field(init=False, repr=False, compare=False)
+    """The code of every value."""
 
     def __post_init__(self) -> None:
         numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
         object.__setattr__(self, "numeric", all(numbers))
+        object.__setattr__(self, "dated", all(isinstance(value, datetime.date) for value in self.values))
+        object.__setattr__(self, "natural", (self.numeric or self.dated) and _rising(self.values))
         if not self.columns:
             object.__setattr__(self, "columns", (self.name,))
         if not self.values and not self.missing:
@@ -51,6 +60,7 @@ class Feature:
             raise SpaceError(f"the domain of {self.name!r} must list single values, but {list(self.values)} came")
         if len(set(self.values)) != len(self.values):
             raise SpaceError(f"the domain of {self.name!r} must have distinct values, but some occur twice")
+        object.__setattr__(self, "places", {value: code for code, value in enumerate(self.values)})
         if self.one_hot:
             self._check_one_hot()
 
@@ -83,20 +93,9 @@ class Feature:
         """Whether several table columns carry this feature, one per value."""
         return len(self.columns) > 1
 
-    @property
-    def natural(self) -> bool:
-        """Whether the order of the domain is that of the numbers or dates in it."""
-        comparable = self.numeric or self.dated
-        return comparable and all(low < high for low, high in zip(self.values, self.values[1:], strict=False))
-
-    @property
-    def dated(self) -> bool:
-        """Whether every value is a date or a time."""
-        return all(isinstance(value, datetime.date) for value in self.values)
-
     def value(self, code: int) -> Value:
         """The value that a code stands for; ``None`` for missing."""
-        return None if code == self.missing_code else self.values[code]
+        return None if self.missing and code == len(self.values) else self.values[code]
 
     def code(self, value: Value) -> int:
         """The code of a value; raises SpaceError, saying what is allowed, if the domain does not have it."""
@@ -105,8 +104,8 @@ class Feature:
                 return self.missing_code
             raise SpaceError(f"{self.name!r} is never missing in this space, but a missing value came")
         try:
-            return self.values.index(value)
-        except ValueError:
+            return self.places[value]
+        except (KeyError, TypeError):  # TypeError: a list or another value that has no hash
             raise SpaceError(f"{self.name!r} must be {self.describe()}, but {value!r} came") from None
 
     def describe(self) -> str:
@@ -121,6 +120,13 @@ class Feature:
             shown = ", ".join(repr(value) for value in self.values[:12])
             text = f"one of {shown}" + (f", ... ({len(self.values)} values)" if len(self.values) > 12 else "")
         return text + (" or missing" if self.missing else "")
+
+
+def _rising(values: tuple[Value, ...]) -> bool:
+    try:
+        return all(low < high for low, high in pairwise(values))
+    except TypeError:  # days among moments have no order
+        return False
 
 
 def is_missing(value: Value) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from ironrule.space.file import Document
 
 MOST_FEATURES = 128
+PLAIN = frozenset((int, float, str, np.int64, np.float64))
+
+
+class Scale(NamedTuple):
+    """What the engine asks of all features at once: the highest code, and that of the last value of an ordered one."""
+
+    top: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]  # -1 for a nominal feature
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,27 @@ class Space:
         """How many codes every feature has."""
         return np.array([feature.size for feature in self.features], dtype=np.int32)
 
+    @cached_property
+    def scale(self) -> Scale:
+        """Highest codes of all features, as arrays."""
+        last = [feature.last if feature.ordered else -1 for feature in self.features]
+        return Scale(self.sizes.astype(np.int64) - 1, np.array(last, dtype=np.int64))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The names that a row may use."""
+        return frozenset((*self.columns, *self.names))
+
+    @cached_property
+    def _places(self) -> tuple[Mapping[Value, int], ...]:
+        """The codes of every feature whose column has its name; none of the others, which need more care."""
+        return tuple(feature.places if feature.columns == (feature.name,) else {} for feature in self.features)
+
+    @cached_property
+    def _domains(self) -> tuple[tuple[Value, ...], ...]:
+        """Every feature's values by code, ``None`` for missing."""
+        return tuple((*f.values, None) if f.missing else f.values for f in self.features)
+
     @property
     def size(self) -> int:
         """How many points there are, constraints aside."""
@@ -160,16 +189,21 @@ class Space:
 
     def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
         """One row, given by column (or by feature, for a one-hot group), as codes."""
-        known = {*self.columns, *self.names, *ignore}
-        unknown = [name for name in row if name not in known]
+        others = set(ignore).difference(self.columns)
+        unknown = [name for name in row if name not in self._known and name not in others]
         if unknown:
             raise TableError(f"a row must have only columns of the space, but {', '.join(map(repr, unknown))} came")
-        others = set(ignore) - set(self.columns)
-        return np.array([_code_in(feature, row, others) for feature in self.features], dtype=np.int32)
+        codes = []
+        for feature, places in zip(self.features, self._places, strict=True):
+            value = row.get(feature.name)
+            known = type(value) in PLAIN and value in places
+            codes.append(places[value] if known else _code_in(feature, row, others))
+        return np.array(codes, dtype=np.int32)
 
     def decode_row(self, point: Points) -> dict[str, Value]:
         """A point in the user's terms, by feature; missing is None."""
-        return {feature.name: feature.value(int(code)) for feature, code in zip(self.features, point, strict=True)}
+        values = [domain[code] for domain, code in zip(self._domains, point.tolist(), strict=True)]
+        return dict(zip(self.names, values, strict=True))
 
     def extended(self, row: Mapping[str, Value]) -> Space:
         """The same space with the row's values added to the domains that lack them."""
@@ -224,7 +258,10 @@ def _code_of(feature: Feature, value: Value) -> int:
 
 
 def _hot_code(feature: Feature, row: Mapping[str, Value]) -> int:
-    hot = [as_python(row[name]) for name in feature.columns]
+    hot = [row[name] for name in feature.columns]
+    if PLAIN.issuperset(map(type, hot)) and hot.count(1) == 1 and hot.count(0) == len(hot) - 1:
+        return hot.index(1)
+    hot = [as_python(value) for value in hot]
     if any(value not in (0, 1) for value in hot) or sum(hot) > 1:
         raise TableError(f"the one-hot columns of {feature.name!r} must be 0 with one 1, but {hot} came")
     if sum(hot) == 0 and len(feature.values) == len(feature.columns):

@@ -28,11 +28,6 @@ Split = tuple[int, tuple[Range, ...]]
 class Cutting(Protocol):
     """A cover, or what one can be drawn from: a search makes many proofs, and few of them are ever shown."""
 
-    @property
-    def pieces(self) -> int:
-        """How many pieces there are."""
-        ...
-
     def cover(self) -> Cover:
         """The cover itself."""
         ...
@@ -71,7 +66,7 @@ class Cover:
         return cls(splits, tuple(whole(place) for place in data["tree"]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
     """How it was proven that a box holds no desired point.
 
@@ -89,19 +84,33 @@ class Certificate:
 
     def drawn(self) -> Certificate:
         """The certificate with all its covers drawn."""
-        return replace(self, covers=tuple(cutting.cover() for cutting in self.covers))
+        if all(isinstance(cutting, Cover) for cutting in self.covers):
+            return self
+        covers = tuple(cutting.cover() for cutting in self.covers)
+        return replace(self, points=sum(cover.pieces for cover in covers), covers=covers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Certificate) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.space, self.model, self.low, self.high))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        drawn = self.drawn()
+        return Certificate, tuple(getattr(drawn, name) for name in self.__slots__)
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain data."""
+        drawn = self.drawn()
         return {
             "version": VERSION,
             "method": self.method,
-            "points": self.points,
+            "points": drawn.points,
             "space": self.space,
             "model": self.model,
             "low": list(self.low),
             "high": list(self.high),
-            "covers": [cutting.cover().to_dict() for cutting in self.covers],
+            "covers": [cutting.cover().to_dict() for cutting in drawn.covers],
         }
 
     @classmethod
@@ -121,8 +130,7 @@ class Certificate:
 
     def __str__(self) -> str:
         if self.method == "cover":
-            pieces = "as one piece" if self.points == 1 else f"in {self.points:,} pieces"
-            return f"no point of the rule's box can be desired (covered {pieces})"
+            return "no point of the rule's box can be desired"
         return f"all {self.points:,} points of the rule's box are undesired"
 
 

@@ -1,0 +1,167 @@
+"""One row explained by the exact search, watched: when the first rule came, what the work consisted of.
+
+The search is watched through what every algorithm is given, its problem and its trail, so nothing of the engine is
+replaced. Whether rules have redundant components is judged after the clock has stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.proof_models import Task
+from benchmarks.proof_worker import Answer
+from benchmarks.stopwatch import timed
+from ironrule import Budget, Explainer, Proven, Refuted
+from ironrule.model import readable
+from ironrule.rule.bits import members
+from ironrule.search import Minimum, Problem, Trail
+from ironrule.search.extend import reduced
+from ironrule.verdict import Meter
+
+WARM_SECONDS = 5.0
+JUDGED_SECONDS = 10.0
+PAST = 4096
+
+
+@dataclass(slots=True)
+class Watched:
+    """The minimum search with a note of every rule that it reached, and when."""
+
+    inner: Minimum = field(default_factory=Minimum)
+    reached: list[tuple[int, float, float]] = field(default_factory=list)  # rule, wall and CPU seconds since the start
+    problem: Problem | None = None
+    began: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
+
+    @property
+    def attempts(self) -> int:
+        """As often as the search itself."""
+        return self.inner.attempts
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        """What the search finds."""
+        self.problem = problem
+        return self.inner.run(problem, WatchedTrail(trail, self))  # type: ignore[arg-type]
+
+    def notice(self, rules: list[int]) -> None:
+        """The search has a rule: note it, the first time."""
+        if rules and all(rule != rules[0] for rule, _, _ in self.reached):
+            wall, cpu = self.began
+            self.reached.append((rules[0], time.perf_counter() - wall, time.process_time() - cpu))
+
+
+class WatchedTrail:
+    """A trail that tells when the best rule changes; all else is the trail's own."""
+
+    def __init__(self, trail: Trail, watched: Watched) -> None:
+        object.__setattr__(self, "_trail", trail)
+        object.__setattr__(self, "_watched", watched)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_trail"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(object.__getattribute__(self, "_trail"), name, value)
+        if name == "best":
+            object.__getattribute__(self, "_watched").notice(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """An irredundant rule in the simplest way: from the whole instance, drop one component after the other.
+
+    What the first rule of the minimum search is held against: one query per component, and nothing else.
+    """
+
+    attempts: int = 1
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        """The rule that is left."""
+        trail.best = [reduced(problem, problem.allowed)]
+        return trail.best
+
+
+def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
+    """The explainer of a task, compiled and warm, and what making it and reading the model took."""
+    explainer, construction = timed(task.explainer)
+    if explainer.unread is not None:
+        raise RuntimeError(f"the model must be readable, but: {explainer.unread}")
+    past = explainer.space.encode(task.table, progress=False).points(slice(0, PAST))
+    asked = explainer._prepared.model.own
+    _, reading = timed(lambda: readable(task.model, asked, explainer.space, past, 1, None))
+    explain(explainer, warm, WARM_SECONDS)
+    (read, again) = timed(lambda: readable(task.model, asked, explainer.space, past, 1, None))
+    forests = read.forests
+    return explainer, {
+        "construction s": construction.wall,
+        "construction CPU s": construction.cpu,
+        "reading s": min(reading.wall, again.wall),
+        "reading CPU s": min(reading.cpu, again.cpu),
+        "features": len(explainer.space),
+        "trees": sum(len(forest.root) for forest in forests),
+        "leaves": sum(len(forest.leaf_values) for forest in forests),
+        "cells": int(forests[0].cells.cell_starts[-1]),
+    }
+
+
+def explain(explainer: Explainer, row: int, budget: float) -> Answer:
+    """One row: what was found, what is proven of it, and what it took."""
+    watched = Watched()
+    explanation, taken = timed(lambda: explainer.explain(row, algorithm=watched, budget=budget, widen=False))
+    problem, did = watched.problem, explanation.statistics
+    assert problem is not None
+    plain, deletion = timed(lambda: explainer.explain(row, algorithm=Deletion(), k=1, budget=budget, widen=False))
+    last = watched.reached[-1][0] if watched.reached else None
+    return {
+        "row": row,
+        "budget": budget,
+        "wall": taken.wall,
+        "cpu": taken.cpu,
+        "proven": isinstance(explanation.verdict, Proven),
+        "minimum": explanation.minimum,
+        "cardinality": explanation.cardinality,
+        "lower bound": explanation.lower_bound,
+        "stopped": did.stopped,
+        "irredundant": explanation.minimum or (last is not None and irredundant(problem, last)),
+        **first_rule(problem, watched),
+        "deletion wall": deletion.wall,
+        "deletion cpu": deletion.cpu,
+        "deletion cardinality": plain.cardinality,
+        "deletion proven": isinstance(plain.verdict, Proven) and plain.statistics.stopped is None,
+        "operators": {name: round(seconds, 5) for name, seconds in did.operators.items()},
+        "boxes": problem.meter.events["boxes"],
+        "events": dict(problem.meter.events),
+        "oracle calls": did.oracle_calls,
+        "candidates": did.candidates,
+        "counterfactuals": 0 if problem.oracle.points is None else len(problem.oracle.points),
+        "demands": len(problem.demands()),
+    }
+
+
+def first_rule(problem: Problem, watched: Watched) -> Answer:
+    """When the first rule came, and whether it was proven and without redundant components."""
+    if not watched.reached:
+        return {"first wall": None, "first cpu": None, "first cardinality": None, "first irredundant": False}
+    rule, wall, cpu = watched.reached[0]
+    return {
+        "first wall": wall,
+        "first cpu": cpu,
+        "first cardinality": rule.bit_count(),
+        "first irredundant": irredundant(problem, rule),
+    }
+
+
+def irredundant(problem: Problem, rule: int) -> bool:
+    """Whether a rule is proven and no component can go; what the search has found out already is believed."""
+    if not isinstance(_asked(problem, rule), Proven):
+        return False
+    return all(isinstance(_asked(problem, rule & ~(1 << bit)), Refuted) for bit in members(rule))
+
+
+def _asked(problem: Problem, rule: int) -> Any:
+    box, meter = problem.case.relevant.box(rule), Meter(Budget(seconds=JUDGED_SECONDS))
+    known = problem.oracle.recall(box) or problem.exceptions(rule)
+    return known or problem.oracle.find(problem.case, box, 1, meter, np.random.default_rng(0))

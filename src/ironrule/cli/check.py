@@ -1,0 +1,82 @@
+"""ironrule check: verify an explanation against the model and the data, without trusting whoever made it.
+
+EXPLANATION is the JSON of ironrule explain. What counts as desired stands in it; the space and the constraints must be
+those that it was made with:
+
+  ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
+  ironrule check why.json --model model.skops --data loans.csv
+
+Exit codes: 0 proven, 1 refuted (a claim is false or was altered, or the rule has an exception), 2 input that cannot be
+used, 3 not decidable here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ironrule.cli import options as shared
+from ironrule.errors import InputError
+
+if TYPE_CHECKING:
+    from ironrule.cli.answer import Answer
+
+NAME, HELP = "check", "verify an explanation against a model and data"
+CODES = {"proven": 0, "refuted": 1, "undecided": 3}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation as JSON")
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the model that was explained")
+    group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help="those it holds for too")
+    shared.add_trust(group)
+    group = parser.add_argument_group("data")
+    group.add_argument("--data", metavar="DATA", type=Path, required=True, help="the past rows that it was made with")
+    shared.add_space(group)
+    group.add_argument("--extend-domain", action="store_true", help="if the explanation was made with it")
+    group.add_argument("--intervals", action="store_true", help="if the explanation was made with it")
+    shared.add_constraint(group)
+    shared.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Read the files, check every claim."""
+    from ironrule.cli.answer import Answer
+    from ironrule.cli.files import read_data
+    from ironrule.cli.models import read_model
+    from ironrule.cli.question import columns_of, space_of
+    from ironrule.cli.show import check_view
+    from ironrule.space.plain import from_plain
+    from ironrule.verdict.checker import check
+    from ironrule.verdict.checker.document import document_of
+
+    constraints = shared.constraints_of(options)
+    document = document_of(_text(options.explanation))
+    model = read_model(options.model, options.trust, options.trust_pickle)
+    data = read_data(options.data, options.target)
+    space = space_of(options, data, columns_of(model))
+    if options.extend_domain:
+        space = space.extended({name: from_plain(value) for name, value in document.instance.items()})
+    others = [read_model(path, options.trust, options.trust_pickle) for path in options.models]
+    found = check(
+        document.whole,
+        model,
+        data,
+        space=space,
+        constraints=constraints,
+        models=others,
+        intervals=options.intervals,
+    )
+    return Answer(check_view(found), found.to_dict, code=CODES[found.status])
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise InputError(f"the explanation must be a file that exists, but there is no {str(path)!r}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"the explanation must be JSON in UTF-8, but {path.name} is not: {error.reason}") from None
