@@ -8,12 +8,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.oracles import Case, Exhaustive, Layered
+from ironrule.oracles import Case, Ensemble, Exhaustive, Layered
 from ironrule.rule import Box
 from ironrule.search import EveryChange, Problem
 from ironrule.search.every_change import Found
 from ironrule.space import Feature, Space
 from ironrule.verdict import Budget, Meter, Proven, Unrefuted, Verdict
+from readings import read_cases
 from tiny import case_of, cases, exceptions_in, problem_of, subsets
 
 
@@ -58,6 +59,16 @@ def test_all_minimal_sets_come_once_smallest_first_each_with_a_counterfactual(
 @given(cases(recourse=True, most_features=4, most_codes=3))
 def test_changes_keep_to_what_is_permitted(case: Case) -> None:
     search, levels = searched(problem_of(case, Layered()))
+    assert search.complete
+    found = sorted(one.features for level in levels for one in level)
+    assert found == sorted(minimal_changes(case, (1 << len(case.space)) - 1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(read_cases(), st.integers(0, 9))
+def test_with_the_oracle_that_reads_forests_the_changes_are_the_same(made: tuple[Case, Ensemble], seed: int) -> None:
+    case, oracle = made
+    search, levels = searched(problem_of(case, oracle, seed=seed))
     assert search.complete
     found = sorted(one.features for level in levels for one in level)
     assert found == sorted(minimal_changes(case, (1 << len(case.space)) - 1))

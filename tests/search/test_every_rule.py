@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.oracles import Case, Exhaustive, Layered, Oracle
+from ironrule.oracles import Case, Ensemble, Exhaustive, Layered, Oracle
 from ironrule.rule import Box
 from ironrule.rule.bits import members
 from ironrule.search import EveryRule, Minimum, Problem, Trail, solve
 from ironrule.search.coverage import coverages
 from ironrule.space import Feature, Points, Space
 from ironrule.verdict import Budget, Meter, Proven, Unrefuted, Verdict
+from readings import read_cases
 from tiny import case_of, cases, consistent, problem_of, subsets
 
 tiny_cases = cases(most_features=4, most_codes=3)
@@ -158,6 +159,15 @@ def test_ctrl_c_at_any_moment_hands_out_what_was_found() -> None:
 @given(cases(most_features=3, most_codes=3), st.integers(0, 9))
 def test_with_an_oracle_that_searches_first_the_rules_are_the_same(case: Case, seed: int) -> None:
     search, levels = levels_of(problem_of(case, Layered(), seed=seed))
+    assert search.complete
+    assert sorted(rule for level in levels for rule in level) == sorted(irredundant(search.problem))
+
+
+@settings(deadline=None, max_examples=60)
+@given(read_cases(), st.integers(0, 9))
+def test_with_the_oracle_that_reads_forests_the_rules_are_the_same(made: tuple[Case, Ensemble], seed: int) -> None:
+    case, oracle = made
+    search, levels = levels_of(problem_of(case, oracle, seed=seed))
     assert search.complete
     assert sorted(rule for level in levels for rule in level) == sorted(irredundant(search.problem))
 

@@ -51,7 +51,7 @@ class Minimum:
     found refutes; the bound on the cardinality holds all the same, since it rests on counterfactuals alone.
     """
 
-    quick: int = 10
+    quick: int = 40
     steps: int = 300
     nodes: int = 2_000_000
     each: int = 1
