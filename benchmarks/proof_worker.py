@@ -6,6 +6,7 @@ another. Every answer is a dictionary; one with "failed" says in words what went
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import traceback
@@ -33,12 +34,17 @@ def serve(connection: Connection, prepare: Callable[..., tuple[Any, Answer]], gi
         connection.send({"failed": traceback.format_exc(limit=-3)})
         return
     connection.send(first)
-    while True:
-        question, arguments = connection.recv()
-        try:
-            connection.send(question(state, *arguments) | {"load": load()})
-        except Exception:
-            connection.send({"failed": traceback.format_exc(limit=-3), "load": load()})
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
+        while True:
+            question, arguments = connection.recv()
+            connection.send(_answered(question, state, arguments) | {"load": load()})
+
+
+def _answered(question: Callable[..., Answer], state: Any, arguments: tuple[Any, ...]) -> Answer:
+    try:
+        return question(state, *arguments)
+    except Exception:
+        return {"failed": traceback.format_exc(limit=-3)}
 
 
 @dataclass(slots=True)
