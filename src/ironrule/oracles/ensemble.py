@@ -58,6 +58,7 @@ class Ensemble:
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
+        meter.check()
         logs: list[Log] = []
         for forest in self.forests:
             answer = self._in_forest(forest, case, box, meter, rng)
@@ -69,7 +70,7 @@ class Ensemble:
     def _in_forest(
         self, forest: Forest, case: Case, box: Box, meter: Meter, rng: np.random.Generator
     ) -> Points | Log | None:
-        work = _Work(forest, case, box, _desk(forest))
+        work = _Work(forest, case, box, _desk(forest), cells_at(forest, case.instance))
         if work.climbs(rng):
             return work.pulled(rng)
         if self.limit > BRIEF and work.climbs_from_the_past(rng):
@@ -102,6 +103,7 @@ class _Work:
     case: Case
     box: Box
     desk: Desk
+    home: npt.NDArray[np.int64]  # the instance's cells
 
     def climbs(self, rng: np.random.Generator) -> bool:
         """Open the box; whether a counterfactual lies uphill from the instance."""
@@ -124,10 +126,6 @@ class _Work:
             if climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS):
                 return True
         return False
-
-    @property
-    def home(self) -> npt.NDArray[np.int64]:
-        return cells_at(self.forest, self.case.instance)
 
     def pulled(self, rng: np.random.Generator) -> Points:
         """The counterfactual on the desk, pulled back towards the instance."""

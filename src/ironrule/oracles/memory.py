@@ -17,6 +17,8 @@ from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Refuted, Spent, Unrefuted, Verdict
 
+FEW = 16  # points that are looked up one by one
+
 
 @dataclass(slots=True, eq=False)
 class Remembering:
@@ -85,7 +87,14 @@ class Remembering:
         return verdict
 
     def _add(self, points: Points) -> None:
-        self.points = points if self.points is None else np.unique(np.concatenate([self.points, points]), axis=0)
+        known = self.points
+        if known is None:
+            self.points = points
+        elif len(points) > FEW:
+            self.points = np.unique(np.concatenate([known, points]), axis=0)
+        else:
+            new = [place for place, point in enumerate(points) if not (known == point).all(axis=1).any()]
+            self.points = np.concatenate([known, points[new]])
         self._keep(lambda box, verdict: not (isinstance(verdict, Unrefuted) and box.contains(points).any()))
 
     def _keep(self, stands: Callable[[Box, Verdict], bool]) -> None:
