@@ -82,7 +82,7 @@ class Remembering:
             self._add(verdict.points)
             if verdict.stopped:
                 raise Spent if verdict.stopped == "budget" else KeyboardInterrupt
-        else:
+        elif isinstance(verdict, Unrefuted):
             self.clean.append((box, verdict))
         return verdict
 

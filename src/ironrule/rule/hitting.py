@@ -21,12 +21,13 @@ import numpy.typing as npt
 from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
 from ironrule.rule.bits import popcount
-from ironrule.rule.duals import minimal
+from ironrule.rule.duals import FEW, minimal
 from ironrule.rule.hitting_kernels import choose_quickly, fill_sides, flag_dominated, search_minimum, work_arrays
 from ironrule.rule.hitting_list_kernels import list_light
 from ironrule.rule.hitting_list_kernels import work_arrays as list_arrays
 from ironrule.rule.hitting_repair_kernels import repair
 from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
+from ironrule.rule.reduction_kernels import lightest
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
@@ -66,19 +67,28 @@ def minimum_hitting_set(
     (2.0, True)
     """
     width = duals.shape[1]
+    each = _weights(weights, 64 * width)
+    must, left = _left(duals, required, forbidden)
+    fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
+    many, members = len(left) > FEW, np.zeros(width, np.uint64)
+    rows = minimal(left) if many else left  # many are best sorted first
+    weight, lower, complete, whole = lightest(rows, many, each, LARGEST_EXACT, _limit(node_limit), members)
+    if np.isinf(weight):
+        return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
+    bound = fixed + float(np.ceil(lower - 1e-6) if whole else lower)
+    optimal = bool(complete or bound >= fixed + weight)
+    return MinimumHittingSet(members | must, fixed + weight, fixed + weight if optimal else bound, optimal)
+
+
+def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words, Words]:
+    """What is required, and a copy of the duals that this leaves, without what is forbidden."""
+    width = duals.shape[1]
+    if isinstance(required, int) and isinstance(forbidden, int) and required == forbidden == 0:
+        return np.zeros(width, np.uint64), np.array(duals, dtype=np.uint64, order="C")
     must, never = _words(required, width), _words(forbidden, width)
     if (must & never).any():
         raise InputError("No component may be both required and forbidden.")
-    each = _weights(weights, 64 * width)
-    fixed = float(each[_flags(must[None, :])[0]].sum())
-    left = duals[~(duals & must).any(axis=1)] & ~never
-    if not left.any(axis=1).all():
-        return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
-    found, weight, lower, complete = _searched(_reduced(left, each), each, node_limit)
-    total = fixed + weight
-    optimal = complete or fixed + lower >= total
-    members = must | _pack(found, width)
-    return MinimumHittingSet(members, total, total if optimal else fixed + lower, optimal)
+    return must, np.ascontiguousarray(duals[~(duals & must).any(axis=1)] & ~never)
 
 
 def lighter_hitting_set(

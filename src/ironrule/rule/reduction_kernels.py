@@ -1,4 +1,9 @@
-"""Duals that contain another go: few of them in one kernel, which takes less time than a dozen array operations."""
+"""What makes hitting-set problems small before they are searched: duals that contain another go, components that a no
+heavier one can replace everywhere go, until neither is left.
+
+All in one kernel: the problems of decision trees are so small that a dozen array operations take longer than their
+solution.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import ZERO, Integers, Words, kernel, part, popcount
+from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part, popcount
 from ironrule.rule.cover_kernels import CHUNK, misses_one
+from ironrule.rule.hitting_kernels import search_minimum
 
 
 @part
@@ -62,3 +68,122 @@ def keep_minimal(rows: Words) -> int:
     """Put the distinct minimal rows in front, by size, then in the order they come; how many there are."""
     ordered, kept, ends, common = _room(rows.shape[0], rows.shape[1])
     return _keep_minimal(rows, rows.shape[0], ordered, kept, ends, common)
+
+
+@part
+def _fill_hit(rows: Words, count: int, members: Integers, hit: Words, words: int) -> int:
+    """List the elements that occur, and the rows that each hits, ``words`` words each; how many elements there are."""
+    found = 0
+    for w in range(rows.shape[1]):
+        union = ZERO
+        for r in range(count):
+            union |= rows[r, w]
+        while union != ZERO:
+            element = lowest(union)
+            union &= union - ONE
+            members[found] = 64 * w + element
+            for k in range(words):
+                hit[found * words + k] = ZERO
+            for r in range(count):
+                hit[found * words + (r >> 6)] |= ((rows[r, w] >> np.uint64(element)) & ONE) << np.uint64(r & 63)
+            found += 1
+    return found
+
+
+@part
+def _replaceable(hit: Words, words: int, one: int, other: int) -> bool:
+    left = ZERO
+    for k in range(words):
+        left |= hit[one * words + k] & ~hit[other * words + k]
+    return bool(left == ZERO)
+
+
+@part
+def _drop_replaceable(
+    rows: Words, count: int, members: Integers, size: int, hit: Words, words: int, weights: Floats
+) -> bool:
+    """Remove elements that another, no heavier one can replace everywhere; of equals the first stays."""
+    dropped = False
+    for a in range(size):
+        for b in range(size):
+            if a == b or members[b] < 0 or weights[members[b]] > weights[members[a]]:
+                continue
+            if _replaceable(hit, words, a, b):
+                for r in range(count):
+                    rows[r, members[a] >> 6] &= ~(ONE << np.uint64(members[a] & 63))
+                members[a] = -1
+                dropped = True
+                break
+    return dropped
+
+
+@part
+def _reduce(rows: Words, minimal: bool, weights: Floats, members: Integers, hit: Words) -> tuple[int, int]:
+    """Reduce the rows in place, and write the elements left and which rows each hits; how many of both are left."""
+    ordered, kept, ends, common = _room(rows.shape[0], rows.shape[1])
+    count, size, changed = rows.shape[0], 0, True
+    while changed:
+        if not minimal:
+            count = _keep_minimal(rows, count, ordered, kept, ends, common)
+        minimal = False
+        words = (count + 63) >> 6
+        size = _fill_hit(rows, count, members, hit, words)
+        changed = _drop_replaceable(rows, count, members, size, hit, words, weights)
+    return size, count
+
+
+@part
+def _list_elements(rows: Words, count: int, members: Integers, size: int, starts: Integers, elements: Integers) -> int:
+    """Write which elements each row has; how many in all."""
+    place = 0
+    for r in range(count):
+        starts[r] = place
+        for i in range(size):
+            if (rows[r, members[i] >> 6] >> np.uint64(members[i] & 63)) & ONE:
+                elements[place] = i
+                place += 1
+    starts[count] = place
+    return place
+
+
+@part
+def _work(u: int, d: int) -> Any:
+    """What :func:`search_minimum` works on, for so many elements and duals."""
+    words, levels = (d + 63) >> 6, min(u, d) + 2
+    bits = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64)
+    flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
+    numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
+    branches = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
+    return bits + flags, numbers, branches + (np.zeros(d, np.int64),)  # noqa: RUF005  # Numba adds tuples
+
+
+@kernel
+def lightest(
+    rows: Words, minimal: bool, weights: Floats, largest_exact: float, limit: int, chosen: Words
+) -> tuple[float, float, bool, bool]:
+    """Write the lightest hitting set found; its weight, a lower bound, whether the search was complete, and whether the
+    weights are whole numbers. The weight is infinite where a row is empty.
+
+    ``minimal`` says that no row contains another to begin with. The rows are overwritten.
+    """
+    many, width = rows.shape
+    members, hit = np.empty(64 * width, np.int64), np.empty(64 * width * ((many + 63) >> 6), np.uint64)
+    size, count = _reduce(rows, minimal, weights, members, hit)
+    if size == 0 and count > 0:  # an empty row contains no other and is contained in all: it is left alone
+        return np.inf, np.inf, True, True
+    starts, elements = np.empty(count + 1, np.int64), np.empty(count * size, np.int64)
+    total = _list_elements(rows, count, members, size, starts, elements)
+    own, whole, weight = np.empty(size), True, 0.0
+    for i in range(size):
+        own[i] = weights[members[i]]
+        whole &= own[i] == np.floor(own[i])
+        weight += own[i]
+    whole &= weight < largest_exact
+    words = (count + 63) >> 6
+    work = _work(size, count)
+    sides = hit[: size * words].reshape(size, words), starts, elements[:total]
+    weight, lower, complete = search_minimum(sides[0], sides[1], sides[2], own, whole, np.inf, -np.inf, limit, work)
+    for i in range(size):
+        if work[0][3][i]:
+            chosen[members[i] >> 6] |= ONE << np.uint64(members[i] & 63)
+    return weight, lower, complete, whole
