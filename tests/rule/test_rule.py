@@ -27,7 +27,7 @@ TABLES = columns(kinds=KINDS, names=st.sampled_from(ODD_NAMES) | st.text(
 ))  # fmt: skip
 
 
-PANDAS_CAN_QUOTE = re.compile(r"(?!(?:inf|Inf|datetime)$)[ -_a-~]+")
+PANDAS_CAN_QUOTE = re.compile(r"(?!(?:inf|Inf|datetime|True|False)$)[ -_a-~]+")
 
 
 def by_sql(table: pd.DataFrame, clause: str) -> list[bool]:
@@ -160,14 +160,14 @@ def test_an_order_on_what_is_no_number_is_refused(column):
         rule.covers(column if isinstance(column, np.ndarray) else pd.DataFrame({"x0": column}))
 
 
-@pytest.mark.parametrize("name", ["a`b", "a\nb", "\t", "inf", "datetime", "ﬁ", "é\u0301"])
+@pytest.mark.parametrize("name", ["a`b", "a\nb", "\t", "inf", "datetime", "True", "ﬁ", "é\u0301"])
 def test_a_column_name_that_pandas_cannot_quote_is_refused(name):
     with pytest.raises(InputError, match=r"must be one that a pandas query can quote, but .*; use covers\(\)"):
         Rule((Component(name, "<=", 1),)).to_query()
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in ODD_NAMES if name.isprintable() and name not in ("inf", "datetime", "é\u0301")]
+    "name", [name for name in ODD_NAMES if name.isprintable() and name not in ("inf", "datetime", "True", "é\u0301")]
 )
 def test_odd_column_names_are_quoted(name):
     table = pd.DataFrame({name: [1.0, 2.0, None]})

@@ -23,7 +23,7 @@ from ironrule.space.feature import Feature, Value
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.space.table import Column, as_python, narrowed, read_table
 
-PANDAS_CONSTANTS = ("inf", "Inf", "datetime", "True", "False", "None")
+PANDAS_CONSTANTS = ("inf", "Inf", "datetime", "True", "False")
 """Names that mean something else in a pandas query, quoted or not."""
 
 Op = Literal["<=", ">=", "=="]
