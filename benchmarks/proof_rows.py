@@ -20,7 +20,7 @@ from ironrule.model import readable
 from ironrule.rule.bits import members
 from ironrule.search import Minimum, Problem, Trail
 from ironrule.search.extend import reduced
-from ironrule.verdict import Meter
+from ironrule.verdict import Meter, Spent
 
 WARM_SECONDS = 5.0
 JUDGED_SECONDS = 10.0
@@ -164,4 +164,7 @@ def irredundant(problem: Problem, rule: int) -> bool:
 def _asked(problem: Problem, rule: int) -> Any:
     box, meter = problem.case.relevant.box(rule), Meter(Budget(seconds=JUDGED_SECONDS))
     known = problem.oracle.recall(box) or problem.exceptions(rule)
-    return known or problem.oracle.find(problem.case, box, 1, meter, np.random.default_rng(0))
+    try:
+        return known or problem.oracle.find(problem.case, box, 1, meter, np.random.default_rng(0))
+    except Spent:  # not known in time
+        return None
