@@ -27,7 +27,7 @@ from ironrule.rule.hitting_list_kernels import list_light
 from ironrule.rule.hitting_list_kernels import work_arrays as list_arrays
 from ironrule.rule.hitting_repair_kernels import repair
 from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
-from ironrule.rule.reduction_kernels import lightest
+from ironrule.rule.reduction_kernels import reduce_problem
 from ironrule.rule.transversal_kernels import list_minimal
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
@@ -70,14 +70,27 @@ def minimum_hitting_set(
     each = _weights(weights, 64 * width)
     must, left = _left(duals, required, forbidden)
     fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
-    many, members = len(left) > FEW, np.zeros(width, np.uint64)
-    rows = minimal(left) if many else left  # many are best sorted first
-    weight, lower, complete, whole = lightest(rows, many, each, LARGEST_EXACT, _limit(node_limit), members)
-    if np.isinf(weight):
+    problem = _reduced_at_once(left, each)
+    if problem is None:
         return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
-    bound = fixed + float(np.ceil(lower - 1e-6) if whole else lower)
-    optimal = bool(complete or bound >= fixed + weight)
-    return MinimumHittingSet(members | must, fixed + weight, fixed + weight if optimal else bound, optimal)
+    found, weight, lower, complete = _searched(problem, each, node_limit)
+    optimal = complete or lower >= weight
+    members = must | _pack(found, width)
+    return MinimumHittingSet(members, fixed + weight, fixed + (weight if optimal else lower), optimal)
+
+
+def _reduced_at_once(duals: Words, weights: Floats) -> _Problem | None:
+    """Like :func:`_reduced`, in one kernel; None if some dual is empty. The duals are overwritten."""
+    many, width = len(duals) > FEW, duals.shape[1]
+    rows = minimal(duals) if many else duals  # many are best sorted first
+    members, starts = np.empty(64 * width, np.int64), np.empty(len(rows) + 1, np.int64)
+    hit = np.empty(64 * width * -(-len(rows) // 64), np.uint64)
+    elements = np.empty(int(popcount(rows).sum()), np.int64)
+    size, count, total = reduce_problem(rows, many, weights, members, hit, starts, elements)
+    if size == 0 and count > 0:  # an empty row contains no other and is contained in all: it is left alone
+        return None
+    words = -(-count // 64)
+    return _Problem(members[:size], (hit[: size * words].reshape(size, words), starts[: count + 1], elements[:total]))
 
 
 def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words, Words]:

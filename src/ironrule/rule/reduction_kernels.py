@@ -13,7 +13,6 @@ import numpy as np
 
 from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, kernel, lowest, part, popcount
 from ironrule.rule.cover_kernels import CHUNK, misses_one
-from ironrule.rule.hitting_kernels import search_minimum
 
 
 @part
@@ -146,44 +145,14 @@ def _list_elements(rows: Words, count: int, members: Integers, size: int, starts
     return place
 
 
-@part
-def _work(u: int, d: int) -> Any:
-    """What :func:`search_minimum` works on, for so many elements and duals."""
-    words, levels = (d + 63) >> 6, min(u, d) + 2
-    bits = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64)
-    flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
-    numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
-    branches = np.zeros((levels, u), np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
-    return bits + flags, numbers, branches + (np.zeros(d, np.int64),)  # noqa: RUF005  # Numba adds tuples
-
-
 @kernel
-def lightest(
-    rows: Words, minimal: bool, weights: Floats, largest_exact: float, limit: int, chosen: Words
-) -> tuple[float, float, bool, bool]:
-    """Write the lightest hitting set found; its weight, a lower bound, whether the search was complete, and whether the
-    weights are whole numbers. The weight is infinite where a row is empty.
+def reduce_problem(
+    rows: Words, minimal: bool, weights: Floats, members: Integers, hit: Words, starts: Integers, elements: Integers
+) -> tuple[int, int, int]:
+    """Reduce the rows in place; write the elements left, which rows each hits and which elements each row has. How many
+    elements and rows are left, and how many entries the last list has.
 
-    ``minimal`` says that no row contains another to begin with. The rows are overwritten.
+    ``minimal`` says that no row contains another to begin with.
     """
-    many, width = rows.shape
-    members, hit = np.empty(64 * width, np.int64), np.empty(64 * width * ((many + 63) >> 6), np.uint64)
     size, count = _reduce(rows, minimal, weights, members, hit)
-    if size == 0 and count > 0:  # an empty row contains no other and is contained in all: it is left alone
-        return np.inf, np.inf, True, True
-    starts, elements = np.empty(count + 1, np.int64), np.empty(count * size, np.int64)
-    total = _list_elements(rows, count, members, size, starts, elements)
-    own, whole, weight = np.empty(size), True, 0.0
-    for i in range(size):
-        own[i] = weights[members[i]]
-        whole &= own[i] == np.floor(own[i])
-        weight += own[i]
-    whole &= weight < largest_exact
-    words = (count + 63) >> 6
-    work = _work(size, count)
-    sides = hit[: size * words].reshape(size, words), starts, elements[:total]
-    weight, lower, complete = search_minimum(sides[0], sides[1], sides[2], own, whole, np.inf, -np.inf, limit, work)
-    for i in range(size):
-        if work[0][3][i]:
-            chosen[members[i] >> 6] |= ONE << np.uint64(members[i] & 63)
-    return weight, lower, complete, whole
+    return size, count, _list_elements(rows, count, members, size, starts, elements)
