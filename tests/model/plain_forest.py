@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.cells import Cells
+from ironrule.model.coded import Within
 from ironrule.model.forest import LINKS, Forest
 from ironrule.model.reading import Group, Link, Margin, Reading, Test, Tree
 from ironrule.model.slack import slack_of, sum_error
@@ -43,7 +44,7 @@ class _TestTables:
     def add(self, tree: Tree) -> None:
         for test in tree.tests:
             if test is not None and test not in self.answers:
-                feature = int(self.columns.features[test.column])
+                feature = test.feature if isinstance(test, Within) else int(self.columns.features[test.column])
                 left = test.goes_left(self.columns.values[test.column])
                 self.answers[test] = (feature, left.tobytes())
                 self.masks[self.answers[test]] = left

@@ -6,19 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import catboost as cb
+import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
+import xgboost as xgb
 
 from ironrule.model.decision import decision_of
 from ironrule.model.readers.catboost_models import NotAbove, _hashes, read_catboost
 from ironrule.model.readers.lgbm import AtMost, read_lightgbm
 from ironrule.model.readers.xgb import Below, read_xgboost
 from ironrule.model.reading import Reading, Unreadable
-
-pd = pytest.importorskip("pandas")
-xgb = pytest.importorskip("xgboost")
-lgb = pytest.importorskip("lightgbm")
-cb = pytest.importorskip("catboost")
 
 # LightGBM fitted on a table warns, through scikit-learn, when it is asked about a plain array
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")

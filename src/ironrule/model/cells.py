@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.coded import Among
+from ironrule.model.coded import Within
 from ironrule.model.reading import Mask, Test, Tests, Tree, Unreadable
 from ironrule.model.tabulate import Columns
 from ironrule.model.thresholds import Make, Thresholds, alike
@@ -108,7 +108,7 @@ class Questions:
 
     def _asked(self, test: Test) -> tuple[int, Mask]:
         """The feature that a test asks about, and which of its codes go left."""
-        if isinstance(test, Among):
+        if isinstance(test, Within):
             return test.feature, test.goes_left(NO_VALUES)
         return int(self.columns.features[test.column]), test.goes_left(self.columns.values[test.column])
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.coded import Among
+from ironrule.model.coded import Within
 from ironrule.model.reading import Test, Tree, Unreadable
 from ironrule.space import Feasible
 
@@ -88,8 +88,7 @@ class _Grower:
         if end - start == 1:
             return self._grow(slices[start].reshape(shape), depth + 1) if shape else self._grow(slices[start], depth)
         middle = (start + end) // 2
-        among = (places >= start) & (places < middle)
-        node = self._node(Among(self.columns[depth], among.tobytes()), 0.0)
+        node = self._node(Within(self.columns[depth], places, start, middle), 0.0)
         self.left[node] = self._divide(slices, places, start, middle, shape, depth)
         self.right[node] = self._divide(slices, places, middle, end, shape, depth)
         return node
