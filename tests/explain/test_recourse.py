@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
 from applications import DENIED, GRADES, decide, past, score, wide
 from ironrule import Budget, Explainer
 from ironrule.errors import BudgetError, ConstraintError, InputError, SpaceError
+from ironrule.model import guards
 from ironrule.oracles.geco import Mix
 from ironrule.oracles.geco.deltas import from_points
 from ironrule.oracles.geco.distance import Distance
@@ -237,3 +239,15 @@ def test_a_budget_that_ends_after_something_was_found_gives_it_and_says_so(evalu
 
 def test_a_search_that_ends_by_itself_was_not_stopped(explainer):
     assert explainer.counterfactuals(DENIED).statistics.stopped is None
+
+
+def test_constraints_that_cannot_be_read_are_searched_unless_exactness_is_insisted_on(monkeypatch) -> None:
+    table = pd.DataFrame({"income": [1, 2, 3, 4], "debt": [4, 3, 2, 1]})
+    model = DecisionTreeClassifier(random_state=0).fit(table, [0, 0, 1, 1])
+    explainer = Explainer(model, table, desired=1)
+    limits = ["cf.debt + cf.income >= x.income"]
+    assert explainer.counterfactuals(0, constraints=limits).proven
+    monkeypatch.setattr(guards, "MOST_COMBINATIONS", 3)
+    assert not explainer.counterfactuals(0, constraints=limits).proven
+    with pytest.raises(InputError, match="constraints that can be read"):
+        explainer.counterfactuals(0, algorithm="exact", constraints=limits)

@@ -193,7 +193,8 @@ class Explainer:
         case = self._case(row, (*extra, *ranges), of_itself=True)
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
-        return found_counterfactuals(read, case, box, positive(k), Meter(chosen_budget(budget)), chosen_seed(seed))
+        meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
+        return found_counterfactuals(read, case, box, positive(k), meter, chosen_seed(seed), insisted)
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
         from ironrule.oracles.protocol import Case

@@ -66,8 +66,10 @@ def chosen_reading(algorithm: str, exact: Readable | str) -> Read | None:
     return None if algorithm == "geco" or isinstance(exact, str) else exact.own
 
 
-def found_counterfactuals(read: Read | None, case: Case, box: Box, k: int, meter: Meter, seed: int) -> Counterfactuals:
-    """The exact search's counterfactuals, or GeCo's."""
+def found_counterfactuals(
+    read: Read | None, case: Case, box: Box, k: int, meter: Meter, seed: int, insisted: bool = False
+) -> Counterfactuals:
+    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     from ironrule.oracles.nearest import nearest
 
     rng = np.random.default_rng(seed)
@@ -76,7 +78,9 @@ def found_counterfactuals(read: Read | None, case: Case, box: Box, k: int, meter
     else:
         try:
             found, name = nearest(read, case, box, k, meter, rng), "Nearest"
-        except Unreadable:  # constraints on what may change that are too intricate
+        except Unreadable as reason:  # constraints on what may change that are too intricate
+            if insisted:
+                raise InputError(f"exact counterfactuals need constraints that can be read, but: {reason}") from None
             found, name = _by_geco(case, box, k, meter, rng), "GeCo"
     if read is not None and not case.model.desired(found.points).all():
         raise ModelError("the model decides otherwise than its reading; please report this model")
