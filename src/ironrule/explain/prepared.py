@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from ironrule.model import (
     read_each,
     read_versions,
 )
+from ironrule.rule.named import Named
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Prepared:
     word: Model  # who decides single points: the models, or their tree if they have confirmed every leaf
     fingerprint: str
     wanted: Wanted
+    named: Named = field(default_factory=Named, repr=False)
 
     @property
     def withstands(self) -> bool:

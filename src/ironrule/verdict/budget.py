@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,11 +81,22 @@ class Meter:
         """Seconds since the search began."""
         return time.perf_counter() - self.started
 
-    @contextmanager
-    def timed(self, operator: str) -> Iterator[None]:
+    def timed(self, operator: str) -> Timed:
         """Add the time of a block to an operator's account."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[operator] = self.seconds.get(operator, 0.0) + time.perf_counter() - began
+        return Timed(self.seconds, operator)
+
+
+class Timed:
+    """A block whose time is added to an account, however it ends."""
+
+    __slots__ = ("_account", "_began", "_name")
+
+    def __init__(self, account: dict[str, float], name: str) -> None:
+        self._account, self._name = account, name
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        spent = time.perf_counter() - self._began
+        self._account[self._name] = self._account.get(self._name, 0.0) + spent
