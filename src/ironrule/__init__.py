@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
-    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
+    from ironrule.search import (
+        GeneticRule,
+        GeneticRuleCF,
+        GreedyRuleCF,
+        HighsProgram,
+        HittingSets,
+        Minimum,
+        MinSetCover,
+    )
     from ironrule.space import Constraint, Feature, Space
     from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {  # imported when first used, so that `import ironrule` stays fast
+    "Anchor": "search",
     "Bins": "model",
     "Budget": "verdict",
     "Certificate": "verdict",
@@ -54,8 +63,11 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GeneticRule": "search",
     "GeneticRuleCF": "search",
     "GreedyRuleCF": "search",
+    "HighsProgram": "search",
+    "HittingSets": "search",
     "Layered": "oracles",
     "Listing": "explain",
+    "MinSetCover": "search",
     "Minimum": "search",
     "Proven": "verdict",
     "RankedRule": "explain",
@@ -73,6 +85,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
 }
 
 __all__ = [
+    "Anchor",
     "Bins",
     "Budget",
     "BudgetError",
@@ -94,10 +107,13 @@ __all__ = [
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
+    "HighsProgram",
+    "HittingSets",
     "InputError",
     "IronruleError",
     "Layered",
     "Listing",
+    "MinSetCover",
     "Minimum",
     "MissingExtraError",
     "ModelError",
