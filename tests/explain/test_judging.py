@@ -298,6 +298,7 @@ def test_weights_decide_what_is_minimum() -> None:
     assert [one.quality for one in heavy] == [Quality.IRREDUNDANT, Quality.MINIMUM]
     assert [(one.weight, one.least, one.cardinality) for one in heavy] == [(3.0, 2.0, 1), (2.0, 2.0, 2)]
     assert str(heavy[0].shorter.rule) == str(heavy[1].rule)
+    assert "It weighs 3; the lightest rules for this row weigh 2." in str(heavy[0])
     paper = explainer.judge(row, [short, long], weights="paper")
     assert [one.weight for one in paper] == [1.0, 3.0]
 
@@ -413,7 +414,7 @@ def test_a_judgement_is_plain_data_and_text() -> None:
     assert Counterfactual.from_dict(globally.to_dict()["verdict"]["counterfactual"]) == globally.exception
     assert "Without accounts >= 4 it still holds: Everyone with income <= 500 and home = 'rent' gets" in str(redundant)
     assert redundant.to_dict()["shorter"]["verdict"]["kind"] == "proven"
-    assert "It weighs 2; the lightest rules for this row weigh 2." in str(minimum)
+    assert "Components: 2; the shortest rules for this row have 2." in str(minimum)
     assert len(minimum.to_dict()["witnesses"]) == len(minimum.witnesses) == 2
 
 
