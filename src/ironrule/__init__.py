@@ -23,7 +23,16 @@ from ironrule.errors import (
 )
 
 if TYPE_CHECKING:
-    from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
+    from ironrule.explain import (
+        ChangeSet,
+        Counterfactuals,
+        Explainer,
+        Explanation,
+        Judgement,
+        Listing,
+        RankedRule,
+        Statistics,
+    )
     from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
         MinSetCover,
     )
     from ironrule.space import Constraint, Feature, Space
-    from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
+    from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
 
 __version__ = "0.1.0"
@@ -65,11 +74,13 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GreedyRuleCF": "search",
     "HighsProgram": "search",
     "HittingSets": "search",
+    "Judgement": "explain",
     "Layered": "oracles",
     "Listing": "explain",
     "MinSetCover": "search",
     "Minimum": "search",
     "Proven": "verdict",
+    "Quality": "verdict",
     "RankedRule": "explain",
     "Refuted": "verdict",
     "Rule": "rule",
@@ -111,6 +122,7 @@ __all__ = [
     "HittingSets",
     "InputError",
     "IronruleError",
+    "Judgement",
     "Layered",
     "Listing",
     "MinSetCover",
@@ -119,6 +131,7 @@ __all__ = [
     "ModelError",
     "OutcomeError",
     "Proven",
+    "Quality",
     "RankedRule",
     "Refuted",
     "Rule",
