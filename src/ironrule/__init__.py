@@ -23,13 +23,22 @@ from ironrule.errors import (
 )
 
 if TYPE_CHECKING:
-    from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
+    from ironrule.explain import (
+        ChangeSet,
+        Counterfactuals,
+        Explainer,
+        Explanation,
+        Judgement,
+        Listing,
+        RankedRule,
+        Statistics,
+    )
     from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
     from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
     from ironrule.space import Constraint, Feature, Space
-    from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
+    from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
 
 __version__ = "0.1.0"
@@ -54,10 +63,12 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GeneticRule": "search",
     "GeneticRuleCF": "search",
     "GreedyRuleCF": "search",
+    "Judgement": "explain",
     "Layered": "oracles",
     "Listing": "explain",
     "Minimum": "search",
     "Proven": "verdict",
+    "Quality": "verdict",
     "RankedRule": "explain",
     "Refuted": "verdict",
     "Rule": "rule",
@@ -96,6 +107,7 @@ __all__ = [
     "GreedyRuleCF",
     "InputError",
     "IronruleError",
+    "Judgement",
     "Layered",
     "Listing",
     "Minimum",
@@ -103,6 +115,7 @@ __all__ = [
     "ModelError",
     "OutcomeError",
     "Proven",
+    "Quality",
     "RankedRule",
     "Refuted",
     "Rule",

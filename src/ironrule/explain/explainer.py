@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from ironrule.explain.arguments import (
 )
 from ironrule.explain.assembled import Assembly, statistics_of
 from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
+from ironrule.explain.judgement import Judgement
+from ironrule.explain.judging import Statement, judged, one_or_several, stated
 from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
 from ironrule.explain.prepared import prepare
 from ironrule.explain.recourse import (
@@ -286,6 +288,50 @@ class Explainer:
         meter = Meter(chosen_budget(budget))
         problem = self._problem(self._case(row), meter, 5, seed, require, forbid, weights)
         return list_rules(problem, self._prepared.model.own.decision.undesired, minimum_only, limit, self._confirm)
+
+    @overload
+    def judge(
+        self,
+        row: Any,
+        rule: Statement,
+        *,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        weights: Weights = None,
+    ) -> Judgement: ...
+
+    @overload
+    def judge(
+        self,
+        row: Any,
+        rule: Sequence[Statement],
+        *,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        weights: Weights = None,
+    ) -> list[Judgement]: ...
+
+    def judge(
+        self,
+        row: Any,
+        rule: Statement | Sequence[Statement],
+        *,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        weights: Weights = None,
+    ) -> Judgement | list[Judgement]:
+        """How good a rule for a row is, whoever found it, by proof; of several rules a list, which shares the work.
+
+        ``rule`` is a Rule, an explanation, or a list of conditions such as ``["age <= 30", "job = cook"]``; its bounds
+        need not be the row's own values, but the row must satisfy it. ``weights`` are those of ``explain``. What cannot
+        be proven within the budget, which several rules share, is not judged.
+        """
+        meter = Meter(chosen_budget(budget))
+        problem = self._problem(self._case(row), meter, 1, seed, (), (), weights)
+        given, alone = one_or_several(rule)
+        rules = [stated(problem.case.relevant, one) for one in given]
+        found = judged(self._prepared, problem, rules, self.unread, self._confirm)
+        return found[0] if alone else found
 
     def changes(
         self,

@@ -49,6 +49,11 @@ class Prepared:
     word: Model  # who decides single points: the models, or their tree if they have confirmed every leaf
     fingerprint: str
     wanted: Wanted
+    rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
+
+    def row_of(self, past: int) -> int:
+        """The number in the table of a row of the history."""
+        return past if self.rows is None else int(self.rows[past])
 
     @property
     def withstands(self) -> bool:
@@ -84,17 +89,17 @@ def prepare(
     if intervals:
         whole = _with_intervals(whole, models, asked, table, wanted)
         asked = ask_versions(models, table, whole, wanted)
-    kept = _occurring(whole, whole.encode(table, progress=progress))
+    kept, rows = _occurring(whole, whole.encode(table, progress=progress))
     outcomes = asked.own.outcomes(kept, progress)
     withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
     history = history_of(whole, kept, withstood)
     exact, oracle, word = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
-    return Prepared(whole, asked, history, outcomes, table, recourse, exact, oracle, word, fingerprint, wanted)
+    return Prepared(whole, asked, history, outcomes, table, recourse, exact, oracle, word, fingerprint, wanted, rows)
 
 
 def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table: Table, wanted: Wanted) -> Space:
-    past = _occurring(space, space.encode(table, progress=False)).points(slice(0, PAST_CHECKED))
+    past = _occurring(space, space.encode(table, progress=False))[0].points(slice(0, PAST_CHECKED))
     try:
         return between(space, models, read_each(models, asked, space, past, wanted), table)
     except Unreadable as reason:
@@ -126,10 +131,10 @@ def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
     return tuple(str(name) for name in names)
 
 
-def _occurring(space: Space, codes: Codes) -> Codes:
-    """The past rows that satisfy the constraints on the space."""
+def _occurring(space: Space, codes: Codes) -> tuple[Codes, npt.NDArray[np.int64] | None]:
+    """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
     if not space.feasible.predicates:
-        return codes
+        return codes, None
     starts = range(0, len(codes), 1 << 16)
     kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
     if not kept.any():
@@ -139,4 +144,4 @@ def _occurring(space: Space, codes: Codes) -> Codes:
         warnings.warn(
             f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4
         )
-    return codes.take(kept)
+    return codes.take(kept), np.flatnonzero(kept)

@@ -58,13 +58,16 @@ class Minimum:
     ties: int = 10
     attempts: int = 20
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
-        """A rule of least weight; the shortest so far that stands if the search is stopped."""
+    def run(self, problem: Problem, trail: Trail, start: int | None = None) -> list[int]:
+        """A rule of least weight; the shortest so far that stands if the search is stopped.
+
+        Where a rule is known that stands, the search may ``start`` with it.
+        """
         everything = problem.all_demands()
         if everything is not None:
             return self._hit_all(problem, trail, everything)
         hunt = _Hunt(problem, trail, self, problem.demands())
-        rule = hunt.first()
+        rule = hunt.first() if start is None else hunt.begun(start)
         if rule is None:
             return []
         hunt.adopt(rule)
@@ -135,6 +138,11 @@ class _Hunt:
             if self.stands(self.last):
                 return self.last
         return problem.allowed if self.stands(problem.allowed) else None
+
+    def begun(self, rule: int) -> int | None:
+        """A rule that somebody else has found, if it stands."""
+        self.last = rule
+        return rule if self.stands(rule) else None
 
     def adopt(self, rule: int) -> None:
         """Make a rule that stands the one at hand, and leave out what is redundant.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ironrule.oracles import Exhaustive, Sampling
+from ironrule.rule import Box
 from ironrule.rule.bits import unpack
 from ironrule.rule.hitting import minimum_hitting_set
 from ironrule.search.problem import Algorithm, Problem, Trail
@@ -91,13 +92,16 @@ def _in_order(trail: Trail, stopped: str | None = None) -> Findings:
 
 def check(problem: Problem, rule: int, place: int) -> Verdict:
     """What can be said of a rule now that it is chosen; ``place`` counts the checks of one search."""
-    case, meter = problem.case, problem.meter
-    box = case.relevant.box(rule)
+    box = problem.case.relevant.box(rule)
     known = problem.oracle.recall(box)
     if isinstance(known, Proven):
         return known
-    if refuted := problem.exceptions(rule):
-        return refuted
+    return problem.exceptions(rule) or check_afresh(problem, box, known, place)
+
+
+def check_afresh(problem: Problem, box: Box, known: Verdict | None, place: int) -> Verdict:
+    """The same for any box: a proof by enumeration, points that nobody has chosen, and what was known besides."""
+    case, meter = problem.case, problem.meter
     reserve, meter.reserve = meter.reserve, 0
     with meter.timed("check"):
         answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)

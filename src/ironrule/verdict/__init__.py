@@ -2,6 +2,7 @@
 
 from ironrule.verdict.budget import Budget, Meter, Spent
 from ironrule.verdict.certificate import Certificate, Cover, Cutting
+from ironrule.verdict.quality import Quality
 from ironrule.verdict.verdict import (
     Proven,
     Refuted,
@@ -19,6 +20,7 @@ __all__ = [
     "Cutting",
     "Meter",
     "Proven",
+    "Quality",
     "Refuted",
     "Spent",
     "Unrefuted",
