@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
-    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
+    from ironrule.search import (
+        GeneticRule,
+        GeneticRuleCF,
+        GreedyRuleCF,
+        HighsProgram,
+        HittingSets,
+        Minimum,
+        MinSetCover,
+    )
     from ironrule.space import Constraint, Feature, Space
     from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
@@ -63,9 +71,12 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GeneticRule": "search",
     "GeneticRuleCF": "search",
     "GreedyRuleCF": "search",
+    "HighsProgram": "search",
+    "HittingSets": "search",
     "Judgement": "explain",
     "Layered": "oracles",
     "Listing": "explain",
+    "MinSetCover": "search",
     "Minimum": "search",
     "Proven": "verdict",
     "Quality": "verdict",
@@ -105,11 +116,14 @@ __all__ = [
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
+    "HighsProgram",
+    "HittingSets",
     "InputError",
     "IronruleError",
     "Judgement",
     "Layered",
     "Listing",
+    "MinSetCover",
     "Minimum",
     "MissingExtraError",
     "ModelError",
