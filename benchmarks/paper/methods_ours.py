@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from benchmarks.paper.methods import ours
-from ironrule import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
+from ironrule import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum, MinSetCover
 
 EXACT, BLACK_BOX = attrgetter("exact"), attrgetter("black_box")
 
@@ -20,4 +20,5 @@ METHODS = (
     ours("greedy_cf", "GreedyRuleCF, GeCo", lambda task: GreedyRuleCF(q=task.q), BLACK_BOX),
     ours("genetic_cf", "GeneticRuleCF, GeCo", lambda task: GeneticRuleCF(q=task.q, s=task.s), BLACK_BOX),
     ours("genetic", "GeneticRule", lambda task: GeneticRule(q=task.q, s=task.s), BLACK_BOX),
+    ours("min_set_cover", "MinSetCover", lambda _: MinSetCover(support=False), BLACK_BOX),
 )

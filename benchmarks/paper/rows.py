@@ -12,6 +12,7 @@ from benchmarks.stopwatch import timed
 from ironrule import Rule
 
 WARM_SECONDS = 20.0
+JUDGING_SECONDS = 600.0
 
 
 @dataclass(slots=True)
@@ -39,20 +40,15 @@ def _record(subject: Subject, row: int, found: Found) -> Record:
     record: Record = {"wall": found.taken.wall, "cpu": found.taken.cpu} | found.facts
     if found.rule is None:
         return record
-    quality, judging = timed(lambda: judged(subject, row, found.rule))
+    judgement, judging = timed(lambda: subject.exact.judge(row, found.rule, budget=JUDGING_SECONDS))
     return record | {
         "cardinality": found.rule.cardinality,
         "rule": text(found.rule),
-        "quality": quality,
+        "quality": judgement.quality.value,
+        "least": judgement.least,
+        "reason": judgement.reason,
         "judging": judging.wall,
     }
-
-
-def judged(subject: Subject, row: int, rule: Rule | None) -> str:
-    """The paper's class of a rule, by proof."""
-    if not hasattr(subject.exact, "judge"):
-        return "not judged"
-    return str(subject.exact.judge(row, rule).quality.value)
 
 
 def text(rule: Rule) -> str:
