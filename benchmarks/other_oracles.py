@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.leaf_problems import judged, problem_of
 from benchmarks.proof_models import Task, make_task
-from benchmarks.proof_peers import _run
+from benchmarks.proof_peers import run_in_session
 from benchmarks.proof_queries import Query, Recorder, decide, drawn
 from benchmarks.proof_rows import prepare
 from benchmarks.proof_worker import Answer
@@ -70,7 +70,7 @@ def solved(python: str, solver: str, problems: list[Answer], limit: float) -> li
         (place / "problems.json").write_text(json.dumps(problems))
         (place / "settings.json").write_text(json.dumps({"limit": limit}))
         script = str(Path(__file__).with_name("leaf_solvers_part.py"))
-        said = _run([python, script, name, solver], 120 + 2 * limit * len(problems))
+        said = run_in_session([python, script, name, solver], 120 + 2 * limit * len(problems))
         written = place / f"{solver}.json"
         answers: list[Answer] = json.loads(written.read_text()) if written.exists() else []
     if len(answers) < len(problems):
