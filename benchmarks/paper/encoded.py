@@ -92,7 +92,7 @@ class Encoded:
         np.savez(place / "tables.npz", features=self.columns.features, **tables, **domains)
         said = {"names": list(self.space.names), "categorical": _categorical(self.space)}
         own = type(final).__module__.split(".")[0] == "ironrule"
-        said["frame"] = [str(name) for name in self.subject.table.columns] if own else None
+        said["frame"] = [str(name) for name in self.layout.decode(codes[:1]).columns] if own else None
         (place / "settings.json").write_text(json.dumps(settings | said))
 
 
