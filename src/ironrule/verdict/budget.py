@@ -55,7 +55,8 @@ class Meter:
     calls: int = 0
     evaluations: int = 0
     events: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # per operator, without those that ran inside it
+    inside: list[float] = field(default_factory=list)  # per open block, what operators inside it took so far
     started: float = field(default_factory=time.perf_counter)
 
     def desired(self, model: Model, points: Points) -> npt.NDArray[np.bool_]:
@@ -85,9 +86,14 @@ class Meter:
 
     @contextmanager
     def timed(self, operator: str) -> Iterator[None]:
-        """Add the time of a block to an operator's account."""
+        """Add the time of a block to an operator's account; what another operator takes inside it is the other's."""
         began = time.perf_counter()
+        self.inside.append(0.0)
         try:
             yield
         finally:
-            self.seconds[operator] = self.seconds.get(operator, 0.0) + time.perf_counter() - began
+            taken = time.perf_counter() - began
+            own = max(0.0, taken - self.inside.pop())
+            self.seconds[operator] = self.seconds.get(operator, 0.0) + own
+            if self.inside:
+                self.inside[-1] += taken
