@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
-    from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
+    from ironrule.search import (
+        GeneticRule,
+        GeneticRuleCF,
+        GreedyRuleCF,
+        HighsProgram,
+        HittingSets,
+        Minimum,
+        MinSetCover,
+    )
     from ironrule.space import Constraint, Feature, Space
     from ironrule.verdict import Budget, Certificate, Proven, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
@@ -54,8 +62,11 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "GeneticRule": "search",
     "GeneticRuleCF": "search",
     "GreedyRuleCF": "search",
+    "HighsProgram": "search",
+    "HittingSets": "search",
     "Layered": "oracles",
     "Listing": "explain",
+    "MinSetCover": "search",
     "Minimum": "search",
     "Proven": "verdict",
     "RankedRule": "explain",
@@ -94,10 +105,13 @@ __all__ = [
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
+    "HighsProgram",
+    "HittingSets",
     "InputError",
     "IronruleError",
     "Layered",
     "Listing",
+    "MinSetCover",
     "Minimum",
     "MissingExtraError",
     "ModelError",

@@ -432,10 +432,12 @@ def test_ctrl_c_gives_the_best_so_far_and_no_false_claim(algorithm, calls):
     explainer = Explainer(model, WIDE)
     model.left = calls
     explanation = explainer.explain(LOW, algorithm)
-    assert explanation.statistics.stopped == "interrupted"
+    interrupted = model.left < 0
+    assert interrupted or algorithm == "min_set_cover"  # which asks once, for the final check
+    assert explanation.statistics.stopped == ("interrupted" if interrupted else None)
     assert not isinstance(explanation.verdict, Proven)
     assert exceptions(explanation, score, WIDE) == 0 or isinstance(explanation.verdict, Refuted)
-    assert "stopped early (interrupted)" in str(explanation)
+    assert ("stopped early (interrupted)" in str(explanation)) == interrupted
 
 
 def test_ctrl_c_among_counterfactuals_gives_none_and_says_so():

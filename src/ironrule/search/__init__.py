@@ -7,6 +7,8 @@ from ironrule.search.every_change import EveryChange
 from ironrule.search.every_rule import EveryRule
 from ironrule.search.genetic import GeneticRule, GeneticRuleCF
 from ironrule.search.greedy_cf import GreedyRuleCF
+from ironrule.search.min_set_cover import HittingSets, MinSetCover
+from ironrule.search.min_set_cover_highs import HighsProgram
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Algorithm, Problem, Trail
 from ironrule.search.solve import Findings, solve
@@ -16,6 +18,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "genetic_cf": GeneticRuleCF,
     "genetic": GeneticRule,
     "minimum": Minimum,
+    "min_set_cover": MinSetCover,
 }
 
 __all__ = [
@@ -27,6 +30,9 @@ __all__ = [
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
+    "HighsProgram",
+    "HittingSets",
+    "MinSetCover",
     "Minimum",
     "Problem",
     "Trail",

@@ -1,0 +1,107 @@
+"""MinSetCover as integer programs, solved by HiGHS through SciPy: the formulation of Rudin and Shaposhnik (2019).
+
+    shortest       min  sum_p w_p x_p     sum of x_p over a demand's components >= 1, for every demand;  x binary
+    most support   max  sum_d c_d r_d     the same, sum_p w_p x_p <= the least,  r_d + x_p <= 1 for every p in d
+
+x_p says whether component p is in the rule. d runs over the distinct duals of the undesired past rows, c_d counts the
+rows of each, and r_d, which no rule can have as 1 that contains a component of d, says whether these rows are covered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import IronruleError
+from ironrule.rule.duals import DistinctDuals, distinct_duals
+from ironrule.search.min_set_cover import Cover
+from ironrule.search.problem import Problem
+from ironrule.verdict import Meter, Spent
+
+Words = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
+ROUNDING = 1e-7  # relative; a weight of the second program may exceed the first one's by so much
+TIME_IS_UP = 1  # SciPy's status
+
+
+@dataclass(frozen=True, slots=True)
+class HighsProgram:
+    """Minimum covers by HiGHS: a second opinion on :class:`ironrule.search.min_set_cover.HittingSets`, and slower."""
+
+    def cover(self, problem: Problem, demands: Words, support: bool) -> Cover | None:
+        """A rule of least weight, as far as HiGHS's tolerances go; raises Spent when the time is up."""
+        if not demands.any(axis=1).all():
+            return None
+        flags = _flags(demands)
+        used = np.flatnonzero(flags.any(axis=0))
+        weights = problem.weights[used]
+        cover = flags[:, used]
+        shortest = _solved(problem.meter, weights, [(cover, 1.0, np.inf)])
+        rule = _rule(used, shortest)
+        weight = problem.weight(rule)
+        if not support:
+            return Cover(rule, weight, False)
+        widest = _widest(problem, used, weights, cover, weight)
+        return Cover(_rule(used, widest), weight, True)
+
+
+def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: Flags, least: float) -> Any:
+    """The second program's answer: which components the rule has."""
+    from scipy.sparse import csr_array, hstack
+
+    past = _undesired(problem)
+    excluded = _flags(past.bits)[:, used]
+    row, component = np.nonzero(excluded)  # r_row + x_component <= 1
+    each, ones = np.arange(len(row)), np.ones(len(row))
+    excludes = csr_array((ones, (each, component)), shape=(len(row), len(used)))
+    covered = csr_array((ones, (each, row)), shape=(len(row), len(past.bits)))
+    none = csr_array((len(cover) + 1, len(past.bits)))
+    lightest = np.concatenate([cover, weights[None, :]])
+    lower, upper = np.ones(len(lightest)), np.full(len(lightest), np.inf)
+    lower[-1], upper[-1] = -np.inf, least * (1.0 + ROUNDING)
+    constraints = [
+        (hstack([csr_array(lightest), none]), lower, upper),
+        (hstack([excludes, covered]), -np.inf, 1.0),
+    ]
+    costs = np.concatenate([np.zeros(len(used)), -past.counts.astype(np.float64)])
+    return _solved(problem.meter, costs, constraints)
+
+
+def _undesired(problem: Problem) -> DistinctDuals:
+    """The distinct duals of the past rows that a data consistent rule may cover."""
+    history, relevant = problem.case.history, problem.case.relevant
+    return distinct_duals(history.codes.columns, relevant.low, relevant.high, rows=~history.outcomes)
+
+
+def _solved(meter: Meter, costs: Any, constraints: list[Any]) -> Any:
+    """The values that a program with binary variables takes at its least."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    meter.check()
+    if len(costs) == 0:
+        return costs
+    options = {"mip_rel_gap": 0.0}
+    if meter.budget.seconds is not None:
+        options["time_limit"] = meter.budget.seconds - meter.elapsed
+    limits = [LinearConstraint(*constraint) for constraint in constraints if constraint[0].shape[0]]
+    found = milp(costs, integrality=1, bounds=Bounds(0, 1), constraints=limits, options=options)
+    if found.status == TIME_IS_UP:
+        raise Spent
+    if found.status:
+        raise IronruleError(f"HiGHS must solve a program that has a solution, but it says: {found.message}")
+    return found.x
+
+
+def _rule(used: npt.NDArray[np.intp], values: Any) -> int:
+    """The rule of the components whose variable is 1."""
+    chosen = np.asarray(values)[: len(used)] > 0.5
+    return sum(1 << bit for bit in used[chosen].tolist())
+
+
+def _flags(rows: Words) -> Flags:
+    """One flag per component."""
+    octets = np.ascontiguousarray(rows, dtype="<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
