@@ -263,7 +263,8 @@ class Explainer:
 
         each = chosen_weights(weights, relevant)
         rng = generator(chosen_seed(seed))
-        oracle = Remembering(self._prepared.oracle or Layered())
+        read = self._prepared.oracle
+        oracle = Remembering(Layered()) if read is None else Remembering(read, reads=True)
         return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
 
     def rules(

@@ -29,6 +29,7 @@ class Remembering:
     points: Points | None = None
     clean: list[tuple[Box, Verdict]] = field(default_factory=list)
     all_known: bool = False  # whether the points speak for all counterfactuals
+    reads: bool = False  # whether the oracle reads the model: then its word is worth more than any sample
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
