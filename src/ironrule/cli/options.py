@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ironrule.space import Constraint
     from ironrule.verdict import Budget
 
-ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum", "min_set_cover")  # as in the registry, slow to import
+ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum", "min_set_cover", "anchor")  # those of the registry
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
