@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from benchmarks.paper.pictures import Bars, Lines, Panel, Picture, Spread, Stacked
 
@@ -56,14 +57,18 @@ def _names(panels: Sequence[Panel]) -> list[str]:
     return list(dict.fromkeys(name for panel in panels for name in panel.values))
 
 
-def _rows(picture: Stacked | Spread | Bars, draw: Callable[[Axes, Panel, dict[str, int]], None]) -> Figure:
-    """Panels side by side whose rows are methods, the first on top."""
+def _rows(
+    picture: Stacked | Spread | Bars, draw: Callable[[Axes, Panel, dict[str, int]], None], shared: bool = True
+) -> Figure:
+    """Panels side by side whose rows are methods, the first on top; ``shared``: with one scale for all."""
     names = _names(picture.panels)
     places = {name: place for place, name in enumerate(reversed(names))}
     across = min(MOST_ACROSS, len(picture.panels))
     down = -(-len(picture.panels) // across)
     size = (NAMES_WIDTH + PANEL_WIDTH * across, (1.1 + ROW_HEIGHT * len(names)) * down + 0.5)
-    figure, grid = pyplot.subplots(down, across, figsize=size, sharey=True, squeeze=False, layout="constrained")
+    figure, grid = pyplot.subplots(
+        down, across, figsize=size, sharey=True, sharex=shared, squeeze=False, layout="constrained"
+    )
     for axes, panel in zip(grid.flat, picture.panels, strict=False):
         draw(axes, panel, places)
         axes.set_title(panel.title + (f"\n{panel.note}" if panel.note else ""))
@@ -79,21 +84,23 @@ def _rows(picture: Stacked | Spread | Bars, draw: Callable[[Axes, Panel, dict[st
 
 
 def _stacked(picture: Stacked) -> Figure:
-    used = [part for place, part in enumerate(picture.parts) if _occurs(picture.panels, place)]
+    styles = _graded(len(picture.parts)) if picture.graded else _different(len(picture.parts))
 
     def draw(axes: Axes, panel: Panel, places: dict[str, int]) -> None:
         for name, sizes in panel.values.items():
             starts = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
-            for place, (size, start) in enumerate(zip(sizes, starts, strict=True)):
+            for size, start, style in zip(sizes, starts, styles, strict=True):
                 if size > 0:
-                    axes.barh(places[name], size, left=start, height=0.72, **_part_style(picture.parts, place))
-        axes.set_xlim(0, 100)
+                    axes.barh(places[name], size, left=start, height=0.72, **style)
+        axes.set_xlim(0, picture.end)
 
-    figure = _rows(picture, draw)
+    figure = _rows(picture, draw, shared=picture.end is not None)
     handles = [
-        matplotlib.patches.Patch(label=part, **_part_style(picture.parts, picture.parts.index(part))) for part in used
+        Patch(label=part, **style)
+        for place, (part, style) in enumerate(zip(picture.parts, styles, strict=True))
+        if _occurs(picture.panels, place)
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)), frameon=False)
+    _legend(figure, handles)
     return figure
 
 
@@ -101,10 +108,26 @@ def _occurs(panels: Sequence[Panel], place: int) -> bool:
     return any(sizes[place] > 0 for panel in panels for sizes in panel.values.values())
 
 
-def _part_style(parts: Sequence[str], place: int) -> dict[str, Any]:
-    """Of few parts the best still has the best colour."""
-    chosen = place if len(parts) == len(PARTS) else (0, 2, 4)[place]
-    return {"facecolor": PARTS[chosen], "hatch": HATCHES[chosen], "edgecolor": "0.25", "linewidth": 0.4}
+def _graded(count: int) -> list[dict[str, Any]]:
+    """From worst to best; of three parts the middle one stands for all between."""
+    chosen = range(count) if count > 3 else (0, 2, 4)
+    return [_style(PARTS[place], HATCHES[place]) for place in chosen]
+
+
+def _different(count: int) -> list[dict[str, Any]]:
+    """Parts of no order."""
+    return [_style(COLOURS[place % 9], ("", "///", "...", "\\\\\\", "xxx")[place % 5]) for place in range(count)]
+
+
+def _style(colour: str, hatch: str) -> dict[str, Any]:
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": "0.25", "linewidth": 0.4}
+
+
+def _legend(figure: Figure, handles: Sequence[Any]) -> None:
+    """Below, in as many columns as fit the figure's width."""
+    longest = max((len(str(handle.get_label())) for handle in handles), default=1)
+    fitting = max(1, int(figure.get_figwidth() / (0.075 * longest + 0.55)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(fitting, len(handles)), frameon=False)
 
 
 def _spread(picture: Spread) -> Figure:
@@ -133,17 +156,33 @@ def _spread(picture: Spread) -> Figure:
 
 
 def _bars(picture: Bars) -> Figure:
+    """Bars from zero; on a log scale, which has no zero, points."""
+
     def draw(axes: Axes, panel: Panel, places: dict[str, int]) -> None:
         for name, (value, *_) in panel.values.items():
-            axes.barh(places[name], value, height=0.6, color="#56B4E9", edgecolor="0.25", linewidth=0.5)
+            if picture.log:
+                axes.plot([value], [places[name]], marker="o", color="#0072B2", markersize=6, linestyle="none")
+            else:
+                axes.barh(places[name], value, height=0.6, color="#56B4E9", edgecolor="0.25", linewidth=0.5)
             axes.annotate(
-                f" {value:.3g}", (value, places[name]), va="center", fontsize=8, annotation_clip=False, color="0.2"
+                _number(value),
+                (value, places[name]),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
             )
         if picture.log:
             axes.set_xscale("log")
-        axes.margins(x=0.25)
 
-    return _rows(picture, draw)
+    figure = _rows(picture, draw)
+    low, high = figure.axes[0].get_xlim()  # shared by all; the number at the end wants room
+    figure.axes[0].set_xlim(low, high * (high / low) ** 0.35 if picture.log else high * 1.25)
+    return figure
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _lines(picture: Lines) -> Figure:
@@ -171,7 +210,7 @@ def _lines(picture: Lines) -> Figure:
         axes.set_visible(False)
     grid[0, 0].set_ylabel(picture.unit)
     handles = {h.get_label(): h for axes in grid.flat for h in axes.get_lines()}
-    figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=min(3, len(names)), frameon=False)
+    _legend(figure, list(handles.values()))
     figure.suptitle(picture.title, fontsize=12, fontweight="bold")
     return figure
 

@@ -17,13 +17,18 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """Horizontal bars made of parts, one per method and panel: values are per bar the sizes of the parts in order."""
+    """Horizontal bars made of parts, one per method and panel: values are per bar the sizes of the parts in order.
+
+    ``end`` is where the axis ends, None where the longest bar does; ``graded`` parts go from worst to best.
+    """
 
     name: str
     title: str
     unit: str
     parts: Sequence[str]
     panels: Sequence[Panel]
+    end: float | None = 100.0
+    graded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

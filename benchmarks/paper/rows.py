@@ -11,7 +11,7 @@ from benchmarks.paper.subject import Subject
 from benchmarks.stopwatch import timed
 from ironrule import Rule
 
-WARM_SECONDS = 20.0
+WARM_SECONDS = 3.0
 JUDGING_SECONDS = 600.0
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {  # imported when first used, so that `import ironrule` stays fast
+    "Anchor": "search",
     "Bins": "model",
     "Budget": "verdict",
     "Certificate": "verdict",
@@ -95,6 +96,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
 }
 
 __all__ = [
+    "Anchor",
     "Bins",
     "Budget",
     "BudgetError",

@@ -23,8 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from ironrule import Budget, Explainer, Proven, Unrefuted
+from ironrule import Budget, Explainer, Proven, Refuted, Unrefuted
 from ironrule.rule import relevant_to
+from ironrule.search import ALGORITHMS
 
 MODELS = [
     DecisionTreeClassifier(random_state=0),
@@ -99,6 +100,25 @@ def test_the_papers_algorithms_prove_their_rules_on_readable_models(algorithm: s
     explanation = explainer.explain(denied, algorithm)
     assert isinstance(explanation.verdict, Proven)
     assert not explanation.minimum
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("estimator", [MODELS[0], MODELS[3]], ids=lambda model: type(model).__name__)
+def test_on_a_readable_model_every_algorithms_rule_is_proven_or_refuted_whatever_its_size(
+    estimator: Any, algorithm: str
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 60, (150, 6)), columns=list("abcdef"))
+    model = estimator.fit(table, np.where(table["a"] + table["b"] - table["c"] > 40, "good", "bad"))
+    explainer = Explainer(model, table, desired="good")
+    assert explainer.unread is None
+    for place in np.flatnonzero(~explainer.outcomes)[:4].tolist():
+        for ranked in explainer.explain(place, algorithm).ranked:
+            assert isinstance(ranked.verdict, Proven | Refuted)
+            if isinstance(ranked.verdict, Refuted):
+                exception = pd.DataFrame([dict(ranked.verdict.counterfactual.values)])
+                assert ranked.rule.covers(exception).all()
+                assert model.predict(exception).tolist() == ["good"]
 
 
 def test_a_plain_function_is_only_asked_and_says_why() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -36,6 +38,22 @@ def test_every_box_is_decided_and_rightly(made: tuple[Case, Ensemble], data: st.
         assert 1 <= len(found) <= k
         assert len(set(found)) == len(found)
         assert set(found) <= exceptions
+
+
+@settings(deadline=None, max_examples=300)
+@given(read_cases(), st.data())
+def test_a_search_that_is_shared_out_decides_the_same_and_its_log_covers_the_box(
+    made: tuple[Case, Ensemble], data: st.DataObject
+) -> None:
+    case, oracle = made
+    shared = replace(oracle, alone=1, shares=data.draw(st.integers(1, 4)), each=data.draw(st.integers(1, 3)))
+    box = case.relevant.box(data.draw(rules_of(case)))
+    alone, together = (one.one(case, box, meter_of(None), np.random.default_rng(0)) for one in (oracle, shared))
+    assert isinstance(together, tuple) == isinstance(alone, tuple)
+    if isinstance(together, tuple) and isinstance(alone, tuple):
+        assert [log.cover() for log in together] == [log.cover() for log in alone]
+    else:
+        assert together.tobytes() in {point.tobytes() for point in exceptions_in(case, box)}
 
 
 @settings(deadline=None, max_examples=150)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -10,19 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.oracles import Case, Ensemble, Exhaustive, Layered, Leaves, Oracle
+from ironrule.oracles import Case, Ensemble, Exhaustive, Layered, Leaves
 from ironrule.oracles.leaf_tree import desired_leaves
 from ironrule.rule import Box
 from ironrule.rule.stated import Parts, box_of, own_parts
+from ironrule.search import Minimum, Problem
 from ironrule.search.judge import Finding, Judge
-from ironrule.search.problem import Problem
 from ironrule.space import Feature, Space
 from ironrule.verdict import Budget, Meter, Proven, Quality, Refuted, Unrefuted, Verdict
 from readings import read_cases
 from small_trees import compiled, margin_of, tree_of_table
 from stated_rules import holds, least_weight, options_of, stated_rules, true_quality, weight_of
-from tiny import TableModel, case_of, cases, exceptions_in, problem_of, subsets
+from tiny import case_of, cases, problem_of, subsets
 
+solve = importlib.import_module("ironrule.search.solve")
 tiny_cases = cases(most_features=4, most_codes=3)
 weight_lists = st.lists(st.sampled_from([1.0, 2.0, 0.5, 1.7]), min_size=8, max_size=8)
 
@@ -128,3 +130,152 @@ def test_no_rule_with_any_bounds_is_lighter_than_the_lightest_of_the_rows_own(ca
     least, options = least_weight(case, weights), options_of(case)
     for size in range(int(least)):
         assert not any(holds(case, parts) for parts in product(options, repeat=size))
+
+
+def scattered(size: int = 4) -> Case:
+    """Ordered features of three values, a fifth of the points desired; the instance is in the middle."""
+    space = Space(tuple(Feature(f"f{place}", (0, 1, 2), ordered=True) for place in range(size)))
+    table = np.random.default_rng(size).random((3,) * size) < 0.2
+    instance = np.ones(size, dtype=np.int32)
+    table[tuple(instance)] = False
+    return case_of(space, table, instance, instance[None, :])
+
+
+def assert_no_more_than_true(case: Case, finding: Finding, least: float) -> None:
+    """That nothing is claimed that is not so; what is said to hold, or to fail, does."""
+    truth = true_quality(case, finding.parts, [1.0] * (2 * len(case.space)), least)
+    assert finding.quality in (truth, Quality.NOT_JUDGED)
+    if isinstance(finding.verdict, Proven):
+        assert truth >= Quality.REDUNDANT
+    if isinstance(finding.verdict, Refuted):
+        assert finding.quality in (Quality.FAILED_DATA, Quality.FAILED_GLOBAL)
+    if finding.needed is not None:
+        assert truth >= Quality.IRREDUNDANT
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_budget_of_any_size_ends_it_honestly(together: bool) -> None:
+    case = scattered()
+    rules, least = all_own_rules(case), least_weight(case, [1.0] * 8)
+    whole = problem_of(case, Exhaustive())
+    of_each = {finding.quality: [finding.parts] for finding in Judge(whole).judge(rules)}
+    seen: set[Quality] = set()
+    for evaluations in (1, 2, 5, *range(10, whole.meter.evaluations, whole.meter.evaluations // 12)):
+        for some in [rules] if together else of_each.values():
+            problem = problem_of(case, Exhaustive(), budget=Budget(evaluations=evaluations))
+            judge = Judge(problem)
+            findings = judge.judge(some)
+            assert problem.meter.evaluations <= evaluations
+            assert (judge.stopped == "budget") == any(one.quality is Quality.NOT_JUDGED for one in findings)
+            for finding in findings:
+                assert_no_more_than_true(case, finding, least)
+            seen |= {finding.quality for finding in findings}
+    assert seen == {*of_each, Quality.NOT_JUDGED}
+    assert len(of_each) == 4
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """An exact oracle that Ctrl-C reaches at a question."""
+
+    after: int
+    asked: list[Box]
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        self.asked.append(box)
+        if len(self.asked) > self.after:
+            raise KeyboardInterrupt
+        return Exhaustive().find(case, box, k, meter, rng)
+
+
+def test_an_interruption_ends_it_honestly_and_nothing_more_is_asked() -> None:
+    case = scattered()
+    rules, least = all_own_rules(case), least_weight(case, [1.0] * 8)
+    calm = Interrupted(10**9, [])
+    Judge(problem_of(case, calm)).judge(rules)
+    for after in range(0, len(calm.asked), 5):
+        oracle = Interrupted(after, [])
+        judge = Judge(problem_of(case, oracle))
+        for finding in judge.judge(rules):
+            assert_no_more_than_true(case, finding, least)
+        assert judge.stopped == "interrupted"
+        assert len(oracle.asked) == after + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hesitant:
+    """An oracle that proves nothing, and sees no counterfactual in boxes beyond a size."""
+
+    proves: bool
+    most: int
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        verdict = Exhaustive().find(case, box, k, meter, rng)
+        unsure = box.size > self.most or (isinstance(verdict, Proven) and not self.proves)
+        return Unrefuted(tried=3, samples=0, confidence=0.0) if unsure else verdict
+
+
+@settings(deadline=None, max_examples=60)
+@given(cases(most_features=3, most_codes=3), st.booleans(), st.integers(0, 30))
+def test_an_oracle_that_leaves_boxes_undecided_never_leads_to_more_than_is_true(
+    case: Case, proves: bool, most: int
+) -> None:
+    least = least_weight(case, [1.0] * (2 * len(case.space)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solve, "CHECK_SAMPLES", 1)
+        findings = Judge(problem_of(case, Hesitant(proves, most))).judge(all_own_rules(case))
+    for finding in findings:
+        assert_no_more_than_true(case, finding, least)
+
+
+def test_what_an_oracle_leaves_open_is_left_open_at_the_right_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solve, "CHECK_SAMPLES", 1)
+    case = scattered()
+    rules, least = all_own_rules(case), least_weight(case, [1.0] * 8)
+    ends = set()
+    for most in (0, 1, 3, 9, 27, 80):
+        for finding in Judge(problem_of(case, Hesitant(True, most))).judge(rules):
+            assert_no_more_than_true(case, finding, least)
+            if finding.quality is Quality.NOT_JUDGED:
+                ends.add((type(finding.verdict), finding.undecided is None, finding.needed is None))
+    unknown, redundancy, minimality = (Unrefuted, True, True), (Proven, False, True), (Proven, True, False)
+    assert ends == {unknown, redundancy, minimality}
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.data(), cases(most_features=3, most_codes=3))
+def test_models_that_can_only_be_asked_are_judged_where_boxes_can_be_enumerated(
+    data: st.DataObject, case: Case
+) -> None:
+    rules = data.draw(st.lists(stated_rules(case), min_size=1, max_size=4))
+    assert_judged_truly(problem_of(case, Layered()), rules)
+
+
+def test_a_rule_that_the_minimum_search_let_pass_is_checked_and_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle overlooks the counterfactuals of small rules; the check afterwards sees them."""
+    case = scattered()
+    rules = all_own_rules(case)
+    least = least_weight(case, [1.0] * 8)
+    monkeypatch.setattr(solve, "CHECK_SAMPLES", 100)
+    for most in (9, 27):
+        findings = Judge(problem_of(case, Hesitant(True, most))).judge(rules)
+        for parts, finding in zip(rules, findings, strict=True):
+            assert finding.quality is true_quality(case, parts, [1.0] * 8, least)
+
+
+def test_one_rule_that_is_judged_shows_that_a_longer_one_is_not_minimum_even_if_the_search_is_stopped() -> None:
+    case = scattered()
+    weights = [1.0] * 8
+    least = least_weight(case, weights)
+    rules = [parts for parts in all_own_rules(case) if true_quality(case, parts, weights, least) >= Quality.IRREDUNDANT]
+    longer = [parts for parts in rules if len(parts) > least]
+    assert longer
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Minimum, "run", stop)
+        findings = Judge(problem_of(case, Exhaustive())).judge(rules)
+    for parts, finding in zip(rules, findings, strict=True):
+        assert finding.quality is (Quality.IRREDUNDANT if parts in longer else Quality.NOT_JUDGED)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.oracles import Case, Exhaustive, Layered
+from ironrule.oracles import Case, Exhaustive, Layered, Remembering
 from ironrule.rule import Box
 from ironrule.search import ALGORITHMS, Algorithm, Findings, Problem, Trail, solve
 from ironrule.space import Feature, Points, Space
@@ -209,6 +209,87 @@ def test_an_unrefuted_rule_carries_the_bound_that_its_fresh_samples_give() -> No
     several = solve(problem_of(case, Blind(), k=3), Proposing([[1, 2, 4]])).verdicts
     doubts = [1 - one.confidence for one in several if isinstance(one, Unrefuted)]
     assert doubts == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 12])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """An oracle that knows the truth without asking the model, or gives up; it keeps the boxes."""
+
+    table: Flags
+    gives_up: bool = False
+    asked: list[Box] = field(default_factory=list)
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+        meter.check()
+        self.asked.append(box)
+        if self.gives_up:
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
+        inside = tuple(slice(low, high + 1) for low, high in zip(box.low, box.high, strict=True))
+        found = np.argwhere(self.table[inside]).astype(np.int32) + box.low
+        return case.refuted(found[:k]) if len(found) else case.proven(box, 0)
+
+
+def _read(case: Case, oracle: Reading, budget: Budget | None = None) -> Problem:
+    """A problem whose oracle reads the model."""
+    problem = problem_of(case, oracle, budget=budget)
+    return replace(problem, oracle=Remembering(oracle, reads=True))
+
+
+def _rare(points: list[list[int]]) -> tuple[Case, Flags]:
+    """Four features of fifty values; desired are the points given, far too few for samples to come upon."""
+    table = np.zeros((50,) * 4, dtype=np.bool_)
+    table[tuple(np.array(points, dtype=np.int32).reshape(-1, 4).T)] = True
+    return _large_case(TableModel(table)), table
+
+
+def test_an_oracle_that_reads_the_model_decides_a_rule_that_the_search_never_asked_about() -> None:
+    case, table = _rare([[26, 24, 1, 49]])
+    below = case.relevant.select(["f0 <="])
+    for rules, verdicts in (([below], [Proven]), ([0], [Refuted]), ([0, below], [Proven, Refuted])):
+        problem = _read(case, oracle := Reading(table))
+        findings = solve(problem, Proposing([rules], attempts=1))
+        assert [type(verdict) for verdict in findings.verdicts] == verdicts
+        assert (len(oracle.asked), problem.meter.evaluations) == (len(rules), 0)
+    unread = solve(problem_of(case, Reading(table)), Proposing([[0]], attempts=1))
+    assert isinstance(unread.verdicts[0], Unrefuted)
+
+
+def test_what_an_oracle_that_reads_the_model_said_in_the_search_it_is_not_asked_again() -> None:
+    case, table = _rare([])
+    problem = _read(case, oracle := Reading(table))
+    problem.ask(0)
+    assert isinstance(solve(problem, Proposing([[0]])).verdicts[0], Proven)
+    assert len(oracle.asked) == 1
+
+
+def test_where_an_oracle_that_reads_the_model_gives_up_points_are_drawn() -> None:
+    case, table = _rare([])
+    problem = _read(case, oracle := Reading(table, gives_up=True))
+    verdict = solve(problem, Proposing([[0]], attempts=1)).verdicts[0]
+    assert isinstance(verdict, Unrefuted)
+    assert (verdict.samples, len(oracle.asked)) == (10_000, 1)
+    small = case.relevant.usable
+    assert isinstance(solve(problem, Proposing([[small]], attempts=1)).verdicts[0], Proven)  # by looking at its point
+
+
+def test_a_budget_that_is_spent_leaves_no_question_to_an_oracle_that_reads_the_model() -> None:
+    case, table = _rare([])
+    problem = _read(case, oracle := Reading(table), Budget(seconds=1e-9))
+    findings = solve(problem, Proposing([[0]], attempts=1))
+    assert (findings.stopped, oracle.asked) == ("budget", [])
+    assert isinstance(findings.verdicts[0], Unrefuted)
+
+
+@every_algorithm
+@settings(deadline=None, max_examples=25)
+@given(case=cases(most_features=4, most_codes=3), seed=st.integers(0, 99))
+def test_with_an_oracle_that_reads_the_model_no_verdict_is_left_open(
+    algorithm: Algorithm, case: Case, seed: int
+) -> None:
+    problem = problem_of(case, Exhaustive(), k=3, seed=seed)
+    findings = solve(replace(problem, oracle=Remembering(Exhaustive(), reads=True)), algorithm)
+    for rule, verdict in zip(findings.rules, findings.verdicts, strict=True):
+        assert isinstance(verdict, Proven if consistent(case, rule) else Refuted)
 
 
 def test_an_interrupted_search_falls_back_to_the_shortest_rule_that_meets_what_is_known() -> None:

@@ -8,7 +8,6 @@ MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
@@ -34,15 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
     group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
-    group.add_argument(
-        "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
-    )
-    group.add_argument(
-        "--intervals", action="store_true", help="numbers may take any value between the extremes seen, not those alone"
-    )
-    group.add_argument(
-        "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
-    )
+    shared.add_reach(group)
     shared.add_json(parser)
     shared.add_output(parser, "the explanation (.json, .html or .txt)")
 

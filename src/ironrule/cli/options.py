@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ironrule.space import Constraint
     from ironrule.verdict import Budget
 
-ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum", "min_set_cover")  # as in the registry, slow to import
+ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum", "min_set_cover", "anchor")  # those of the registry
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -76,9 +76,27 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         help="how many answers at the most (default 5; greedy_cf gives one rule)",
     )
     add_constraint(group)
+    add_budget(group)
+    add_seed(group)
+
+
+def add_budget(group: argparse._ActionsContainer) -> None:
+    """``--seconds`` and ``--evaluations``."""
     group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds")
     group.add_argument("--evaluations", metavar="N", type=int, help="budget in rows that the model is asked about")
-    add_seed(group)
+
+
+def add_reach(group: argparse._ActionsContainer) -> None:
+    """What a rule must hold for beyond the model and the values seen."""
+    group.add_argument(
+        "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
+    )
+    group.add_argument(
+        "--intervals", action="store_true", help="numbers may take any value between the extremes seen, not those alone"
+    )
+    group.add_argument(
+        "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
+    )
 
 
 def add_constraint(group: argparse._ActionsContainer) -> None:

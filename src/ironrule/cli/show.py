@@ -16,15 +16,25 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ironrule.report.judged import what_shows_it
 from ironrule.report.text import how_short, verdict_word, what_it_withstands, why_asked, wider_lines
 from ironrule.rule import Counterfactual, shown
+from ironrule.verdict import Quality
 
 if TYPE_CHECKING:
-    from ironrule.explain import Counterfactuals, Explanation, Statistics
+    from ironrule.explain import Counterfactuals, Explanation, Judgement, Statistics
     from ironrule.space import Feature, Space
     from ironrule.verdict.checker import Check
 
 COLOURS = {"proven": "green", "unrefuted": "yellow", "undecided": "yellow", "refuted": "red"}
+QUALITIES = {
+    Quality.NOT_JUDGED: "yellow",
+    Quality.FAILED_DATA: "red",
+    Quality.FAILED_GLOBAL: "red",
+    Quality.REDUNDANT: "green",
+    Quality.IRREDUNDANT: "green",
+    Quality.MINIMUM: "green",
+}
 MARKS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 STOPPED = {"budget": "The budget ran out", "interrupted": "Interrupted"}
 
@@ -92,6 +102,18 @@ def check_view(check: Check) -> RenderableType:
     for claim, status, sentence in check.findings:
         table.add_row(Text(claim), Text(status, style=MARKS[status]), Text(sentence))
     return Group(panel, Text(f"{check.meaning}."), table)
+
+
+def judgements_view(judgements: Sequence[Judgement]) -> RenderableType:
+    """Every rule under its quality, then what shows it."""
+    parts: list[RenderableType] = []
+    for judgement in judgements:
+        colour = QUALITIES[judgement.quality]
+        title = Text(f" {judgement.quality} ", style=f"bold {colour}")
+        rule = Text(str(judgement.rule))
+        parts.append(Panel(rule, title=title, title_align="left", border_style=colour, padding=(1, 2)))
+        parts += map(Text, what_shows_it(judgement))
+    return Group(*parts)
 
 
 def space_view(space: Space, rows: int) -> RenderableType:

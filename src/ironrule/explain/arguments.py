@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random.bit_generator import ISeedSequence
 
 from ironrule.errors import BudgetError, InputError, TableError
 from ironrule.rule import Relevant
+from ironrule.rule.relevant import members
+from ironrule.rule.units import unit_weights
 from ironrule.space import Constraint, Table, Value, read_table
 from ironrule.verdict import Budget
 
@@ -90,18 +94,45 @@ def chosen_seed(seed: int) -> int:
     return int(seed)
 
 
+class _Expanded(ISeedSequence):
+    """A seed whose words for a generator are worked out once: that takes longer than many a search."""
+
+    def __init__(self, seed: int) -> None:
+        self._words = np.random.SeedSequence(seed).generate_state(4, np.uint64)
+
+    def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> npt.NDArray[Any]:
+        """The words that PCG64 asks for."""
+        if n_words != 4 or np.dtype(dtype) != np.uint64:
+            raise ValueError(f"four words of 64 bits must be asked for, but {n_words} of {dtype} were")
+        return self._words
+
+
+@lru_cache(maxsize=64)
+def _expanded(seed: int) -> _Expanded:
+    return _Expanded(seed)
+
+
+def generator(seed: int) -> np.random.Generator:
+    """A new generator, the same as ``numpy.random.default_rng(seed)``.
+
+    >>> generator(3).random() == np.random.default_rng(3).random()
+    True
+    """
+    return np.random.Generator(np.random.PCG64(cast(np.random.SeedSequence, _expanded(seed))))
+
+
 def chosen_weights(weights: Weights, relevant: Relevant) -> npt.NDArray[np.float64]:
     """What every component counts: 1, or as the caller says by feature or by component."""
-    from ironrule.rule.bits import members
-
+    if weights is None:
+        return unit_weights(2 * len(relevant.space))
     each = np.ones(2 * len(relevant.space))
     if weights == "paper":
         nominal = [2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]
         each[nominal] = 2.0
         return each
-    if weights is not None and not isinstance(weights, Mapping):
+    if not isinstance(weights, Mapping):
         raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
-    for name, weight in (weights or {}).items():
+    for name, weight in weights.items():
         if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 < weight < float("inf"):
             raise InputError(f"the weight of {name!r} must be a positive number, but {weight!r} came")
         each[list(members(relevant.select([name])))] = weight

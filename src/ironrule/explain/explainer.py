@@ -19,6 +19,7 @@ from ironrule.explain.arguments import (
     chosen_budget,
     chosen_seed,
     chosen_weights,
+    generator,
     positive,
 )
 from ironrule.explain.assembled import Assembly, statistics_of
@@ -216,7 +217,7 @@ class Explainer:
         if recourse:
             predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
             allowed = feasible(self.space.features, predicates, instance)
-        relevant = relevant_to(ready.space, instance)
+        relevant = relevant_to(ready.space, instance, ready.named)
         model = ready.model.own if of_itself else ready.model
         return Case(ready.space, model, ready.history, relevant, allowed, ready.fingerprint)
 
@@ -263,8 +264,9 @@ class Explainer:
                 return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
 
         each = chosen_weights(weights, relevant)
-        rng = np.random.default_rng(chosen_seed(seed))
-        oracle = Remembering(self._prepared.oracle or Layered())
+        rng = generator(chosen_seed(seed))
+        read = self._prepared.oracle
+        oracle = Remembering(Layered()) if read is None else Remembering(read, reads=True)
         return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
 
     def rules(

@@ -111,7 +111,7 @@ class _Bench:
             None if finding.redundant is None else rule.components[finding.redundant],
             None if finding.shorter is None else self._ranked(finding.shorter),
             tuple(refuted.counterfactual for refuted in finding.needed or ()),
-            self.proof or () if quality is Quality.MINIMUM else (),
+            self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
             self.judge.trail.lower_bound if compared else 0.0,
             self.judge.least if compared else None,
             self._reason(finding, rule) if quality is Quality.NOT_JUDGED else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from ironrule.model import (
     read_each,
     read_versions,
 )
+from ironrule.rule.named import Named
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Prepared:
     fingerprint: str
     wanted: Wanted
     rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
+    named: Named = field(default_factory=Named, repr=False)
 
     def row_of(self, past: int) -> int:
         """The number in the table of a row of the history."""

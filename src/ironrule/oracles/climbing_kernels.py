@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from ironrule.model.forest import Forest
 from ironrule.model.forest_kernels import least_margin, linked
-from ironrule.rule.bit_kernels import kernel, part
+from ironrule.rule.bit_kernels import kernel, lowest, part, popcount
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 ONE = np.uint64(1)
 NONE = np.uint64(0)
@@ -46,20 +47,24 @@ class Desk(NamedTuple):
 
 
 @part
-def profile(forest: Forest, desk: Desk, feature: int) -> None:
-    """For every group and every cell of one feature, the sum of trees at the desk's point moved to that cell."""
-    words = forest.cells.word_starts[feature + 1] - forest.cells.word_starts[feature]
+def profile(forest: Forest, desk: Desk, domain: Words, feature: int) -> None:
+    """For every group the sum of trees at the desk's point moved to each open cell of one feature: in `sums` what no
+    move changes, in `parts` the rest.
+    """
+    start = forest.cells.word_starts[feature]
+    words = forest.cells.word_starts[feature + 1] - start
+    parts, heap_cells = desk.parts, desk.heap_cells
     cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
-    parts = desk.parts
     for group in range(parts.shape[0]):
+        desk.sums[group] = 0.0
         for cell in range(cells):
             parts[group, cell] = 0.0
     for tree in range(forest.root.shape[0]):
         group = forest.group_of[tree]
         desk.heap[0] = forest.root[tree]
         for word in range(words):
-            desk.heap_cells[0, word] = ~NONE
-        height = 1
+            heap_cells[0, word] = domain[start + word]
+        height, whole = 1, True
         while height > 0:
             height -= 1
             node = desk.heap[height]
@@ -72,33 +77,33 @@ def profile(forest: Forest, desk: Desk, feature: int) -> None:
                     left = (forest.masks[mask + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
                     node = forest.node_left[node] if left else forest.node_right[node]
                     continue
-                some_left, some_right = False, False
+                some_left, some_right = NONE, NONE
                 for word in range(words):
-                    here = desk.heap_cells[height, word]
-                    some_left |= (here & forest.masks[mask + word]) != NONE
-                    some_right |= (here & ~forest.masks[mask + word]) != NONE
-                if some_left and some_right:
+                    here = heap_cells[height, word]
+                    some_left |= here & forest.masks[mask + word]
+                    some_right |= here & ~forest.masks[mask + word]
+                if some_left != NONE and some_right != NONE:
                     for word in range(words):
-                        here = desk.heap_cells[height, word]
-                        desk.heap_cells[height, word] = here & ~forest.masks[mask + word]
-                        desk.heap_cells[height + 1, word] = here & forest.masks[mask + word]
+                        here = heap_cells[height, word]
+                        heap_cells[height, word] = here & ~forest.masks[mask + word]
+                        heap_cells[height + 1, word] = here & forest.masks[mask + word]
                     desk.heap[height] = forest.node_right[node]
                     desk.heap[height + 1] = forest.node_left[node]
                     height += 2
-                    split = True
+                    split, whole = True, False
                 else:
-                    node = forest.node_left[node] if some_left else forest.node_right[node]
+                    node = forest.node_left[node] if some_left != NONE else forest.node_right[node]
             if split:
                 continue
             value = forest.node_value[node]
+            if whole:
+                desk.sums[group] += value
+                continue
             for word in range(words):
-                here = desk.heap_cells[height, word]
-                if here == NONE:
-                    continue
-                last = min(64, cells - 64 * word)
-                for bit in range(last):
-                    if (here >> np.uint64(bit)) & ONE:
-                        parts[group, 64 * word + bit] += value
+                here = heap_cells[height, word]
+                while here != NONE:
+                    parts[group, 64 * word + lowest(here)] += value
+                    here &= here - ONE
 
 
 @part
@@ -109,28 +114,54 @@ def least_at(forest: Forest, desk: Desk, cell: int) -> float:
         value = forest.offset[margin] - forest.slack[margin]
         for group in range(forest.margin_of.shape[0]):
             if forest.margin_of[group] == margin:
-                value += linked(forest, group, desk.parts[group, cell], -1.0)
+                value += linked(forest, group, desk.sums[group] + desk.parts[group, cell], -1.0)
         least = min(least, value)
     return least
+
+
+@part
+def _has_choice(forest: Forest, domain: Words, feature: int) -> bool:
+    """Whether more than one cell of a feature is open."""
+    open_ = 0
+    for word in range(forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]):
+        open_ += popcount(domain[word])
+    return open_ > 1
+
+
+@part
+def _enter(forest: Forest, desk: Desk, domain: Words) -> None:
+    """Move the desk's point into a domain, to the first open cell of every feature where it lies outside."""
+    for feature in range(desk.point.shape[0]):
+        start, end = forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]
+        cell = desk.point[feature]
+        if (domain[start + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
+            continue
+        for word in range(start, end):
+            if domain[word] != NONE:
+                desk.point[feature] = 64 * (word - start) + lowest(domain[word])
+                break
 
 
 @kernel
 def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -> bool:
     """Move the desk's point uphill, a feature at a time, within a domain; whether it surely is a counterfactual now."""
+    _enter(forest, desk, domain)
     best = -np.inf
     for _ in range(sweeps):
         before = best
         for place in range(order.shape[0]):
             feature = order[place]
-            start = forest.cells.word_starts[feature]
-            cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
-            if cells == 1:
+            if not _has_choice(forest, domain, feature):
                 continue
-            profile(forest, desk, feature)
+            profile(forest, desk, domain, feature)
+            start, end = forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]
             here = desk.point[feature]
             top = least_at(forest, desk, here)
-            for cell in range(cells):
-                if (domain[start + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
+            for word in range(start, end):
+                left = domain[word]
+                while left != NONE:
+                    cell = 64 * (word - start) + lowest(left)
+                    left &= left - ONE
                     value = least_at(forest, desk, cell)
                     if value > top + 1e-12:
                         top, here = value, cell
@@ -158,9 +189,15 @@ def pull_back(forest: Forest, desk: Desk, home: Ints, order: Ints) -> None:
 
 
 @kernel
-def nearest_codes(forest: Forest, point: Ints, instance: Ints, low: Ints, high: Ints, codes: Ints) -> None:
+def nearest_codes(forest: Forest, point: Ints, instance: Codes, low: Codes, high: Codes, codes: Codes) -> None:
     """For every feature the code of the point's cell that lies in the box and nearest to the instance's."""
     for feature in range(point.shape[0]):
+        own = instance[feature]
+        if forest.cells.cell_of[forest.cells.code_starts[feature] + own] == point[feature] and (
+            low[feature] <= own <= high[feature]
+        ):
+            codes[feature] = own
+            continue
         cell = forest.cells.cell_starts[feature] + point[feature]
         best, gap = -1, np.int64(1) << 62
         for place in range(forest.cells.codes_starts[cell], forest.cells.codes_starts[cell + 1]):

@@ -8,7 +8,7 @@ component for each. A proof is a cover of the box for every alternative of the m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,26 +17,32 @@ from ironrule.model.forest import Forest, cells_at
 from ironrule.model.forest_kernels import least_margins
 from ironrule.oracles.climbing_kernels import Desk, climb, nearest_codes, pull_back
 from ironrule.oracles.covering import Log
-from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box, search
+from ironrule.oracles.crew import Crew
+from ironrule.oracles.desks import DEPTH, Desks
+from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Unrefuted, Verdict
 
-DEPTH = 1024
-CHUNK = 20_000
 BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
 SWEEPS = 3
-PULLED = 256  # past rows pulled into a box, the best of which are starts to climb from
-STARTS = 4
+PULLED = 32  # past rows pulled into a box, the best of which is a start to climb from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Decides boxes for a model read as forests, one per alternative; ``limit`` boxes are looked at per query."""
+    """Decides boxes for a model read as forests, one per alternative; ``limit`` boxes are looked at per query.
+
+    What is not decided after ``alone`` boxes is shared out: ``shares`` parts go on in rounds of ``each`` boxes.
+    """
 
     forests: tuple[Forest, ...]
     limit: int = 5_000_000
+    alone: int = 1_000
+    shares: int = 4
+    each: int = 1_000
+    desks: Desks = field(default_factory=Desks, repr=False)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
@@ -60,39 +66,42 @@ class Ensemble:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
         meter.check()
         logs: list[Log] = []
-        for forest in self.forests:
-            answer = self._in_forest(forest, case, box, meter, rng)
+        for place, forest in enumerate(self.forests):
+            work = _Work(forest, case, box, self.desks.take(place, forest), cells_at(forest, case.instance))
+            answer = self._answer(work, meter, rng)
+            self.desks.give(place, work.desk)
             if isinstance(answer, np.ndarray):
                 return answer
             logs += [] if answer is None else [answer]
         return tuple(logs) if len(logs) == len(self.forests) else None
 
-    def _in_forest(
-        self, forest: Forest, case: Case, box: Box, meter: Meter, rng: np.random.Generator
-    ) -> Points | Log | None:
-        work = _Work(forest, case, box, _desk(forest), cells_at(forest, case.instance))
+    def _answer(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
         if work.climbs(rng):
             return work.pulled(rng)
         if self.limit > BRIEF and work.climbs_from_the_past(rng):
             return work.pulled(rng)
-        seen = 0
-        while seen < self.limit:
-            status, boxes = search(forest, work.with_room(), min(CHUNK, self.limit))
-            seen += boxes
-            meter.events["boxes"] += boxes
-            if status == PROVEN:
-                return work.log
-            if status == FOUND:
-                return work.pulled(rng)
-            if status == UNSURE:
-                point = work.point
-                if meter.desired(case.model, point[None, :])[0]:
-                    return point
-                deny(work.desk)
-            elif work.desk.state[0] + 1 >= DEPTH:
-                return None
+        return self._branches(work, meter, rng)
+
+    def _branches(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
+        """Branch and bound, alone at first, then shared out."""
+        crew, seen = Crew(work.forest, [work.desk]), 0
+        while crew.at_work and seen < self.limit:
+            many, boxes = (1, self.alone) if seen < self.alone else (self.shares, self.each)
+            for place, status, looked_at in crew.round(many, min(boxes, self.limit - seen)):
+                seen += looked_at
+                meter.events["boxes"] += looked_at
+                work.desk = crew.desks[place]
+                if status == FOUND:
+                    return work.pulled(rng)
+                if status == UNSURE:
+                    point = work.point
+                    if meter.desired(work.case.model, point[None, :])[0]:
+                        return point
+                    deny(work.desk)
+                elif status != PROVEN and work.desk.state[0] + 1 >= DEPTH:
+                    return None
             meter.check()
-        return None
+        return None if crew.at_work else Log(work.forest.cells, crew.log)
 
 
 @dataclass(slots=True, eq=False)
@@ -107,7 +116,7 @@ class _Work:
 
     def climbs(self, rng: np.random.Generator) -> bool:
         """Open the box; whether a counterfactual lies uphill from the instance."""
-        open_box(self.forest, self.box.low.astype(np.int64), self.box.high.astype(np.int64), self.desk)
+        open_box(self.forest, self.box.low, self.box.high, self.desk)
         self.desk.point[:] = self.home
         order = rng.permutation(len(self.home))
         return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
@@ -120,12 +129,9 @@ class _Work:
         chosen = seeds[rng.integers(0, len(seeds), size=PULLED)]
         starts = cells_at(self.forest, self.box.pull(chosen))
         heights = least_margins(self.forest, starts)
-        for place in np.argsort(-heights)[:STARTS]:
-            self.desk.point[:] = starts[place]
-            order = rng.permutation(len(self.home))
-            if climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS):
-                return True
-        return False
+        self.desk.point[:] = starts[np.argmax(heights)]
+        order = rng.permutation(len(self.home))
+        return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
 
     def pulled(self, rng: np.random.Generator) -> Points:
         """The counterfactual on the desk, pulled back towards the instance."""
@@ -135,46 +141,9 @@ class _Work:
     @property
     def point(self) -> Points:
         """The point on the desk, as codes."""
-        instance, low, high = (codes.astype(np.int64) for codes in (self.case.instance, self.box.low, self.box.high))
-        codes = np.empty_like(instance)
-        nearest_codes(self.forest, self.desk.point, instance, low, high, codes)
-        return codes.astype(np.int32)
-
-    def with_room(self) -> Desk:
-        """The desk, with room in its log for another round."""
-        used = int(self.desk.state[3])
-        if len(self.desk.log) < used + CHUNK:
-            self.desk = self.desk._replace(log=np.concatenate([self.desk.log, np.empty(used + CHUNK, dtype=np.int64)]))
-        return self.desk
-
-    @property
-    def log(self) -> Log:
-        """What the search has written."""
-        return Log(self.forest.cells, self.desk.log[: self.desk.state[3]].copy())
-
-
-def _desk(forest: Forest) -> Desk:
-    features, cells = len(forest.cells.cell_starts) - 1, int(forest.cells.cell_starts[-1])
-    widest = int(np.diff(forest.cells.cell_starts).max())
-    branches = widest + 2  # those that wait in a profile share out one feature's cells, and what lies beyond the last
-    return Desk(
-        np.empty((DEPTH, int(forest.cells.word_starts[-1])), dtype=np.uint64),
-        np.empty((DEPTH, len(forest.root)), dtype=np.int64),
-        np.empty(DEPTH, dtype=np.int64),
-        np.zeros(features, dtype=np.int64),
-        np.zeros(features, dtype=np.int64),
-        np.zeros(4, dtype=np.int64),
-        np.zeros(len(forest.margin_of)),
-        np.zeros(len(forest.offset)),
-        np.zeros(cells),
-        np.zeros(cells),
-        np.zeros(cells),
-        np.zeros((256, features), dtype=np.int64),
-        np.empty(CHUNK, dtype=np.int64),
-        np.zeros(branches, dtype=np.int64),
-        np.zeros((branches, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
-        np.zeros((len(forest.margin_of), widest)),
-    )
+        codes = np.empty_like(self.case.instance)
+        nearest_codes(self.forest, self.desk.point, self.case.instance, self.box.low, self.box.high, codes)
+        return codes
 
 
 def _without(case: Case, box: Box, point: Points) -> Box:

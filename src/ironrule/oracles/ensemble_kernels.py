@@ -22,6 +22,7 @@ CLOSED = -1
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 ONE = np.uint64(1)
 NONE = np.uint64(0)
@@ -272,13 +273,18 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
 
 
 @kernel
-def open_box(forest: Forest, low: Ints, high: Ints, desk: Desk) -> bool:
+def open_box(forest: Forest, low: Codes, high: Codes, desk: Desk) -> bool:
     """Begin a search at the cells that a box of codes meets."""
     for word in range(desk.domains.shape[1]):
         desk.domains[0, word] = NONE
     for feature in range(low.shape[0]):
         start = forest.cells.word_starts[feature]
         codes = forest.cells.code_starts[feature]
+        if low[feature] == 0 and high[feature] == forest.cells.code_starts[feature + 1] - codes - 1:
+            cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
+            for word in range((cells + 63) >> 6):
+                desk.domains[0, start + word] = low_mask(cells - 64 * word - 1)
+            continue
         for code in range(low[feature], high[feature] + 1):
             cell = forest.cells.cell_of[codes + code]
             desk.domains[0, start + (cell >> 6)] |= ONE << np.uint64(cell & 63)
@@ -289,5 +295,6 @@ def open_box(forest: Forest, low: Ints, high: Ints, desk: Desk) -> bool:
     desk.split[0] = -1
     desk.state[0] = 0
     desk.state[1] = -1
+    desk.state[2] = 0
     desk.state[3] = 0
     return True

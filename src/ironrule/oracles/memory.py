@@ -29,13 +29,13 @@ class Remembering:
     points: Points | None = None
     clean: list[tuple[Box, Verdict]] = field(default_factory=list)
     all_known: bool = False  # whether the points speak for all counterfactuals
+    reads: bool = False  # whether the oracle reads the model: then its word is worth more than any sample
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
         verdict = self.recall(box)
         if verdict is None:
-            inferred = self._from_points(case, box, k) or self._from_larger(box)
-            verdict = inferred or self._ask(case, box, k, meter, rng)
+            verdict = self._inferred(case, box, k) or self._ask(case, box, k, meter, rng)
             self.known[_key(box)] = (box, verdict)
         return verdict
 
@@ -57,6 +57,10 @@ class Remembering:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""
         self._add(points)
         self._keep(lambda _, verdict: not isinstance(verdict, Unrefuted))
+
+    def _inferred(self, case: Case, box: Box, k: int) -> Verdict | None:
+        """What follows from earlier answers; an oracle that could name all counterfactuals is as quick itself."""
+        return None if self.all_known else self._from_points(case, box, k) or self._from_larger(box)
 
     def _from_points(self, case: Case, box: Box, k: int) -> Refuted | None:
         if self.points is None:

@@ -58,7 +58,14 @@ def _for(judgement: Judgement) -> list[str]:
     if judgement.quality >= Quality.IRREDUNDANT and judgement.needed:
         lines.append("Nothing in it is redundant: each component alone excludes some counterfactual.")
     if judgement.least is not None:
-        lines.append(f"It weighs {judgement.weight:g}; the lightest rules for this row weigh {judgement.least:g}.")
+        lines.append(_compared(judgement, judgement.least))
     if judgement.reason is not None:
         lines.append(f"{judgement.reason[:1].upper()}{judgement.reason[1:]}.")
     return lines
+
+
+def _compared(judgement: Judgement, least: float) -> str:
+    """The rule's length beside the least there is; weights are spoken of where they make a difference."""
+    if judgement.weight == judgement.cardinality:
+        return f"Components: {judgement.rule.counted}; the shortest rules for this row have {least:g}."
+    return f"It weighs {judgement.weight:g}; the lightest rules for this row weigh {least:g}."

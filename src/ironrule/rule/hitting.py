@@ -29,6 +29,7 @@ from ironrule.rule.hitting_repair_kernels import repair
 from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.rule.reduction_kernels import reduce_problem
 from ironrule.rule.transversal_kernels import list_minimal
+from ironrule.rule.units import are_units, unit_weights
 
 LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
 ROUNDING = 1e-9  # sums of weights that differ by less are the same
@@ -69,13 +70,16 @@ def minimum_hitting_set(
     width = duals.shape[1]
     each = _weights(weights, 64 * width)
     must, left = _left(duals, required, forbidden)
-    fixed = float(each[_flags(must[None, :])[0]].sum()) if must.any() else 0.0
+    fixed = 0.0 if must is None else float(each[_flags(must[None, :])[0]].sum())
     problem = _reduced_at_once(left, each)
     if problem is None:
         return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
+    if problem.single:  # every element is the only one to hit some dual
+        weight = fixed + float(each[problem.elements].sum())
+        return MinimumHittingSet(_pack(problem.elements, width, must), weight, weight, optimal=True)
     found, weight, lower, complete = _searched(problem, each, node_limit)
     optimal = complete or lower >= weight
-    members = must | _pack(found, width)
+    members = _pack(found, width, must)
     return MinimumHittingSet(members, fixed + weight, fixed + (weight if optimal else lower), optimal)
 
 
@@ -85,7 +89,7 @@ def _reduced_at_once(duals: Words, weights: Floats) -> _Problem | None:
     rows = minimal(duals) if many else duals  # many are best sorted first
     members, starts = np.empty(64 * width, np.int64), np.empty(len(rows) + 1, np.int64)
     hit = np.empty(64 * width * -(-len(rows) // 64), np.uint64)
-    elements = np.empty(int(popcount(rows).sum()), np.int64)
+    elements = np.empty(int(popcount(rows).sum()) if many else 64 * rows.size, np.int64)
     size, count, total = reduce_problem(rows, many, weights, members, hit, starts, elements)
     if size == 0 and count > 0:  # an empty row contains no other and is contained in all: it is left alone
         return None
@@ -93,11 +97,11 @@ def _reduced_at_once(duals: Words, weights: Floats) -> _Problem | None:
     return _Problem(members[:size], (hit[: size * words].reshape(size, words), starts[: count + 1], elements[:total]))
 
 
-def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words, Words]:
-    """What is required, and a copy of the duals that this leaves, without what is forbidden."""
+def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[Words | None, Words]:
+    """What is required, if anything, and a copy of the duals that this leaves, without what is forbidden."""
     width = duals.shape[1]
     if isinstance(required, int) and isinstance(forbidden, int) and required == forbidden == 0:
-        return np.zeros(width, np.uint64), np.array(duals, dtype=np.uint64, order="C")
+        return None, np.array(duals, dtype=np.uint64, order="C")
     must, never = _words(required, width), _words(forbidden, width)
     if (must & never).any():
         raise InputError("No component may be both required and forbidden.")
@@ -208,7 +212,7 @@ def _searched(
 ) -> tuple[npt.NDArray[np.intp], float, float, bool]:
     """The elements of the lightest hitting set found, its weight, a lower bound and whether the search was complete."""
     own = weights[problem.elements]
-    whole = _are_whole(own)
+    whole = are_units(weights) or _are_whole(own)
     work = work_arrays(len(own), len(problem.sides[1]) - 1)
     most = float(np.ceil(below)) if whole else below
     weight, lower, complete = search_minimum(*problem.sides, own, whole, most, enough, _limit(node_limit), work)
@@ -255,6 +259,12 @@ class _Problem:
     elements: npt.NDArray[np.intp]
     sides: tuple[Words, Integers, Integers]
 
+    @property
+    def single(self) -> bool:
+        """Whether every dual has one element, and every element one dual."""
+        _, starts, entries = self.sides
+        return len(self.elements) == len(starts) - 1 == len(entries)
+
 
 def _problem(duals: Words) -> _Problem:
     rows = np.ascontiguousarray(duals, dtype=np.uint64)
@@ -278,12 +288,12 @@ def _reduced(duals: Words, weights: Floats) -> _Problem:
 
 
 def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
-    each = np.ones(size)
-    if weights is not None:
-        given = np.asarray(weights, dtype=np.float64)
-        if given.ndim != 1 or given.size > size or not (np.isfinite(given) & (given > 0)).all():
-            raise InputError(f"Weights must be at most {size} positive numbers, one per component, but are {given}.")
-        each[: given.size] = given
+    if weights is None or (isinstance(weights, np.ndarray) and are_units(weights)):
+        return unit_weights(size)
+    each, given = np.ones(size), np.asarray(weights, dtype=np.float64)
+    if given.ndim != 1 or given.size > size or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"Weights must be at most {size} positive numbers, one per component, but are {given}.")
+    each[: given.size] = given
     return each
 
 
@@ -303,8 +313,9 @@ def _pack_rows(flags: Flags) -> Words:
     return words
 
 
-def _pack(components: npt.NDArray[Any], width: int) -> Words:
-    flags = np.zeros((1, 64 * width), np.bool_)
-    flags[0, components] = True
-    row: Words = _pack_rows(flags)[0]
-    return row
+def _pack(components: npt.NDArray[Any], width: int, others: Words | None = None) -> Words:
+    """A set of components as words, with others joined to them."""
+    row = 0
+    for component in components.tolist():
+        row |= 1 << component
+    return _words(row, width) if others is None else _words(row, width) | others

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ironrule.errors import InputError
 from ironrule.rule.box import Box
-from ironrule.rule.component import Component, Op
+from ironrule.rule.component import Component
+from ironrule.rule.named import Named
 from ironrule.rule.rule import Rule
 from ironrule.space import Points, Space
 
@@ -45,6 +46,7 @@ class Relevant:
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
     usable: int
+    named: Named = field(default_factory=Named, repr=False)
     _boxes: dict[int, Box] = field(default_factory=dict, init=False, repr=False)  # a rule's is asked for several times
 
     @property
@@ -64,11 +66,10 @@ class Relevant:
     def component(self, bit: int, box: Box | None = None) -> Component:
         """A component in the user's terms, its bound where a wider box has it."""
         j, second = divmod(bit, 2)
-        feature, code = self.space.features[j], self.instance.item(j)
-        op: Op = ">=" if second else "<=" if self._has_order(j) else "=="
-        if box is not None and op != "==":
+        code, bound = self.instance.item(j), self._has_order(j)
+        if box is not None and bound:
             code = int((box.low if second else box.high)[j])
-        return Component.of(feature, op, feature.value(code))
+        return self.named.component(self.space, bit, code, bound)
 
     def rule(self, bits: int, outcome: str, box: Box | None = None) -> Rule:
         """A rule in the user's terms, its bounds where a wider box has them."""
@@ -84,6 +85,8 @@ class Relevant:
         return made
 
     def _box(self, bits: int) -> Box:
+        if bits == 0:
+            return Box(np.zeros(len(self.space), dtype=np.int32), self.space.scale.top.astype(np.int32))
         low, high = [0] * len(self.space), self.space.scale.top.tolist()
         lows, highs = self.low.tolist(), self.high.tolist()
         for bit in members(bits):
@@ -111,12 +114,12 @@ class Relevant:
         return sum(1 << bit for bit in bits if not op or self.component(bit).op == op)
 
 
-def relevant_to(space: Space, instance: Points) -> Relevant:
-    """The components relevant to an instance."""
+def relevant_to(space: Space, instance: Points, named: Named | None = None) -> Relevant:
+    """The components relevant to an instance; ``named`` keeps those of one space that were put into words."""
     from ironrule.rule.bits import unpack, width
     from ironrule.rule.relevant_kernels import fill_bounds
 
     low, high = np.empty(2 * len(space), dtype=np.int64), np.empty(2 * len(space), dtype=np.int64)
     usable = np.zeros((1, width(len(space))), dtype=np.uint64)
     fill_bounds(instance, space.scale.last, space.scale.top, low, high, usable[0])
-    return Relevant(space, instance, low, high, unpack(usable)[0])
+    return Relevant(space, instance, low, high, unpack(usable)[0], Named() if named is None else named)

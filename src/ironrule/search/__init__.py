@@ -3,6 +3,7 @@
 A new algorithm is one new file and one line in :data:`ALGORITHMS`; the contract tests pick it up from there.
 """
 
+from ironrule.search.anchor import Anchor
 from ironrule.search.every_change import EveryChange
 from ironrule.search.every_rule import EveryRule
 from ironrule.search.genetic import GeneticRule, GeneticRuleCF
@@ -19,11 +20,13 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "genetic": GeneticRule,
     "minimum": Minimum,
     "min_set_cover": MinSetCover,
+    "anchor": Anchor,
 }
 
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
+    "Anchor",
     "EveryChange",
     "EveryRule",
     "Findings",

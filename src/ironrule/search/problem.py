@@ -15,6 +15,7 @@ from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case
 from ironrule.rule.bits import members, pack
 from ironrule.rule.duals import DistinctDuals, PastDuals, duals_of, hits_all, minimal
+from ironrule.rule.units import are_units
 from ironrule.verdict import Meter, Refuted, Verdict
 
 
@@ -43,7 +44,7 @@ class Problem:
 
     def weight(self, rule: int) -> float:
         """The cardinality of a rule, weights counted."""
-        if (self.weights == 1.0).all():
+        if are_units(self.weights) or (self.weights == 1.0).all():
             return float(rule.bit_count())
         return float(sum(self.weights[bit] for bit in members(rule)))
 

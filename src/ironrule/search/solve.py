@@ -1,8 +1,9 @@
 """The one loop that drives every algorithm: search, check the result afresh, and search on if the check refutes it.
 
-The check is independent of the search: a proof by enumeration where the box is small, else points drawn after the rule
-was chosen. Several rules may be checked until one passes, so the doubt of 5 % is spread over the checks: the i-th may
-err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most.
+Where the oracle reads the model, a rule that the search never asked about is put to it: it proves or refutes. Else, and
+where that oracle gives up, the check is independent of the search: a proof by enumeration where the box is small, or
+points drawn after the rule was chosen. Several rules may be checked until one passes, so the doubt of 5 % is spread
+over the checks: the i-th may err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most.
 
 A rule that adds something to a better one is left out, but only where the better one passes its check: a short rule
 that is refuted hides no longer one.
@@ -22,6 +23,7 @@ from ironrule.verdict import Proven, Refuted, Spent, Unrefuted, Verdict
 DOUBT = 0.05
 CHECK_SAMPLES = 10_000
 FALLBACK_NODES = 200_000
+UNKNOWN = Unrefuted(tried=0, samples=0, confidence=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,9 @@ def check_afresh(problem: Problem, box: Box, known: Verdict | None, place: int) 
     case, meter = problem.case, problem.meter
     reserve, meter.reserve = meter.reserve, 0
     with meter.timed("check"):
-        answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
+        answer = problem.ask(rule) if problem.oracle.reads else UNKNOWN
+        if isinstance(answer, Unrefuted):
+            answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):
             confidence = 1.0 - DOUBT / (place * (place + 1))
             answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
@@ -133,4 +137,4 @@ def _fallback(problem: Problem, trail: Trail) -> tuple[int, Verdict]:
 def _earned(problem: Problem, rule: int) -> Verdict:
     """The verdict that the search itself has reached on a rule, without asking the model again."""
     known = problem.oracle.recall(problem.case.relevant.box(rule))
-    return problem.exceptions(rule) or known or Unrefuted(tried=0, samples=0, confidence=0.0)
+    return problem.exceptions(rule) or known or UNKNOWN

@@ -190,7 +190,7 @@ class Space:
     def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
         """One row, given by column (or by feature, for a one-hot group), as codes."""
         others = set(ignore).difference(self.columns)
-        unknown = [name for name in row if name not in self._known and name not in others]
+        unknown = [] if row.keys() <= self._known else [n for n in row if n not in self._known and n not in others]
         if unknown:
             raise TableError(f"a row must have only columns of the space, but {', '.join(map(repr, unknown))} came")
         codes = []

@@ -1,0 +1,165 @@
+"""Stated rules: bounds anywhere round the row become intervals of codes, and come back as components."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironrule.errors import InputError, SpaceError
+from ironrule.oracles import Case
+from ironrule.rule import Component, Relevant, Rule, relevant_to
+from ironrule.rule.stated import Condition, Part, as_rule, box_of, own_parts, own_rule, parts_of
+from ironrule.rule.stating import conditions_in
+from ironrule.space import Feature, Space
+from stated_rules import stated_rules
+from tiny import cases, rules_of
+
+DAYS = tuple(datetime.date(2024, 1, day) for day in (1, 10, 20))
+SPACE = Space(
+    (
+        Feature("age", (20, 30, 40, 50), ordered=True, missing=True),
+        Feature("job", ("clerk", "cook", "missing", "7"), ordered=False),
+        Feature("grade", ("low", "middle", "high"), ordered=True),
+        Feature("since", DAYS, ordered=True),
+        Feature("a <= b", (1, 2, 3), ordered=True),
+        Feature("age of car", (0.5, 1.5), ordered=True),
+    )
+)
+AGE, JOB, GRADE, SINCE, ODD, CAR = range(6)
+
+
+def row(age: int = 1, job: int = 0) -> Relevant:
+    """A row of codes: 30 years old, a clerk, in the middle of everything else."""
+    return relevant_to(SPACE, np.array([age, job, 1, 1, 1, 1], dtype=np.int32))
+
+
+def parts(*texts: str, of: Relevant | None = None) -> tuple[Part, ...]:
+    conditions = [condition for text in texts for condition in conditions_in(text, SPACE)]
+    return parts_of(of or row(), conditions)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("age <= 30", [(2 * AGE, 0, 1)]),
+        ("age<=30", [(2 * AGE, 0, 1)]),
+        ("  age  ≤  30.0 ", [(2 * AGE, 0, 1)]),
+        ("age <= 39.5", [(2 * AGE, 0, 1)]),
+        ("age < 40", [(2 * AGE, 0, 1)]),
+        ("age <= 1000", [(2 * AGE, 0, 3)]),
+        ("age >= 30", [(2 * AGE + 1, 1, 3)]),
+        ("age > 20", [(2 * AGE + 1, 1, 3)]),
+        ("age > 20.5", [(2 * AGE + 1, 1, 3)]),
+        ("age ≥ -7", [(2 * AGE + 1, 0, 3)]),
+        ("30 >= age", [(2 * AGE, 0, 1)]),
+        ("20 < age", [(2 * AGE + 1, 1, 3)]),
+        ("20 < age <= 37", [(2 * AGE + 1, 1, 3), (2 * AGE, 0, 1)]),
+        ("20.00<age<=37.00", [(2 * AGE + 1, 1, 3), (2 * AGE, 0, 1)]),
+        ("40 > age >= 20", [(2 * AGE, 0, 1), (2 * AGE + 1, 0, 3)]),
+        ("age = 30", [(2 * AGE, 0, 1), (2 * AGE + 1, 1, 3)]),
+        ("age == 30", [(2 * AGE, 0, 1), (2 * AGE + 1, 1, 3)]),
+        ("job = clerk", [(2 * JOB, 0, 0)]),
+        ("job == 'clerk'", [(2 * JOB, 0, 0)]),
+        ('job = "clerk"', [(2 * JOB, 0, 0)]),
+        ("grade <= middle", [(2 * GRADE, 0, 1)]),
+        ("grade < 'high'", [(2 * GRADE, 0, 1)]),
+        ("grade > low", [(2 * GRADE + 1, 1, 2)]),
+        ("low < grade <= high", [(2 * GRADE + 1, 1, 2), (2 * GRADE, 0, 2)]),
+        ("since <= 2024-01-15", [(2 * SINCE, 0, 1)]),
+        ("since >= '2024-01-10'", [(2 * SINCE + 1, 1, 2)]),
+        ("a <= b <= 2", [(2 * ODD, 0, 1)]),
+        ("1 < a <= b", [(2 * ODD + 1, 1, 2)]),
+        ("age of car > 1", [(2 * CAR + 1, 1, 1)]),
+    ],
+)
+def test_a_condition_is_read_as_it_is_written(text: str, expected: list[tuple[int, int, int]]) -> None:
+    assert list(parts(text)) == expected
+
+
+def test_missing_is_a_value_of_its_own_unless_a_category_is_called_so() -> None:
+    assert parts("age = missing", of=row(age=4)) == ((2 * AGE, 4, 4),)
+    assert parts("job = missing", of=row(job=2)) == ((2 * JOB, 2, 2),)
+    assert parts("job = 7", of=row(job=3)) == ((2 * JOB, 3, 3),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("age", "a condition must be written like"),
+        ("years <= 3", "a condition must be written like"),
+        ("job != cook", "a condition must be written like"),
+        ("job in (clerk, cook)", "a condition must be written like"),
+        ("age <= old", "a condition on 'age' must name a value"),
+        ("age <=", "a condition on 'age' must name a value"),
+        ("job = nobody", "a condition on 'job' must name a value"),
+        ("since <= yesterday", "a condition on 'since' must name a value"),
+        ("job <= cook", "'job', which has no order, must be an equality"),
+        ("age <= missing", "a missing value must be an equality"),
+        ("age = 31", "'age' must be one of"),
+        ("age <= 20", "the row must satisfy the rule, but age <= 20 is false for it: age is 30"),
+        ("age > 1000", "the row must satisfy the rule, but age > 1000 is false for it"),
+        ("age < 3", "the row must satisfy the rule"),
+        ("age = missing", "the row must satisfy the rule, but age = missing is false for it"),
+        ("job = cook", "the row must satisfy the rule, but job = 'cook' is false for it: job is 'clerk'"),
+        ("since <= 2024-01-10T12:00:00", "must be comparable with its values"),
+    ],
+)
+def test_what_cannot_be_a_condition_that_holds_for_the_row_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parts(text)
+    assert said in str(refusal.value)
+
+
+def test_a_bound_is_false_on_a_missing_value() -> None:
+    with pytest.raises(InputError, match="age is missing"):
+        parts("age <= 50", of=row(age=4))
+
+
+def test_an_unknown_feature_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(SpaceError, match="did you mean 'age'"):
+        parts_of(row(), [Condition("agee", "<=", 30)])
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert parts_of(row(), [Condition("age", "<=", np.int64(30))]) == ((2 * AGE, 0, 1),)
+
+
+def test_a_rule_comes_back_with_its_bounds_at_values_of_the_domain() -> None:
+    rule = as_rule(row(), parts("20 < age <= 37", "job = clerk", "grade < high"), "denied")
+    ages, job = (Component("age", ">=", 30), Component("age", "<=", 30)), Component("job", "==", "clerk")
+    assert rule == Rule((*ages, job, Component("grade", "<=", "middle", allowed=("low", "middle"))), "denied")
+    assert str(as_rule(row(age=4), parts("age = missing", of=row(age=4)), "denied").components[0]) == "age = missing"
+
+
+@given(st.data(), cases())
+def test_stated_rules_survive_being_said_in_the_users_terms(data: st.DataObject, case: Case) -> None:
+    stated = data.draw(stated_rules(case))
+    rule = as_rule(case.relevant, stated, "denied")
+    again = parts_of(case.relevant, [Condition(c.feature, c.op, c.value) for c in rule.components])
+    assert again == stated
+    assert all(conditions_in(str(c), case.space) == [Condition(c.feature, c.op, c.value)] for c in rule.components)
+
+
+@given(st.data(), cases())
+def test_the_rows_own_components_on_the_same_sides_admit_less(data: st.DataObject, case: Case) -> None:
+    stated = data.draw(stated_rules(case))
+    outer, inner = box_of(case.relevant, stated), case.relevant.box(own_rule(stated))
+    assert (outer.low <= inner.low).all()
+    assert (outer.high >= inner.high).all()
+    assert (outer.low <= case.instance).all()
+    assert (outer.high >= case.instance).all()
+
+
+@given(st.data(), cases())
+def test_a_rule_of_the_rows_own_components_has_the_same_box_when_it_is_stated(data: st.DataObject, case: Case) -> None:
+    bits = data.draw(rules_of(case))
+    own, stated = case.relevant.box(bits), box_of(case.relevant, own_parts(case.relevant, bits))
+    assert np.array_equal(own.low, stated.low)
+    assert np.array_equal(own.high, stated.high)
+    assert own_rule(own_parts(case.relevant, bits)) == bits
+    rule = case.relevant.rule(bits, "denied")
+    assert as_rule(case.relevant, own_parts(case.relevant, bits), "denied") == rule
