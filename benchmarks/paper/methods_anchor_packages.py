@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import Any
 
 from benchmarks.paper.encoded import Encoded
 from benchmarks.paper.methods import Found, Method
+from benchmarks.paper.packages import version
 from benchmarks.paper.subject import SEED, Subject
 from benchmarks.proof_peers import run_in_session
-from benchmarks.proof_worker import ONE_THREAD
 from benchmarks.stopwatch import Taken
 
 BATCH = 50  # rows per process
@@ -50,19 +49,11 @@ def _found(encoded: Encoded, answer: dict[str, Any]) -> Found:
     return Found(None if said is None else encoded.rule(said), Taken(answer["wall"], answer["cpu"]), facts)
 
 
-def _version(package: str, python: str) -> str:
-    asked = f"import importlib.metadata as m; print(m.version({package!r}))"
-    said = subprocess.run(
-        [python, "-c", asked], capture_output=True, text=True, check=True, env=os.environ | ONE_THREAD
-    )
-    return f"{package} {said.stdout.strip()}"
-
-
 def _methods() -> Iterator[Method]:
     for package, variable in PACKAGES.items():
         python = os.environ.get(variable)
         if python:
-            version = _version(package, python)
+            known = version(package, python)
 
             def asked(
                 subject: Subject, rows: Sequence[int], budget: float, package: str = package, python: str = python
@@ -70,7 +61,7 @@ def _methods() -> Iterator[Method]:
                 return run(package, python, subject, rows, budget)
 
             name = package.replace("-", "_")
-            yield Method(name, f"Anchor, {version}", asked, lambda _: "defaults", BATCH, version)
+            yield Method(name, f"Anchor, {known}", asked, lambda _: "defaults", BATCH, known)
 
 
 METHODS = tuple(_methods())
