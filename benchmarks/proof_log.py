@@ -19,8 +19,12 @@ class Log:
 
     def __post_init__(self) -> None:
         if self.file is not None and self.file.exists():
-            for text in self.file.read_text(encoding="utf-8").splitlines():
+            whole = self.file.read_text(encoding="utf-8")
+            for text in whole.splitlines():
                 self._keep(text)
+            if whole and not whole.endswith("\n"):  # else the next line would be joined to half of one
+                with self.file.open("a", encoding="utf-8") as stream:
+                    stream.write("\n")
 
     def _keep(self, text: str) -> None:
         try:

@@ -78,3 +78,15 @@ def test_operators_are_timed_even_when_they_fail():
         pass
     assert set(meter.seconds) == {"mutate"}
     assert meter.seconds["mutate"] >= 0
+
+
+def test_what_an_operator_takes_inside_another_is_its_own_alone(monkeypatch):
+    ticks = iter([0.0, 1.0, 4.0, 5.0, 7.0, 10.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    meter = Meter(started=0.0)
+    with meter.timed("preparation"):  # from 0 to 10
+        with meter.timed("cf rules"):  # from 1 to 4
+            pass
+        with meter.timed("cf rules"):  # from 5 to 7
+            pass
+    assert meter.seconds == {"cf rules": 5.0, "preparation": 5.0}

@@ -53,7 +53,8 @@ class Meter:
     calls: int = 0
     evaluations: int = 0
     events: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # per operator, without those that ran inside it
+    inside: list[float] = field(default_factory=list)  # per open block, what operators inside it took so far
     started: float = field(default_factory=time.perf_counter)
 
     def desired(self, model: Model, points: Points) -> npt.NDArray[np.bool_]:
@@ -82,21 +83,25 @@ class Meter:
         return time.perf_counter() - self.started
 
     def timed(self, operator: str) -> Timed:
-        """Add the time of a block to an operator's account."""
-        return Timed(self.seconds, operator)
+        """Add the time of a block to an operator's account; what another operator takes inside it is the other's."""
+        return Timed(self.seconds, self.inside, operator)
 
 
 class Timed:
-    """A block whose time is added to an account, however it ends."""
+    """A block whose time, without that of blocks inside it, is added to an account, however it ends."""
 
-    __slots__ = ("_account", "_began", "_name")
+    __slots__ = ("_account", "_began", "_inside", "_name")
 
-    def __init__(self, account: dict[str, float], name: str) -> None:
-        self._account, self._name = account, name
+    def __init__(self, account: dict[str, float], inside: list[float], name: str) -> None:
+        self._account, self._inside, self._name = account, inside, name
 
     def __enter__(self) -> None:
+        self._inside.append(0.0)
         self._began = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
         spent = time.perf_counter() - self._began
-        self._account[self._name] = self._account.get(self._name, 0.0) + spent
+        own = max(0.0, spent - self._inside.pop())
+        self._account[self._name] = self._account.get(self._name, 0.0) + own
+        if self._inside:
+            self._inside[-1] += spent

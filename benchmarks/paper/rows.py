@@ -1,0 +1,56 @@
+"""One row explained by one method, timed, and its rule judged after the clock has stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.paper.experiment import Record
+from benchmarks.paper.methods import Found, methods
+from benchmarks.paper.subject import Subject
+from benchmarks.stopwatch import timed
+from ironrule import Rule
+
+WARM_SECONDS = 3.0
+JUDGING_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Warmth:
+    """Which methods have run in this process: the first row of each is explained once before it is timed."""
+
+    done: set[str] = field(default_factory=set)
+
+    def ensure(self, subject: Subject, method: str, row: int, budget: float) -> None:
+        """Have a method compile, or load, all it needs."""
+        if method not in self.done:
+            self.done.add(method)
+            if methods()[method].batch == 1:  # a batch has a process of its own
+                methods()[method].run(subject, [row], min(budget, WARM_SECONDS))
+
+
+def explained(warmth: Warmth, subject: Subject, method: str, rows: Sequence[int], budget: float) -> list[Record]:
+    """One record per row."""
+    warmth.ensure(subject, method, rows[0], budget)
+    found = methods()[method].run(subject, rows, budget)
+    return [_record(subject, row, one) for row, one in zip(rows, found, strict=True)]
+
+
+def _record(subject: Subject, row: int, found: Found) -> Record:
+    record: Record = {"wall": found.taken.wall, "cpu": found.taken.cpu} | found.facts
+    if found.rule is None:
+        return record
+    judgement, judging = timed(lambda: subject.exact.judge(row, found.rule, budget=JUDGING_SECONDS))
+    return record | {
+        "cardinality": found.rule.cardinality,
+        "rule": text(found.rule),
+        "quality": judgement.quality.value,
+        "least": judgement.least,
+        "reason": judgement.reason,
+        "judging": judging.wall,
+    }
+
+
+def text(rule: Rule) -> str:
+    """The components, one by one."""
+    return " and ".join(f"{c.feature} {c.op} {c.value}" for c in rule.components)
