@@ -1,0 +1,125 @@
+"""The exact oracle for networks, on tiny random ones against looking at every point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.model.net_kernels import activated, cells_at, decide, margins_at
+from ironrule.oracles import Case, Networks
+from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND
+from ironrule.oracles.net_parts import Parts, bounded, opened_in
+from ironrule.oracles.net_relaxing_kernels import lines
+from ironrule.rule.bit_kernels import kernel
+from ironrule.search import Minimum, solve
+from ironrule.verdict import Proven, Refuted, Unrefuted
+from networks import network_cases
+from tiny import consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets
+
+
+@kernel
+def lines_of(kind: int, slope: float, low: float, high: float) -> tuple[float, float, float, float]:
+    return lines(kind, slope, low, high)
+
+
+@kernel
+def activation_of(kind: int, slope: float, z: float) -> float:
+    return activated(kind, slope, z)
+
+
+@settings(deadline=None, max_examples=400)
+@given(network_cases(), st.data())
+def test_every_box_is_decided_and_rightly(made: tuple[Case, Networks], data: st.DataObject) -> None:
+    case, oracle = made
+    box = case.relevant.box(data.draw(rules_of(case)))
+    k = data.draw(st.integers(1, 4))
+    verdict = oracle.find(case, box, k, meter_of(None), np.random.default_rng(data.draw(st.integers(0, 3))))
+    exceptions = {point.tobytes() for point in exceptions_in(case, box)}
+    assert not isinstance(verdict, Unrefuted)
+    if isinstance(verdict, Proven):
+        assert not exceptions
+    else:
+        assert isinstance(verdict, Refuted)
+        found = [point.tobytes() for point in verdict.points]
+        assert 1 <= len(found) <= k
+        assert len(set(found)) == len(found)
+        assert set(found) <= exceptions
+
+
+@settings(deadline=None, max_examples=300)
+@given(network_cases(), st.data())
+def test_without_climbing_cutting_alone_decides_every_box(made: tuple[Case, Networks], data: st.DataObject) -> None:
+    case, oracle = made
+    box = case.relevant.box(data.draw(rules_of(case)))
+    exceptions = {point.tobytes() for point in exceptions_in(case, box)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+        few = replace(oracle, batch=data.draw(st.integers(1, 40)))
+        answer = few.one(case, box, meter_of(None), np.random.default_rng(0))
+    assert answer is not None
+    if isinstance(answer, tuple):
+        assert not exceptions
+        assert all(parts.cover().pieces == parts.pieces for parts in answer)
+    else:
+        assert answer.tobytes() in exceptions
+
+
+@settings(deadline=None, max_examples=300)
+@given(network_cases(), st.data())
+def test_a_closed_part_holds_no_point_that_may_be_desired(made: tuple[Case, Networks], data: st.DataObject) -> None:
+    case, oracle = made
+    box = case.relevant.box(data.draw(rules_of(case)))
+    points = every_point(case.space)
+    inside = points[box.contains(points)]
+    for net in oracle.nets:
+        opened = opened_in(net, box)
+        parts = Parts.of(net.cells, opened, box)
+        outcome = bounded(net, opened, parts.low[:1], parts.high[:1])
+        most, _ = margins_at(net, cells_at(net, inside))
+        if outcome.status[0] == CLOSED:
+            assert (most <= 0.0).all()
+        if outcome.status[0] == FOUND:
+            assert margins_at(net, outcome.points)[1][0] > 0.0
+
+
+@settings(deadline=None, max_examples=150)
+@given(network_cases(), st.integers(0, 3))
+def test_the_minimum_rule_is_consistent_and_nothing_shorter_is(made: tuple[Case, Networks], seed: int) -> None:
+    case, oracle = made
+    findings = solve(problem_of(case, oracle, k=8, seed=seed), Minimum())
+    rule = findings.rules[0]
+    shortest = next(one for one in subsets(case.relevant.usable) if consistent(case, one))
+    assert isinstance(findings.verdicts[0], Proven)
+    assert consistent(case, rule)
+    assert rule.bit_count() == shortest.bit_count() == findings.lower_bound
+
+
+@settings(deadline=None, max_examples=100)
+@given(network_cases())
+def test_a_net_says_of_every_point_what_its_network_says(made: tuple[Case, Networks]) -> None:
+    case, oracle = made
+    points = every_point(case.space)
+    points = points[case.feasible.admits(points)]
+    desired = case.model.desired(points)
+    answers = [decide(net, points) for net in oracle.nets]
+    assert not (desired & ~np.any([may for may, _ in answers], axis=0)).any()
+    assert not (np.any([must for _, must in answers], axis=0) & ~desired).any()
+
+
+ENDS = st.one_of(st.floats(-6, 6), st.floats(-1e-3, 1e-3), st.floats(-800, 800), st.sampled_from([-0.0, 0.0, 1e-300]))
+
+
+@settings(deadline=None, max_examples=1000)
+@given(st.integers(0, 4), st.sampled_from([0.0, 0.01, 0.5, 1.0]), ENDS, ENDS)
+def test_lines_lie_below_and_above_their_activation(kind: int, slope: float, one: float, other: float) -> None:
+    low, high = min(one, other), max(one, other)
+    below, below_at, above, above_at = lines_of(kind, slope, low, high)
+    for z in [*np.linspace(low, high, 41).tolist(), low, high]:
+        value = activation_of(kind, slope, z)
+        reserve = 1e-13 * (abs(z) + max(abs(low), abs(high)) + 1.0)
+        assert below * z + below_at <= value + reserve
+        assert above * z + above_at >= value - reserve
