@@ -46,8 +46,8 @@ def pictures(records: Sequence[Record]) -> list[Picture]:
         Spread(
             f"{NAME}-oracle-runtime",
             "GeCo against the exact oracle: run time",
-            "seconds per row",
-            panels(oracles, lambda group: column(group, "wall")),
+            "CPU seconds per row",
+            panels(oracles, lambda group: column(group, "cpu")),
             log=True,
         ),
         *_lines(records, "samples", "samples s per candidate", BY_SAMPLES),
@@ -61,7 +61,7 @@ def _lines(records: Sequence[Record], name: str, across: str, variants: Sequence
     measures: tuple[tuple[str, str, str, Callable[[list[Record]], float], bool], ...] = (
         ("consistent", "Globally consistent rules", "rules, %", _consistent, False),
         ("minimum", "Minimum rules", "rules, %", lambda group: shares(group)["minimum"], False),
-        ("runtime", "Run time", "seconds per row, median", lambda group: quantile(group, "wall", 0.5) or 0.0, True),
+        ("runtime", "Run time", "CPU seconds per row, median", lambda group: quantile(group, "cpu", 0.5) or 0.0, True),
     )
     return [
         Lines(f"{NAME}-{name}-{one}", f"{title} by {across}", unit, across, places, _panels(records, variants, of), log)
