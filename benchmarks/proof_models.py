@@ -103,13 +103,18 @@ class Task:
 
 def make_task(data: str, classifier: str, *, encoding: Encoding = "one-hot", fixing: bool = False) -> Task:
     """Train on all rows."""
+    model, table = train(data, CLASSIFIERS[classifier](), encoding)
+    undesired = np.flatnonzero(np.asarray(model.predict(table)) == 0)
+    return Task(data, classifier, model, table, undesired, fixing)
+
+
+def train(data: str, classifier: Any, encoding: Encoding = "one-hot") -> tuple[Pipeline, pd.DataFrame]:
+    """A classifier behind its encoder, trained on all rows of a data set, and these rows."""
     table, target = DATA[data]()
     encoder = make_column_transformer(
         (_encoder(encoding), make_column_selector(dtype_exclude="number")), remainder="passthrough"
     )
-    model = make_pipeline(encoder, CLASSIFIERS[classifier]()).fit(table, target)
-    undesired = np.flatnonzero(np.asarray(model.predict(table)) == 0)
-    return Task(data, classifier, model, table, undesired, fixing)
+    return make_pipeline(encoder, classifier).fit(table, target), table
 
 
 def _encoder(encoding: Encoding) -> Any:

@@ -36,18 +36,19 @@ def run_peer(
         for label, array in (arrays or {}).items():
             np.save(place / f"{label}.npy", array)
         (place / "settings.json").write_text(json.dumps(settings))
-        said = _run([python, str(Path(__file__).with_name(script)), name], limit)
+        said = run_in_session([python, str(Path(__file__).with_name(script)), name], limit)
         if not (place / written).exists():
             return {"failed": f"{script} wrote nothing: {said}"}
         answer: Answer = json.loads((place / written).read_text())
     return answer
 
 
-def _run(command: list[str], limit: float) -> str:
+def run_in_session(command: list[str], limit: float, variables: dict[str, str] | None = None) -> str:
     """Run a script in a session of its own, so that it can be ended with all that it started; what it said last."""
+    environment = os.environ | ONE_THREAD | (variables or {})
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            command, env=os.environ | ONE_THREAD, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+            command, env=environment, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
             ended = f"exit code {process.wait(limit)}"

@@ -3,7 +3,7 @@
     python benchmarks/pyxai_reasons_part.py FOLDER
 
 FOLDER holds model.pkl (the classifier alone), matrix.npy (what it sees) and settings.json: rows, methods, the limit in
-seconds, and which columns of the matrix are one-hot columns of one feature. Written is pyxai.json, after every row.
+seconds, and which columns of the matrix are one-hot columns of one feature. Written is pyxai_reasons.json, after every row.
 
 Every reason is computed in a forked process, which is ended at the limit: `tree_specific_reason` with a time limit goes
 on until the limit is reached, and `minimal_sufficient_reason` takes a limit but does not look at it. CPU time counts
@@ -83,7 +83,10 @@ def compute(explainer: Any, instance: Any, method: str, pipe: Any) -> None:
         taken = {"wall": time.perf_counter() - wall, "cpu": seconds_used() - cpu}
         bounds = explainer.to_features(reason, details=True)
         counts = {"conditions": len(reason), "columns": len(bounds), "bounds": sum(map(len, bounds.values()))}
-        pipe.send(taken | counts)
+        said = [
+            [one["name"], one["operator_sign_considered"].value, one["threshold"]] for b in bounds.values() for one in b
+        ]
+        pipe.send(taken | counts | {"said": said})
     except Exception as error:
         pipe.send({"failed": repr(error)})
 
@@ -121,7 +124,7 @@ def main() -> None:
     matrix = np.load(place / "matrix.npy")
     os.chdir(place)  # PyXAI writes files where it stands
     written: dict[str, Any] = {"failed": None, "answers": []}
-    target = place / "pyxai.json"
+    target = place / "pyxai_reasons.json"
     try:
         wall, cpu = time.perf_counter(), seconds_used()
         explainer = made_explainer(model, settings, matrix[settings["rows"][0]])
