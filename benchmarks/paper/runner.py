@@ -162,7 +162,10 @@ class Ready:
 def prepare(name: str, task: Task) -> tuple[Ready, Answer]:
     """In the worker: the experiment's state for a task, and the rows in order."""
     experiment = load(name)
-    state, rows = experiment.prepare(task)
+    try:
+        state, rows = experiment.prepare(task)
+    except SystemExit as reason:  # data that is not there; a worker says so instead of ending
+        raise RuntimeError(str(reason)) from None
     return Ready(experiment, task, state), {"rows": rows}
 
 
