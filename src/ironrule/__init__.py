@@ -24,7 +24,15 @@ from ironrule.errors import (
 
 if TYPE_CHECKING:
     from ironrule.explain import ChangeSet, Counterfactuals, Explainer, Explanation, Listing, RankedRule, Statistics
-    from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
+    from ironrule.model import (
+        Bins,
+        OnnxNetwork,
+        RuleClassifier,
+        Scorecard,
+        Subscale,
+        TorchNetwork,
+        TwoLayerAdditive,
+    )
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
     from ironrule.search import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
@@ -57,6 +65,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Layered": "oracles",
     "Listing": "explain",
     "Minimum": "search",
+    "OnnxNetwork": "model",
     "Proven": "verdict",
     "RankedRule": "explain",
     "Refuted": "verdict",
@@ -67,6 +76,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Space": "space",
     "Statistics": "explain",
     "Subscale": "model",
+    "TorchNetwork": "model",
     "TwoLayerAdditive": "model",
     "Unrefuted": "verdict",
     "check": "verdict.checker",
@@ -101,6 +111,7 @@ __all__ = [
     "Minimum",
     "MissingExtraError",
     "ModelError",
+    "OnnxNetwork",
     "OutcomeError",
     "Proven",
     "RankedRule",
@@ -114,6 +125,7 @@ __all__ = [
     "Statistics",
     "Subscale",
     "TableError",
+    "TorchNetwork",
     "TwoLayerAdditive",
     "Unrefuted",
     "check",
