@@ -109,8 +109,6 @@ def read_model(model: Any, asked: BlackBox, space: Space, past: Points, desired:
         raise Unreadable("a plain function can only be asked, not read")
     transform, final = split_steps(model)
     reading = read(final, desired, threshold)
-    if isinstance(reading, Network):
-        raise Unreadable("networks are not decided exactly yet")
     _check_size(reading)
     return Read(reading, tabulate(lambda points: seen_by(transform, asked.layout.decode(points)), space, past))
 
