@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.model.forest import compile_reading
+from ironrule.model.net import compile_network
 from ironrule.model.net_kernels import activated, cells_at, decide, margins_at
+from ironrule.model.network import Layer, Network, Preference
 from ironrule.model.reading import Group, Margin, Reading
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Ensemble, Networks
@@ -20,6 +22,7 @@ from ironrule.oracles.net_relaxing_kernels import lines
 from ironrule.oracles.together import Together
 from ironrule.rule.bit_kernels import kernel
 from ironrule.search import Minimum, solve
+from ironrule.space import Feature, Space, parse
 from ironrule.verdict import Proven, Refuted, Unrefuted
 from networks import network_cases
 from readings import trees
@@ -113,6 +116,45 @@ def test_a_net_says_of_every_point_what_its_network_says(made: tuple[Case, Netwo
     answers = [decide(net, points) for net in oracle.nets]
     assert not (desired & ~np.any([may for may, _ in answers], axis=0)).any()
     assert not (np.any([must for _, must in answers], axis=0) & ~desired).any()
+
+
+def sum_above_one(texts: list[str]) -> tuple[Case, Networks]:
+    """Desired where f0 + f1 > 1; no column of the network shows f2."""
+    features = tuple(Feature(f"f{j}", (0, 1, 2), ordered=True) for j in range(3))
+    space = Space(features, tuple(map(parse, texts)))
+    columns = Columns(np.array([0, 1], dtype=np.intp), (np.arange(3.0), np.arange(3.0)))
+    network = Network((Layer(np.ones((2, 1)), np.zeros(1)),), ((Preference(np.ones(1), -1.0),),))
+    points = every_point(space)
+    table = (points[:, 0] + points[:, 1] > 1).reshape(3, 3, 3)
+    nothing = np.zeros((1, 3), dtype=np.int32)
+    return case_of(space, table, nothing[0], nothing), Networks(compile_network(network, columns, space), batch=1)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["cf.f0 == 0 or cf.f0 + cf.f1 <= 2"],  # the highest point cannot occur
+        ["if cf.f0 + cf.f1 > 1 then cf.f2 == 1"],  # nor can one with the instance's f2
+        ["if cf.f0 == 2 then cf.f2 == 2", "if cf.f1 > 0 then cf.f2 == 1"],
+    ],
+)
+def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
+    texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+    case, oracle = sum_above_one(texts)
+    verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
+    assert isinstance(verdict, Refuted)
+    assert {point.tobytes() for point in verdict.points} <= {
+        p.tobytes() for p in exceptions_in(case, case.relevant.box(0))
+    }
+
+
+def test_what_cannot_occur_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+    case, oracle = sum_above_one(["cf.f0 + cf.f1 <= 1"])
+    verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
+    assert isinstance(verdict, Proven)
 
 
 ENDS = st.one_of(st.floats(-6, 6), st.floats(-1e-3, 1e-3), st.floats(-800, 800), st.sampled_from([-0.0, 0.0, 1e-300]))

@@ -3,7 +3,8 @@
 First points are moved uphill, from the instance and from past rows with the desired outcome, pulled into the box. If
 that finds nothing, the box is bounded (:mod:`ironrule.oracles.net_bounding_kernels`) and cut, hundreds of parts at a
 time on all cores, until every part is closed: that is complete, because domains are finite and the bound of a single
-point is its value. A point where rounding could turn the decision is put to the model itself.
+point is its value. A point where rounding could turn the decision is put to the model itself; where a point that was
+found cannot occur, its box is cut on.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Networks:
                 answer = work.looked_at(outcome.points[outcome.status == POINT], False, meter, rng)
             if answer is not None:
                 return answer
-            cut = outcome.status == OPEN
+            cut = (outcome.status == OPEN) | ((outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0))
             parts.cut(some[cut], outcome.cuts[cut])
         return parts
 
