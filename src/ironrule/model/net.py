@@ -116,9 +116,9 @@ def _entered(layer: Layer, features: npt.NDArray[np.intp], numbers: list[Floats]
     of_code, values, tables, starts = list[Ints](), list[Floats](), list[Floats](), [0]
     for j, own in enumerate(seen):
         rows = np.stack([numbers[k] for k in own], axis=1) if own else np.zeros((int(space.sizes[j]), 1))
-        apart = np.arange(len(rows))[:, None] if j in tied else np.zeros((len(rows), 1))
-        distinct, places = np.unique(np.hstack([rows, apart]), axis=0, return_inverse=True)
-        distinct = distinct[:, :-1]
+        apart = np.arange(len(rows), dtype=np.float64)[:, None] * float(j in tied)
+        together, places = np.unique(np.hstack([rows, apart]), axis=0, return_inverse=True)
+        distinct: Floats = together[:, :-1]
         of_code.append(places.ravel().astype(np.int64))
         line[j] = len(own) <= 1
         values.append(distinct[:, 0] if line[j] else np.zeros(len(distinct)))
