@@ -53,6 +53,16 @@ class Activation:
             case "logistic":
                 return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
 
+    def reach(self, size: Floats) -> Floats:
+        """What its values never exceed in size, for sums that do not exceed ``size``."""
+        match self.kind:
+            case "tanh":
+                return np.minimum(size, 1.0)
+            case "logistic":
+                return np.ones_like(size)
+            case _:
+                return size
+
     @property
     def bounded(self) -> bool:
         """Whether its values lie between -1 and 1 whatever comes in."""
@@ -94,9 +104,12 @@ class Network:
                 raise Unreadable(f"its layers do not fit together: {width} inputs meet weights {layer.weights.shape}")
             if not (np.isfinite(layer.weights).all() and np.isfinite(layer.bias).all()):
                 raise Unreadable("its weights must be finite numbers, but some are NaN or infinite")
+            if not 0.0 <= layer.activation.slope <= 1.0:
+                raise Unreadable(f"slopes below zero must be from 0 to 1, but {layer.activation.slope} came")
             width = len(layer.bias)
         for preference in (one for margins in self.alternatives for one in margins):
-            if len(preference.coefficients) != width or not np.isfinite(preference.offset):
+            numbers = np.array([preference.offset, preference.error, *preference.coefficients])
+            if len(preference.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
 
     def outputs(self, seen: npt.NDArray[Any]) -> Floats:
@@ -137,7 +150,7 @@ def _errors(network: Network, largest: Floats, unit: float) -> tuple[tuple[float
         size, error = _through(size, error, layer.weights, layer.bias, unit)
         _require_in_reach(size, unit)
         if layer.activation.bounded:
-            size = np.minimum(size, 1.0)
+            size = layer.activation.reach(size)
             error = error + FUNCTION_UNITS * 2.0 * unit
         elif layer.activation.kind == "leaky":
             error = error + 2.0 * unit * size
