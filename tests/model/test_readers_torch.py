@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -397,3 +400,15 @@ def test_what_is_no_network_says_so() -> None:
         TorchNetwork(nn.Sequential(linear, nn.Sigmoid()), probabilities=False)
     with pytest.raises(ModelError, match=r"ironrule\.TorchNetwork"):
         ironrule.Explainer(nn.Sequential(linear), rows(0, 20)[:, :2])
+
+
+def test_the_example_in_the_documents_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+    (example,) = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that this exporter is the old one
+        exec(compile(example, "models.md", "exec"), {})
+    assert (tmp_path / "network.onnx").is_file()
