@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looking import assert_shortest
 from margins import agree, ties
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ironrule import InputError, MissingExtraError, ModelError, OnnxNetwork
+from ironrule import Explainer, InputError, MissingExtraError, ModelError, OnnxNetwork
 from ironrule.model.network import DOUBLE, SINGLE, Network, arithmetic_errors, largest_of
 from ironrule.model.readers import read
 from ironrule.model.reading import Unreadable
@@ -373,3 +374,13 @@ def test_exports_of_scikit_learn_are_read() -> None:
         assert (network_.predict(rows(1)) == model.predict(rows(1))).mean() > 0.99
         with pytest.raises(InputError, match="zipmap"):
             OnnxNetwork(zipped, model.classes_)
+
+
+def test_rules_of_a_graph_are_proven_and_shortest() -> None:
+    table = np.random.default_rng(0).integers(0, 4, size=(120, FEATURES)) * [1.0, 2.0, 0.1, 1.0]
+    graph = Graph(seed=5)
+    mean = graph.constant(table.mean(axis=0))
+    data = graph.node("Sub", mean).dense(FEATURES, WIDTH).node("Relu").dense(WIDTH, 1).node("Sigmoid").model()
+    explainer = Explainer(OnnxNetwork(data), table, desired=1, threshold=0.4)
+    assert explainer.unread is None
+    assert assert_shortest(explainer, 2) == 2

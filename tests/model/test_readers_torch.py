@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looking import assert_shortest
 from margins import agree, answers, ties
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
@@ -412,3 +413,13 @@ def test_the_example_in_the_documents_runs(tmp_path: Path, monkeypatch: pytest.M
         warnings.simplefilter("ignore", DeprecationWarning)  # that this exporter is the old one
         exec(compile(example, "models.md", "exec"), {})
     assert (tmp_path / "network.onnx").is_file()
+
+
+@pytest.mark.parametrize("end", ["logit", "two probabilities", "three scores"])
+def test_rules_of_a_module_behind_a_pipeline_are_proven_and_shortest(end: str) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 4, size=(120, FEATURES)) * [1.0, 10.0, 0.1, 1.0]
+    model = make_pipeline(StandardScaler(), network("batch norm before", end, 3)).fit(table)
+    explainer = ironrule.Explainer(model, table, desired=1)
+    assert explainer.unread is None
+    assert assert_shortest(explainer, 2) == 2
