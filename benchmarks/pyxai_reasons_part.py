@@ -3,7 +3,7 @@
     python benchmarks/pyxai_reasons_part.py FOLDER
 
 FOLDER holds model.pkl (the classifier alone), matrix.npy (what it sees) and settings.json: rows, methods, the limit in
-seconds, and which columns of the matrix are one-hot columns of one feature. Written is pyxai_reasons.json, after every row.
+seconds, and which columns of the matrix are one-hot columns of one feature. Written is pyxai_reasons.json, row by row.
 
 Every reason is computed in a forked process, which is ended at the limit: `tree_specific_reason` with a time limit goes
 on until the limit is reached, and `minimal_sufficient_reason` takes a limit but does not look at it. CPU time counts

@@ -40,6 +40,7 @@ VARIABLE = "IRONRULE_DICE_PYTHON"
 TARGET = "__desired__"
 INITIALIZATION = "random"  # the other one, kdtree, gives every question the same past rows to begin with
 ASKED = 5  # counterfactuals per question
+QUEUE = 3  # candidates that are kept: a question takes seconds, so 50, as elsewhere, would take an hour for a row
 
 
 @dataclass(slots=True)
@@ -142,7 +143,7 @@ def _rule(dice: Dice, row: int, budget: float) -> tuple[Any, dict[str, Any]]:
     problem.oracle.oracle = dice
     assert isinstance(problem.oracle, Remembering)
     try:
-        found = GreedyRuleCF(q=dice.subject.q).run(problem, Trail())
+        found = GreedyRuleCF(q=QUEUE).run(problem, Trail())
     except Spent:
         return None, {"failed": f"no rule within {budget:.0f} s", "oracle calls": meter.events["oracle calls"]}
     facts = {"oracle calls": meter.events["oracle calls"], "candidates": meter.events["candidates"]}
@@ -160,7 +161,7 @@ def _methods() -> tuple[Method, ...]:
     def asked(subject: Subject, rows: Sequence[int], budget: float) -> list[Found]:
         return run(python, subject, rows, budget)
 
-    settings = f"q=50, {INITIALIZATION}, {ASKED} per question"
+    settings = f"q={QUEUE}, {INITIALIZATION}, {ASKED} per question"
     return (Method("greedy_cf_dice", f"GreedyRuleCF, {known}", asked, lambda _: settings, BATCH, known),)
 
 

@@ -39,7 +39,7 @@ COUNTS = {"minimum": 100, "anchor": 20, "anchor_exp": 20, "alibi": 20, "greedy_c
 QUICK = {"minimum": 3, "anchor": 1, "anchor_exp": 1, "alibi": 1, "greedy_cf_dice": 0, "pyxai": 1}
 QUICK_TASKS = ("German, XGBoost", "German, LightGBM", "Credit, XGBoost")
 FORESTS_FOR_PYXAI = ("German, random forest",)  # it reads no other boosting, and larger forests too slowly
-BUDGET, QUICK_BUDGET = 60.0, 10.0
+BUDGET, QUICK_BUDGET = 120.0, 10.0
 JUDGING, QUICK_JUDGING = 60.0, 10.0
 PARTS = ("has exceptions", "undecided", "proven to have none")
 
