@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.paper.common import panels, usual_tables
-from benchmarks.paper.experiment import Experiment, Record, Tables, Task
+from benchmarks.paper.common import panels, usual_pictures, usual_tables
+from benchmarks.paper.experiment import Experiment, Record, Task
 from benchmarks.paper.methods import methods
-from benchmarks.paper.methods_variants import BY_KEPT, BY_SAMPLES, LABELS, VARIANTS, Variant
+from benchmarks.paper.methods_variants import (
+    AUTHORS_BASES,
+    AUTHORS_NAMES,
+    BY_KEPT,
+    BY_SAMPLES,
+    LABELS,
+    VARIANTS,
+    Variant,
+)
 from benchmarks.paper.pictures import Lines, Panel, Picture, Spread, Stacked
 from benchmarks.paper.real import BUDGET, QUICK_BUDGET, measure, prepare
 from benchmarks.paper.tables import CLASSES, CONSISTENT, column, good, quantile, shares
@@ -20,14 +28,24 @@ from benchmarks.paper.tables import CLASSES, CONSISTENT, column, good, quantile,
 NAME, TITLE = "ablations", "Ablations"
 ORACLES = ("greedy_cf", "greedy_cf_exact", "genetic_cf", "genetic_cf_exact", "minimum_geco", "minimum")
 ROWS = {"Credit": 200, "Adult": 200, "FICO": 50}
-QUICK_VARIANTS = ("genetic s=10", "genetic s=1000", "greedy_cf_exact q=5", "greedy_cf_exact q=1000")
+QUICK_NAMES = (
+    "greedy_cf",
+    "greedy_cf_exact",
+    "minimum",
+    "genetic s=10",
+    "genetic s=1000",
+    "greedy_cf_exact q=5",
+    "greedy_cf_exact q=1000",
+    "genetic_cf_exact history rows",
+    "greedy_cf_exact 5 of 20 duals",
+)
 
 
 def tasks(quick: bool) -> list[Task]:
     """Three classifiers with all variants; quick: some variants, a row each."""
-    names = [*ORACLES, *VARIANTS]
+    names = [*ORACLES, "genetic", *VARIANTS, *AUTHORS_NAMES]
     if quick:
-        names = ["greedy_cf", "greedy_cf_exact", "minimum", *QUICK_VARIANTS]
+        names = list(QUICK_NAMES)
     budget = QUICK_BUDGET if quick else BUDGET
     return [Task(one, dict.fromkeys(names, 1 if quick else rows), budget) for one, rows in ROWS.items()]
 
@@ -46,13 +64,27 @@ def pictures(records: Sequence[Record]) -> list[Picture]:
         Spread(
             f"{NAME}-oracle-runtime",
             "GeCo against the exact oracle: run time",
-            "seconds per row",
-            panels(oracles, lambda group: column(group, "wall")),
+            "CPU seconds per row",
+            panels(oracles, lambda group: column(group, "cpu")),
             log=True,
         ),
+        *_authors(records),
         *_lines(records, "samples", "samples s per candidate", BY_SAMPLES),
         *_lines(records, "kept", "candidates kept q", BY_KEPT),
     ]
+
+
+def _authors(records: Sequence[Record]) -> list[Picture]:
+    """The authors' choices beside the paper's, base by base."""
+    names = [name for base in AUTHORS_BASES for name in (base, *(n for n in AUTHORS_NAMES if _base(n) == base))]
+    ranked = {name: place for place, name in enumerate(names)}
+    chosen = sorted((r for r in records if r["method"] in ranked), key=lambda r: ranked[r["method"]])
+    title = "Where the authors' program differs from their paper"
+    return usual_pictures(f"{NAME}-authors", title, chosen)
+
+
+def _base(name: str) -> str:
+    return name.split(" ", 1)[0]
 
 
 def _lines(records: Sequence[Record], name: str, across: str, variants: Sequence[Variant]) -> list[Picture]:
@@ -61,7 +93,7 @@ def _lines(records: Sequence[Record], name: str, across: str, variants: Sequence
     measures: tuple[tuple[str, str, str, Callable[[list[Record]], float], bool], ...] = (
         ("consistent", "Globally consistent rules", "rules, %", _consistent, False),
         ("minimum", "Minimum rules", "rules, %", lambda group: shares(group)["minimum"], False),
-        ("runtime", "Run time", "seconds per row, median", lambda group: quantile(group, "wall", 0.5) or 0.0, True),
+        ("runtime", "Run time", "CPU seconds per row, median", lambda group: quantile(group, "cpu", 0.5) or 0.0, True),
     )
     return [
         Lines(f"{NAME}-{name}-{one}", f"{title} by {across}", unit, across, places, _panels(records, variants, of), log)
@@ -92,18 +124,13 @@ def _at(groups: dict[Variant, list[Record]], method: str, place: float, of: Call
     return float("nan") if group is None else of(group)
 
 
-def tables(records: Sequence[Record]) -> Tables:
-    """The usual."""
-    return usual_tables(records)
-
-
 EXPERIMENT = Experiment(
     NAME,
     TITLE,
     tasks,
     prepare,
     measure,
-    tables,
+    usual_tables,
     pictures,
     settings=lambda task, method: methods()[method].settings(task),
 )

@@ -29,8 +29,8 @@ def usual_pictures(name: str, title: str, records: Sequence[Record]) -> list[Pic
         Spread(
             f"{name}-runtime",
             f"{title}: run time",
-            "seconds per row",
-            panels(records, lambda group: column(group, "wall")),
+            "CPU seconds per row",
+            panels(records, lambda group: column(group, "cpu")),
             log=True,
         ),
         Spread(
@@ -43,18 +43,12 @@ def usual_pictures(name: str, title: str, records: Sequence[Record]) -> list[Pic
 
 
 def panels(records: Sequence[Record], values: Callable[[list[Record]], Any]) -> list[Panel]:
-    """One panel per task with one entry per method; the note says how many rows stand behind them."""
+    """One panel per task with one entry per method."""
     made = []
     for task in dict.fromkeys(record["task"] for record in records):
         of_task = [record for record in good(records) if record["task"] == task]
         groups = {method: group for (_, method), group in grouped(of_task).items()}
         shown = {label(method): values(group) for method, group in groups.items()}
-        made.append(Panel(task, {name: one for name, one in shown.items() if len(one)}, _note(groups)))
+        counts = {label(method): len(group) for method, group in groups.items()}
+        made.append(Panel(task, {name: one for name, one in shown.items() if len(one)}, counts))
     return made
-
-
-def _note(groups: dict[str, list[Record]]) -> str:
-    counts = sorted({len(group) for group in groups.values()})
-    if not counts:
-        return ""
-    return f"{counts[0]:,} rows" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} rows"

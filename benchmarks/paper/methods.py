@@ -65,8 +65,16 @@ def label(name: str) -> str:
     return name if known is None else known.label
 
 
-def ours(name: str, label: str, algorithm: Callable[[Any], Any], explainer: Callable[[Subject], Explainer]) -> Method:
+def ours(
+    name: str,
+    label: str,
+    algorithm: Callable[[Any], Any],
+    explainer: Callable[[Subject], Explainer],
+    k: int = 5,
+) -> Method:
     """An algorithm of ours; ``algorithm`` makes it from the q and s of a task or subject.
+
+    The oracle is asked for ``k`` counterfactuals at a time, which is also the paper's number of rules returned.
 
     The clock runs from the row to the explanation: the explainer is made before, once for all rows. A rule's bounds are
     not widened afterwards, which is no part of any method compared here.
@@ -75,11 +83,11 @@ def ours(name: str, label: str, algorithm: Callable[[Any], Any], explainer: Call
     def run(subject: Subject, rows: Sequence[int], budget: float) -> list[Found]:
         asked, chosen, limits = explainer(subject), algorithm(subject), Budget(seconds=budget)
         return [
-            _found(*timed(lambda row=row: asked.explain(row, chosen, budget=limits, widen=False)))  # type: ignore[misc]
+            _found(*timed(lambda row=row: asked.explain(row, chosen, k=k, budget=limits, widen=False)))  # type: ignore[misc]
             for row in rows
         ]
 
-    return Method(name, label, run, lambda task: repr(algorithm(task)))
+    return Method(name, label, run, lambda task: f"{algorithm(task)!r}, k={k}")
 
 
 def _found(explanation: Explanation, taken: Taken) -> Found:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from benchmarks.paper.methods import ours
-from ironrule import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum, MinSetCover
+from ironrule import Anchor, GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum, MinSetCover
 
 UNCUT = 1_000_000
 EXACT, BLACK_BOX = attrgetter("exact"), attrgetter("black_box")
@@ -25,4 +25,5 @@ METHODS = (
     ours("genetic_cf", "GeneticRuleCF, GeCo", lambda task: GeneticRuleCF(q=task.q, s=task.s), BLACK_BOX),
     ours("genetic", "GeneticRule", lambda task: GeneticRule(q=task.q, s=task.s), BLACK_BOX),
     ours("min_set_cover", "MinSetCover", lambda _: MinSetCover(support=False), BLACK_BOX),
+    ours("anchor", "Anchor", lambda _: Anchor(), BLACK_BOX),
 )

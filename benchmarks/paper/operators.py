@@ -30,7 +30,7 @@ OPERATORS = {
     "final check": ("check",),
 }
 PARTS = (*OPERATORS, "other")
-ROWS, LARGE_ROWS, QUICK_ROWS = 100, 20, 2
+ROWS, LARGE_ROWS, QUICK_ROWS = 100, 20, 1
 GENETIC = ("genetic_cf", "genetic_cf_exact")
 ASKING = ("genetic_cf", "greedy_cf", "genetic_cf_exact", "greedy_cf_exact")
 SEARCHING = (*ASKING, "genetic")

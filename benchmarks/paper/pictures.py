@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Panel:
 
     title: str
     values: Mapping[str, Sequence[float]]
-    note: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)  # how many rows stand behind them
 
 
 @dataclass(frozen=True, slots=True)

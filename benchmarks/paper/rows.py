@@ -12,7 +12,7 @@ from benchmarks.stopwatch import timed
 from ironrule import Rule
 
 WARM_SECONDS = 3.0
-JUDGING_SECONDS = 600.0
+JUDGING_SECONDS = 60.0
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.paper.common import usual_pictures, usual_tables
 from benchmarks.paper.drawing import save
+from benchmarks.paper.goals import Goal, consistent, faster, minimum
 from benchmarks.paper.pictures import Bars, Lines, Panel, Picture
 from benchmarks.paper.store import read_records, write_records
 from benchmarks.paper.tables import CLASSES, quality_table, shares
@@ -72,3 +73,24 @@ def test_a_figure_says_what_it_shows_and_is_drawn_the_same_each_time(picture: Pi
     assert all(name in words for panel in picture.panels for name in (panel.title, *panel.values))
     first = svg.read_text()
     assert save(picture, tmp_path)[1].read_text() == first
+
+
+def test_a_goal_is_missed_by_a_row_that_failed_or_is_of_another_kind() -> None:
+    goal = Goal("minimum", ("minimum",), minimum, ("Credit",))
+    one = {"task": "Credit", "method": "minimum", "row": 1, "quality": "minimum"}
+    assert [line["met"] for line in goal.lines([one, one | {"row": 2}])] == ["yes"]
+    assert [line["met"] for line in goal.lines([one, one | {"row": 2, "quality": "not judged"}])] == ["NO"]
+    (line,) = goal.lines([one, {"task": "Credit", "method": "minimum", "row": 2, "failed": "why"}])
+    assert (line["reached, %"], line["met"]) == (50.0, "NO")
+    assert goal.lines([one | {"task": "Adult"}, one | {"method": "anchor"}]) == []
+
+
+def test_what_is_consistent_counts_redundant_irredundant_and_minimum_rules() -> None:
+    assert consistent([{"quality": quality} for quality in CLASSES]) == 50.0
+
+
+def test_times_are_compared_on_the_rows_that_both_explained() -> None:
+    ours = [{"task": "t", "method": "minimum", "row": row, "wall": 1.0 + row, "cpu": 1.0} for row in range(3)]
+    theirs = [{"task": "t", "method": "anchor", "row": row, "wall": 10.0, "cpu": 50.0} for row in (0, 2, 9)]
+    (line,) = faster([*ours, *theirs], "minimum")
+    assert (line["rows"], line["times longer, wall"], line["times longer, cpu"]) == (2, 5.0, 50.0)

@@ -249,5 +249,5 @@ def test_constraints_that_cannot_be_read_are_searched_unless_exactness_is_insist
     assert explainer.counterfactuals(0, constraints=limits).proven
     monkeypatch.setattr(guards, "MOST_COMBINATIONS", 3)
     assert not explainer.counterfactuals(0, constraints=limits).proven
-    with pytest.raises(InputError, match="constraints that can be read"):
+    with pytest.raises(InputError, match="cannot be had here"):
         explainer.counterfactuals(0, algorithm="exact", constraints=limits)

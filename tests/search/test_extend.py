@@ -75,6 +75,18 @@ def test_the_papers_rule_is_extended_by_the_two_minimal_covers_that_it_prints() 
     assert [one.bit_count() for one in longer] == [3, 4]
 
 
+def test_an_extension_may_hit_the_smallest_duals_alone() -> None:
+    case, _ = loan_case()
+    changes = ({"Age": 60, "AccNum": 5, "Income": 900}, {"Debt": 2_000}, {"Age": 40, "Income": 400})
+    points = np.array([LOAN.encode_row(CUSTOMER | change) for change in changes])
+    problem = problem_of(case, Scripted(points))
+    sizes = [{one.bit_count() for one in extensions(problem, 0, limit=50, most=most)} for most in (1, 2, 3, None)]
+    assert sizes == [{1}, {2}, {3}, {3}]
+    (first,) = extensions(problem, 0, limit=50, most=1)
+    assert conditions(case, first) == {"Debt >= 10000"}
+    assert extensions(problem, 0, limit=50, most=3) == extensions(problem, 0, limit=50)
+
+
 def test_a_rule_that_nothing_refutes_is_extended_only_by_what_is_required() -> None:
     case, _ = loan_case()
     rule = case.relevant.select(["Income <="])

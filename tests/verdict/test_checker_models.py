@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from applications import DENIED, decide, past, score, wide
 from ironrule import Budget, Check, Checker, Explainer, ModelError, check
+from ironrule.search import ALGORITHMS
 from ironrule.verdict.checker.bounds import Bounds
 from ironrule.verdict.digest import with_digest
 
@@ -163,7 +164,7 @@ def test_every_kind_of_column_is_understood() -> None:
             assert_proven(checker.check(explainer.explain(row, k=3).to_json()))
 
 
-@pytest.mark.parametrize("algorithm", ["greedy_cf", "genetic_cf", "genetic", "minimum"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_explanations_of_every_algorithm_are_confirmed(algorithm: str) -> None:
     explanation = Explainer(decide, past(), desired="good").explain(DENIED, algorithm)
     found = check(explanation, decide, past())

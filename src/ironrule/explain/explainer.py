@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ironrule.search.widening import Widened
 
 WIDENING_BOXES = 200_000
+WIDENING_PARTS = 2_000  # of a network, whose parts take longer to bound
 
 
 class Explainer:
@@ -147,7 +148,7 @@ class Explainer:
 
     def _widened(self, problem: Problem, findings: Findings) -> Widened | None:
         """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
-        from ironrule.oracles import Ensemble, Remembering
+        from ironrule.oracles import Ensemble, Networks, Remembering
         from ironrule.search.widening import Widening
 
         ready, best = self._prepared, findings.verdicts[0]
@@ -155,6 +156,8 @@ class Explainer:
             return None
         searching = ready.oracle
         brief = replace(searching, limit=WIDENING_BOXES) if isinstance(searching, Ensemble) else searching
+        if isinstance(searching, Networks):
+            brief = replace(searching, limit=WIDENING_PARTS)
         widening = Widening(
             problem.case,
             Remembering(brief, points=problem.oracle.points),

@@ -11,6 +11,7 @@ from ironrule.errors import InputError
 from ironrule.explain.arguments import as_list, positive
 from ironrule.explain.explanation import RankedRule
 from ironrule.model import Unreadable
+from ironrule.model.network import Network
 from ironrule.rule import Counterfactual
 from ironrule.verdict import Meter, Proven, Verdict
 
@@ -140,10 +141,13 @@ def list_changes(
 def _oracle(read: Read | None, case: Case) -> Oracle:
     """An oracle that knows the constraints on what may change."""
     from ironrule.model.forest import compile_reading
-    from ironrule.oracles import Ensemble, Layered
+    from ironrule.model.net import compile_network
+    from ironrule.oracles import Ensemble, Layered, Networks
 
     if read is None:
         return Layered()
+    if isinstance(read.reading, Network):
+        return Networks(compile_network(read.reading, read.columns, case.space))
     try:
         return Ensemble(compile_reading(read.reading, read.columns, case.space, case.feasible))
     except Unreadable:  # constraints that are too intricate

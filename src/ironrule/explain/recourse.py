@@ -78,9 +78,9 @@ def found_counterfactuals(
     else:
         try:
             found, name = nearest(read, case, box, k, meter, rng), "Nearest"
-        except Unreadable as reason:  # constraints on what may change that are too intricate
+        except Unreadable as reason:  # a network, or constraints on what may change that are too intricate
             if insisted:
-                raise InputError(f"exact counterfactuals need constraints that can be read, but: {reason}") from None
+                raise InputError(f"exact counterfactuals cannot be had here: {reason}; use algorithm='geco'") from None
             found, name = _by_geco(case, box, k, meter, rng), "GeCo"
     if read is not None and not case.model.desired(found.points).all():
         raise ModelError("the model decides otherwise than its reading; please report this model")

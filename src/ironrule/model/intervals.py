@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.blackbox import layout_of
-from ironrule.model.readable import Read
+from ironrule.model.readable import Read, groups_of
 from ironrule.model.readers.additive import Itself, Scaled
 from ironrule.model.readers.steps import require_monotone, split_steps
 from ironrule.model.reading import Test, Unreadable, changes_once
@@ -66,7 +66,7 @@ def _with(feature: Feature, values: npt.NDArray[Any]) -> Feature:
 
 def _require_straight_terms(space: Space, read: Read) -> None:
     """Terms of numbers must rise or fall all the way, so that between two values they add something in between."""
-    groups = [group for margins in read.reading.alternatives for margin in margins for group in margin.groups]
+    groups = groups_of(read.sums)
     for term in (term for group in groups for term in group.terms):
         feature = space.features[int(read.columns.features[term.column])]
         straight = isinstance(term.of, Scaled) and isinstance(term.of.shape, Itself)
@@ -142,7 +142,7 @@ def _stretch(feature: Feature, j: int, read: Read) -> _Stretch:
 
 
 def _tests_of(read: Read, j: int) -> list[Test]:
-    groups = [group for margins in read.reading.alternatives for margin in margins for group in margin.groups]
+    groups = groups_of(read.sums)
     trees = (tree for group in groups for tree in group.trees)
     distinct = dict.fromkeys(test for tree in trees for test in tree.tests if test is not None)
     return [test for test in distinct if read.columns.features[test.column] == j]

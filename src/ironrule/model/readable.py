@@ -7,13 +7,17 @@ decision differs, the model is not served by the exact oracle at all.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.cells import Questions
+from ironrule.model.network import Network
 from ironrule.model.readers import read
 from ironrule.model.readers.steps import split_steps
 from ironrule.model.reading import Group, Reading, Unreadable
@@ -23,6 +27,7 @@ from ironrule.space import Points, Space
 
 if TYPE_CHECKING:  # whoever only reads a model, as the checker does, loads nothing of the search
     from ironrule.model.forest import Forest
+    from ironrule.model.net import Net
 
 CHECKED = 4096
 MOST_VALUES = 50_000
@@ -33,27 +38,50 @@ MOST_NODES = 4_000_000
 class Read:
     """A model's reading, and what the model sees for every code of the space: all that its decision depends on."""
 
-    reading: Reading
+    reading: Reading | Network
     columns: Columns
+
+    @property
+    def sums(self) -> Reading:
+        """The reading of a model that is no network; raises Unreadable if it is one."""
+        if isinstance(self.reading, Network):
+            raise Unreadable("that can be read off sums of trees and terms so far, and the model is a network")
+        return self.reading
 
     @property
     def fingerprint(self) -> str:
         """A hash of how the model decides in the space, whatever file or library version it came from."""
-        questions, digest = Questions(self.columns), hashlib.sha256()
-        questions.add(tree for group in self._groups for tree in group.trees)
+        digest = hashlib.sha256()
+        if isinstance(self.reading, Network):
+            self._add_network(digest, self.reading)
+        else:
+            self._add_sums(digest, self.reading)
+        return digest.hexdigest()
+
+    def _add_network(self, digest: Any, network: Network) -> None:
+        digest.update(np.array([network.unit]).tobytes() + self.columns.features.astype("<i8").tobytes())
+        for values in self.columns.values:
+            digest.update(np.asarray(values, dtype=np.float64).tobytes())
+        for layer in network.layers:
+            digest.update(repr((layer.activation, layer.weights.shape)).encode())
+            digest.update(np.asarray(layer.weights, dtype=np.float64).tobytes())
+            digest.update(np.asarray(layer.bias, dtype=np.float64).tobytes())
+        for margins in network.alternatives:
+            digest.update(b"alternative")
+            for margin in margins:
+                digest.update(np.array([margin.offset, margin.error, *margin.coefficients]).tobytes())
+
+    def _add_sums(self, digest: Any, reading: Reading) -> None:
+        questions, groups = Questions(self.columns), groups_of(reading)
+        questions.add(tree for group in groups for tree in group.trees)
         for feature, left in questions.numbers:
             digest.update(feature.to_bytes(4, "little") + left)
-        for margins in self.reading.alternatives:
+        for margins in reading.alternatives:
             digest.update(b"alternative")
             for margin in margins:
                 digest.update(np.array([margin.offset, margin.error, margin.relative]).tobytes())
                 for group in margin.groups:
                     self._add_group(digest, group, questions)
-        return digest.hexdigest()
-
-    @property
-    def _groups(self) -> list[Group]:
-        return [group for margins in self.reading.alternatives for margin in margins for group in margin.groups]
 
     def _add_group(self, digest: Any, group: Group, questions: Questions) -> None:
         digest.update(repr(group.link).encode())
@@ -68,9 +96,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Readable:
-    """Forests that decide as the model does, one per alternative."""
+    """Forests or nets that decide as the model does, one per alternative."""
 
-    forests: tuple[Forest, ...]
+    forests: tuple[Forest | Net, ...]
     fingerprint: str
     own: Read  # the model itself, where the forests are of several or withstand a margin
 
@@ -89,30 +117,48 @@ def readable(
     model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
 ) -> Readable:
     """Read a model for search; raises Unreadable also if its reading decides otherwise."""
-    from ironrule.model.forest import compile_reading
-
     read = read_model(model, asked, space, past, desired, threshold)
-    forests = compile_reading(read.reading, read.columns, space)
-    _check(forests, asked, space, past)
-    return Readable(forests, read.fingerprint, read)
+    parts = _compiled(read, space)
+    points = checked_points(space, past)
+    points = points[space.feasible.admits(points)]
+    _check(parts, asked, points)
+    return Readable(tuple(part for part, _ in parts), read.fingerprint, read)
 
 
-def _check_size(reading: Reading) -> None:
-    groups = [group for margins in reading.alternatives for margin in margins for group in margin.groups]
-    nodes = sum(len(tree.left) for group in groups for tree in group.trees)
+Decide = Callable[[Points], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
+
+
+def _compiled(read: Read, space: Space) -> list[tuple[Forest | Net, Decide]]:
+    """The alternatives of a reading for search, and what each says of points: may they be desired, are they surely."""
+    if isinstance(read.reading, Network):
+        from ironrule.model.net import compile_network
+        from ironrule.model.net_kernels import decide as decide_net
+
+        return [(net, partial(decide_net, net)) for net in compile_network(read.reading, read.columns, space)]
+    from ironrule.model.forest import compile_reading
+    from ironrule.model.forest_kernels import decide
+
+    return [(forest, partial(decide, forest)) for forest in compile_reading(read.reading, read.columns, space)]
+
+
+def groups_of(reading: Reading) -> list[Group]:
+    """The groups of all margins of a reading."""
+    return [group for margins in reading.alternatives for margin in margins for group in margin.groups]
+
+
+def _check_size(reading: Reading | Network) -> None:
+    if isinstance(reading, Network):
+        return
+    nodes = sum(len(tree.left) for group in groups_of(reading) for tree in group.trees)
     if nodes > MOST_NODES:
         raise Unreadable(f"its trees have {nodes:,} nodes, and models of up to {MOST_NODES:,} are read so far")
 
 
-def _check(forests: tuple[Forest, ...], asked: BlackBox, space: Space, past: Points) -> None:
-    from ironrule.model.forest_kernels import decide
-
-    points = checked_points(space, past)
-    points = points[space.feasible.admits(points)]
+def _check(parts: list[tuple[Forest | Net, Decide]], asked: BlackBox, points: Points) -> None:
     desired = asked.desired(points)
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
-    for forest in forests:
-        may, must = decide(forest, points)
+    for _, decide in parts:
+        may, must = decide(points)
         possible |= may
         sure |= must
     if (desired & ~possible).any() or (sure & ~desired).any():

@@ -10,6 +10,7 @@ from ironrule.oracles.geco import GeCo, Mix
 from ironrule.oracles.layered import Layered
 from ironrule.oracles.leaves import Leaves
 from ironrule.oracles.memory import Remembering
+from ironrule.oracles.networks import Networks
 from ironrule.oracles.protocol import Case, Oracle
 from ironrule.oracles.sampling import Sampling
 
@@ -29,6 +30,7 @@ __all__ = [
     "Layered",
     "Leaves",
     "Mix",
+    "Networks",
     "Oracle",
     "Remembering",
     "Sampling",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.cells import Cells
 from ironrule.model.forest import Forest
 from ironrule.model.forest_kernels import least_margin, linked
 from ironrule.rule.bit_kernels import kernel, lowest, part, popcount
@@ -189,19 +190,18 @@ def pull_back(forest: Forest, desk: Desk, home: Ints, order: Ints) -> None:
 
 
 @kernel
-def nearest_codes(forest: Forest, point: Ints, instance: Codes, low: Codes, high: Codes, codes: Codes) -> None:
+def nearest_codes(cells: Cells, point: Ints, instance: Codes, low: Codes, high: Codes, codes: Codes) -> None:
     """For every feature the code of the point's cell that lies in the box and nearest to the instance's."""
     for feature in range(point.shape[0]):
         own = instance[feature]
-        if forest.cells.cell_of[forest.cells.code_starts[feature] + own] == point[feature] and (
-            low[feature] <= own <= high[feature]
-        ):
+        home = cells.cell_of[cells.code_starts[feature] + own] == point[feature]
+        if home and low[feature] <= own <= high[feature]:
             codes[feature] = own
             continue
-        cell = forest.cells.cell_starts[feature] + point[feature]
+        cell = cells.cell_starts[feature] + point[feature]
         best, gap = -1, np.int64(1) << 62
-        for place in range(forest.cells.codes_starts[cell], forest.cells.codes_starts[cell + 1]):
-            code = forest.cells.codes[place]
-            if low[feature] <= code <= high[feature] and abs(code - instance[feature]) < gap:
-                best, gap = code, abs(code - instance[feature])
+        for place in range(cells.codes_starts[cell], cells.codes_starts[cell + 1]):
+            code = cells.codes[place]
+            if low[feature] <= code <= high[feature] and abs(code - own) < gap:
+                best, gap = code, abs(code - own)
         codes[feature] = best

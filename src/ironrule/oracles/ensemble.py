@@ -142,7 +142,7 @@ class _Work:
     def point(self) -> Points:
         """The point on the desk, as codes."""
         codes = np.empty_like(self.case.instance)
-        nearest_codes(self.forest, self.desk.point, self.case.instance, self.box.low, self.box.high, codes)
+        nearest_codes(self.forest.cells, self.desk.point, self.case.instance, self.box.low, self.box.high, codes)
         return codes
 
 

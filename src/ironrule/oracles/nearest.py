@@ -45,7 +45,7 @@ def nearest(
     read: Read, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator, limit: int = 2_000_000
 ) -> Nearest:
     """Up to k nearest counterfactuals in a box; ``limit`` boxes are looked at per question."""
-    forests = compile_reading(read.reading, read.columns, case.space, case.feasible)
+    forests = compile_reading(read.sums, read.columns, case.space, case.feasible)
     if not forests:
         return Nearest(np.empty((0, len(case.space)), dtype=np.int32), True)
     search = _Search(read, case, box, Costs.of(case, box, forests[0].cells), limit)
@@ -114,7 +114,7 @@ class _Search:
     def _next(self, meter: Meter, rng: np.random.Generator) -> bool:
         """Make the nearest that is still permitted the best one; whether it is proven that none is nearer."""
         extra = [self._budget(), *(self._unlike(point) for point in self.found)]
-        forests = compile_reading(self.read.reading, self.read.columns, self.case.space, self.case.feasible, extra)
+        forests = compile_reading(self.read.sums, self.read.columns, self.case.space, self.case.feasible, extra)
         budget = float(len(self.case.space) + 2)
         while True:
             oracle = Ensemble(tuple(_afforded(forest, len(extra), budget) for forest in forests), self.limit)

@@ -4,6 +4,8 @@ A new algorithm is one new file and one line in :data:`ALGORITHMS`; the contract
 """
 
 from ironrule.search.anchor import Anchor
+from ironrule.search.crossing import OneMore, RandomChoice
+from ironrule.search.drawing import FromHistory, FromSpace
 from ironrule.search.every_change import EveryChange
 from ironrule.search.every_rule import EveryRule
 from ironrule.search.genetic import GeneticRule, GeneticRuleCF
@@ -30,6 +32,8 @@ __all__ = [
     "EveryChange",
     "EveryRule",
     "Findings",
+    "FromHistory",
+    "FromSpace",
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
@@ -37,7 +41,9 @@ __all__ = [
     "HittingSets",
     "MinSetCover",
     "Minimum",
+    "OneMore",
     "Problem",
+    "RandomChoice",
     "Trail",
     "solve",
 ]

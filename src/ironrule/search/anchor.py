@@ -33,11 +33,13 @@ MOST_STARTS = 1_000
 class Anchor:
     """The beam search; names and values of the parameters are alibi's.
 
-    A rule is an anchor if its precision, as drawn, is at least ``threshold``, and with probability 1 - ``delta`` no
-    less than ``threshold - epsilon_stop``. ``tau`` is how much the bandit's choice of ``beam_size`` rules per level may
-    miss the best by. Coverage is estimated on ``coverage_samples`` past rows. The first rule is drawn for
-    ``min_samples_start`` times, then ``batch_size`` points come at a time. ``stop_on_first`` takes the first anchor.
-    (anchor-exp starts with one sample, and names a beam of 4 although its search then uses 1.)
+    A rule is an anchor if its precision, as drawn, is at least ``threshold``, and the lower bound on it, at confidence
+    1 - ``delta``, at least ``threshold - epsilon_stop``. Like those programs, this one looks at the bound after every
+    batch without a correction for looking often, so the confidence is less in truth. ``tau`` is how much the bandit's
+    choice of ``beam_size`` rules per level may miss the best by. Coverage is estimated on ``coverage_samples`` past
+    rows. The first rule is drawn for ``min_samples_start`` times, then ``batch_size`` points come at a time.
+    ``stop_on_first`` takes the first anchor. (anchor-exp starts with one sample, and names a beam of 4 although its
+    search then uses 1.)
     """
 
     threshold: float = 0.95
@@ -107,7 +109,8 @@ class _Beam:
 
     def _starts(self) -> list[int]:
         """The empty rule, or the least that meets what is required."""
-        sets, _ = minimal_hitting_sets(pack(self.problem.required, self.problem.n), MOST_STARTS)
+        wanted = [some & self.problem.allowed for some in self.problem.required]
+        sets, _ = minimal_hitting_sets(pack(wanted, self.problem.n), MOST_STARTS)
         return unpack(sets) if len(sets) else []
 
     def _longer(self, rules: list[int]) -> list[int]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ironrule.rule.bits import pack
 from ironrule.rule.duals import duals_of, hits_all, uncovered_counts
+from ironrule.search.drawing import Drawing, FromSpace
 from ironrule.search.problem import Problem
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +41,7 @@ class Scores:
 
     problem: Problem
     samples: int
+    draws: Drawing = field(default_factory=FromSpace)
     known: dict[int, Fitness] = field(default_factory=dict)
 
     def rate(self, rules: Sequence[int]) -> None:
@@ -102,9 +104,9 @@ class Scores:
         return shares
 
     def _shares_at_once(self, rules: list[int], each: int) -> list[float]:
-        case, problem = self.problem.case, self.problem
-        boxes = [case.relevant.box(rule) for rule in rules]
-        drawn = [case.feasible.draw(problem.rng, box.low, box.high, each) for box in boxes]
-        desired = problem.meter.desired(case.model, np.concatenate(drawn))
+        problem = self.problem
+        drawn = [self.draws.draw(problem, rule, each) for rule in rules]
+        points = np.concatenate(drawn)
+        desired = problem.meter.desired(problem.case.model, points) if len(points) else np.zeros(0, np.bool_)
         ends = np.cumsum([len(points) for points in drawn])[:-1]
         return [float(part.mean()) if len(part) else 0.0 for part in np.split(desired, ends)]

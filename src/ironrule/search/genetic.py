@@ -7,6 +7,10 @@ consistent on the history and on s points of their boxes, and none of them is ne
 GeneticRuleCF also asks the oracle. Rules extended by what counterfactuals demand join the first population, every third
 generation, and any generation whose top k are data consistent; the top k must be ones that the oracle cannot refute;
 and the best is reduced in the end until no component is redundant.
+
+Where the authors' public program differs from the paper, the defaults here are the paper's, and the program's ways are
+options: ``draws=FromHistory()`` (:mod:`ironrule.search.drawing`), ``crossing=OneMore()``
+(:mod:`ironrule.search.crossing`), and ``duals=5``, which extends a rule by what the five smallest duals demand.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.rule.bits import members, pack, unpack
+from ironrule.search.crossing import Crossing, RandomChoice
+from ironrule.search.drawing import Drawing, FromSpace
 from ironrule.search.extend import extensions, reduced
 from ironrule.search.fitness import Scores
 from ironrule.search.problem import Problem, Trail
@@ -26,7 +32,10 @@ from ironrule.verdict import Refuted
 
 @dataclass(frozen=True, slots=True)
 class GeneticRule:
-    """The paper's base line: no counterfactuals, so its rules are only as good as their samples."""
+    """The paper's base line: no counterfactuals, so its rules are only as good as their samples.
+
+    ``q`` rules live on, each judged on ``s`` points; a rule has ``m`` mutations, a pair of rules ``c`` crossings.
+    """
 
     q: int = 50
     s: int = 1000
@@ -34,6 +43,8 @@ class GeneticRule:
     c: int = 2
     generations: int = 200
     attempts: int = 1
+    draws: Drawing = field(default_factory=FromSpace)
+    crossing: Crossing = field(default_factory=RandomChoice)
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """The fittest k rules."""
@@ -42,7 +53,11 @@ class GeneticRule:
 
 @dataclass(frozen=True, slots=True)
 class GeneticRuleCF:
-    """The genetic search with counterfactuals; ``reduce`` says how many of the best rules are reduced in the end."""
+    """The genetic search with counterfactuals.
+
+    The oracle is asked for extensions ``every`` so many generations; ``reduce`` says how many of the best rules are
+    reduced in the end; ``duals`` how many duals, the smallest first, an extension hits: all of them where it is None.
+    """
 
     q: int = 50
     s: int = 1000
@@ -52,10 +67,13 @@ class GeneticRuleCF:
     every: int = 3
     reduce: int = 1
     attempts: int = 20
+    draws: Drawing = field(default_factory=FromSpace)
+    crossing: Crossing = field(default_factory=RandomChoice)
+    duals: int | None = None
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """The fittest k rules among those that the oracle cannot refute, the best ones reduced."""
-        top = _Evolution(problem, trail, self, every=self.every).run()
+        top = _Evolution(problem, trail, self, self.every, self.duals).run()
         with problem.meter.timed("reduction"):
             best = [reduced(problem, rule) for rule in top[: self.reduce]]
         trail.best = list(dict.fromkeys([*best, *top[self.reduce :]]))
@@ -75,10 +93,11 @@ class _Evolution:
     trail: Trail
     settings: GeneticRule | GeneticRuleCF
     every: int | None = None  # how often the oracle is asked for extensions; None: there is no oracle
+    duals: int | None = None  # how many of them an extension hits
     retired: set[int] = field(default_factory=set)
 
     def run(self) -> list[int]:
-        meter, scores = self.problem.meter, Scores(self.problem, self.settings.s)
+        meter, scores = self.problem.meter, Scores(self.problem, self.settings.s, self.settings.draws)
         with meter.timed("preparation"):
             population = [0, *(1 << bit for bit in members(self.problem.allowed))]
             population += self._cf_rules([0]) if self.every is not None else []
@@ -128,7 +147,7 @@ class _Evolution:
         extended: list[int] = []
         with self.problem.meter.timed("cf rules"):
             for rule in rules:
-                longer = extensions(self.problem, rule, self.settings.q)
+                longer = extensions(self.problem, rule, self.settings.q, self.duals)
                 self.retired |= {rule} if longer else set()
                 extended += longer
         return extended
@@ -142,16 +161,11 @@ class _Evolution:
         return children
 
     def _crossover(self, population: list[int]) -> set[int]:
-        """For every pair, c random choices of t = max(|Ri|, |Rj|) + 1 of their components, or all."""
+        """Every pair of rules crossed c times."""
         flags = self._flags(population)
         first, second = np.triu_indices(len(population), k=1)
         first, second = np.repeat(first, self.settings.c), np.repeat(second, self.settings.c)
-        union = flags[first] | flags[second]
-        sizes = flags.sum(axis=1)
-        t = np.maximum(sizes[first], sizes[second]) + 1
-        keys = np.where(union, self.problem.rng.random(union.shape), 2.0)
-        ranks = np.argsort(np.argsort(keys, axis=1), axis=1)
-        return set(_as_ints(union & (ranks < t[:, None])))
+        return set(_as_ints(self.settings.crossing.children(flags[first], flags[second], self.problem.rng)))
 
     def _flags(self, rules: list[int]) -> npt.NDArray[np.bool_]:
         words = pack(rules, self.problem.n).view(np.uint8)

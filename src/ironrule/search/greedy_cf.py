@@ -20,22 +20,27 @@ from ironrule.verdict import Refuted
 
 @dataclass(frozen=True, slots=True)
 class GreedyRuleCF:
-    """The greedy search; ``q`` candidates are kept."""
+    """The greedy search; ``q`` candidates are kept.
+
+    ``duals`` says how many duals, the smallest first, an extension hits: all where it is None, as in the paper; 5 as in
+    its authors' public program.
+    """
 
     q: int = 50
     attempts: int = 20
+    duals: int | None = None
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """The first rule that the oracle cannot refute; none if no rule is consistent."""
         queue = _Queue(problem, self.q)
-        queue.add(extensions(problem, 0, self.q) or [0])
+        queue.add(extensions(problem, 0, self.q, self.duals) or [0])
         while queue.rules:
             rule = queue.pop()
             trail.best = [rule]
             with problem.meter.timed("cf rules"):
                 if not isinstance(problem.ask(rule), Refuted) and problem.meets(rule):
                     return [rule]
-                queue.add(extensions(problem, rule, self.q))
+                queue.add(extensions(problem, rule, self.q, self.duals))
         return []
 
 

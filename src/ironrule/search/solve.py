@@ -106,7 +106,8 @@ def check_afresh(problem: Problem, box: Box, known: Verdict | None, place: int) 
     case, meter = problem.case, problem.meter
     reserve, meter.reserve = meter.reserve, 0
     with meter.timed("check"):
-        answer = problem.ask(rule) if problem.oracle.reads else UNKNOWN
+        oracle = problem.oracle
+        answer = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.reads else UNKNOWN
         if isinstance(answer, Unrefuted):
             answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):

@@ -99,7 +99,7 @@ class Scope:
 
     def _part(self, model: Any, asked: BlackBox, past: Points) -> Part:
         read = read_model(model, asked, self.space, past, self.wanted.desired, self.wanted.lowered(model))
-        bounds = bounds_of(read.reading, read.columns, self.space)
+        bounds = bounds_of(read.sums, read.columns, self.space)
         if not _agrees(bounds, asked, self.space, past):
             raise Unreadable("its reading decides otherwise than the model itself")
         return Part(asked, read, bounds)

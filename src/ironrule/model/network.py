@@ -1,0 +1,166 @@
+"""What an adapter reads out of a neural network: layers over the columns that the model sees.
+
+A network says when a point is desired, as a sum of trees does (:mod:`ironrule.model.reading`):
+
+    for some alternative, every margin is positive;   margin = offset + coefficients . outputs of the last layer
+
+A binary classifier with one output has one alternative with one margin, the raw output less the threshold's. With an
+output per class, there is an alternative per desired class, with a margin against every undesired one. Activations rise
+and are continuous; the last layer's is the identity as a rule (a logistic or softmax behind it is undone by the
+adapter, which turns the threshold instead).
+
+Margins are exact in real arithmetic. The model computes them in floating point, with unit roundoff ``unit``; how far
+that can be off follows from the sizes of weights and columns (:func:`arithmetic_errors`), and ``error`` of a margin is
+what comes on top, such as the rounding of a softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.reading import Unreadable
+
+Floats = npt.NDArray[np.float64]
+
+DOUBLE = 2.0**-53
+SINGLE = 2.0**-24
+FUNCTION_UNITS = 32  # how many units of its last place a library's tanh or logistic function may be off
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A rising function of every unit; ``slope`` is that of ``leaky`` below zero, from 0 to 1."""
+
+    kind: Literal["identity", "relu", "leaky", "tanh", "logistic"] = "identity"
+    slope: float = 0.0
+
+    def of(self, values: Floats) -> Floats:
+        """The function itself."""
+        match self.kind:
+            case "identity":
+                return values
+            case "relu":
+                return np.maximum(values, 0.0)
+            case "leaky":
+                return np.maximum(values, self.slope * values)
+            case "tanh":
+                return np.tanh(values)
+            case "logistic":
+                return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its values lie between -1 and 1 whatever comes in."""
+        return self.kind in ("tanh", "logistic")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """``activation(inputs @ weights + bias)``; a row of weights per input."""
+
+    weights: Floats
+    bias: Floats
+    activation: Activation = Activation()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preference:
+    """A margin over the last layer's outputs that must be positive; ``error`` comes on top of the network's own."""
+
+    coefficients: Floats
+    offset: float
+    error: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A network in normal form over the columns that the model sees."""
+
+    layers: tuple[Layer, ...]
+    alternatives: tuple[tuple[Preference, ...], ...]
+    unit: float = DOUBLE
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network: NaN, infinity, sizes that do not fit."""
+        width = len(self.layers[0].weights) if self.layers else 0
+        for layer in self.layers:
+            if layer.weights.ndim != 2 or layer.weights.shape != (width, len(layer.bias)):
+                raise Unreadable(f"its layers do not fit together: {width} inputs meet weights {layer.weights.shape}")
+            if not (np.isfinite(layer.weights).all() and np.isfinite(layer.bias).all()):
+                raise Unreadable("its weights must be finite numbers, but some are NaN or infinite")
+            width = len(layer.bias)
+        for preference in (one for margins in self.alternatives for one in margins):
+            if len(preference.coefficients) != width or not np.isfinite(preference.offset):
+                raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
+
+    def outputs(self, seen: npt.NDArray[Any]) -> Floats:
+        """The last layer's outputs for rows of what the model sees: the plain meaning, not the fast one."""
+        values = np.asarray(seen, dtype=np.float64)
+        for layer in self.layers:
+            values = layer.activation.of(values @ layer.weights + layer.bias)
+        return values
+
+    def margins(self, seen: npt.NDArray[Any]) -> tuple[Floats, ...]:
+        """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
+        outputs = self.outputs(seen)
+        return tuple(
+            np.min([outputs @ one.coefficients + one.offset for one in margins], axis=0)
+            for margins in self.alternatives
+        )
+
+
+def arithmetic_errors(network: Network, largest: Floats) -> tuple[tuple[float, ...], ...]:
+    """Per alternative and margin, how far the model's arithmetic and ours together may be from the true margin, where
+    no column exceeds ``largest`` in size.
+
+    A sum of n products in floating point, in any order, is off by at most (n + 1) units of the sizes that meet in it
+    (Higham, "Accuracy and Stability of Numerical Algorithms", chapter 3), to first order; twice that is allowed here.
+    Activations have slopes of at most 1, so errors pass through them undiminished at the worst.
+    """
+    both = [_errors(network, largest, unit) for unit in (network.unit, DOUBLE)]
+    return tuple(
+        tuple(one + other + preference.error for one, other, preference in zip(*three, strict=True))
+        for three in zip(*both, network.alternatives, strict=True)
+    )
+
+
+def _errors(network: Network, largest: Floats, unit: float) -> tuple[tuple[float, ...], ...]:
+    size, error = np.asarray(largest, dtype=np.float64), unit * np.asarray(largest, dtype=np.float64)
+    for layer in network.layers:
+        size, error = _through(size, error, layer.weights, layer.bias, unit)
+        if layer.activation.bounded:
+            size = np.minimum(size, 1.0)
+            error = error + FUNCTION_UNITS * 2.0 * unit
+        elif layer.activation.kind == "leaky":
+            error = error + 2.0 * unit * size
+    return tuple(tuple(_of_margin(one, size, error, unit) for one in margins) for margins in network.alternatives)
+
+
+def _of_margin(preference: Preference, size: Floats, error: Floats, unit: float) -> float:
+    weights = np.asarray(preference.coefficients, dtype=np.float64)[:, None]
+    _, total = _through(size, error, weights, np.array([preference.offset]), unit)
+    if not np.isfinite(total[0]):
+        raise Unreadable("its weights are so large that its arithmetic overflows")
+    return float(total[0])
+
+
+def _through(size: Floats, error: Floats, weights: Floats, bias: Floats, unit: float) -> tuple[Floats, Floats]:
+    """The largest size of sums and how far they may be off, from those of what comes in."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = (size + error) @ np.abs(weights) + np.abs(bias)
+        rounding = 2.0 * (len(weights) + 2) * unit * sums
+        return sums, error @ np.abs(weights) + rounding
+
+
+def largest_of(values: Sequence[npt.NDArray[Any]]) -> Floats:
+    """The largest size of every column; raises Unreadable if one is no finite number."""
+    numbers = [np.asarray(column, dtype=np.float64) for column in values]
+    if not all(np.isfinite(column).all() for column in numbers):
+        raise Unreadable("a network needs a finite number for every value, but some of what it sees is missing")
+    return np.array([np.abs(column).max(initial=0.0) for column in numbers])

@@ -1,0 +1,160 @@
+"""The parts of a box that a question about a network has come to, and the cover that they are in the end."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.model.cells import Cells
+from ironrule.model.net import Net
+from ironrule.oracles.crew import cores
+from ironrule.oracles.net_bounding_kernels import Opened, Scratch, bound_boxes
+from ironrule.rule import Box
+from ironrule.verdict import Cover
+from ironrule.verdict.certificate import CLOSED, Range, Split
+
+Ints = npt.NDArray[np.int64]
+
+ALONE = 16  # boxes that are not worth a second thread
+
+
+def opened_in(net: Net, box: Box) -> Opened:
+    """The cells that a box of codes meets."""
+    cells = net.cells
+    found = []
+    for j, (low, high) in enumerate(zip(box.low.tolist(), box.high.tolist(), strict=True)):
+        start = int(cells.code_starts[j])
+        if low == 0 and start + high + 1 == cells.code_starts[j + 1]:
+            found.append(np.arange(cells.cell_starts[j + 1] - cells.cell_starts[j]))
+        else:
+            found.append(np.unique(cells.cell_of[start + low : start + high + 1]))
+    starts = np.concatenate([[0], np.cumsum([len(some) for some in found])]).astype(np.int64)
+    values = [net.value[cells.cell_starts[j] + some] for j, some in enumerate(found)]
+    return Opened(starts, np.concatenate(found).astype(np.int64), np.concatenate(values))
+
+
+class Outcome(NamedTuple):
+    """What was found for each of some boxes."""
+
+    status: Ints
+    cuts: Ints
+    points: Ints
+
+
+def bounded(net: Net, opened: Opened, low: Ints, high: Ints) -> Outcome:
+    """Bound boxes, on all cores."""
+    count, n = low.shape
+    outcome = Outcome(np.zeros(count, np.int64), np.zeros((count, 2), np.int64), np.zeros((count, n), np.int64))
+    threads = min(cores(), -(-count // ALONE))
+    slices = [slice(count * i // threads, count * (i + 1) // threads) for i in range(threads)]
+
+    def run(some: slice) -> None:
+        bound_boxes(net, opened, low[some], high[some], scratch_of(net, n), *(array[some] for array in outcome))
+
+    if threads < 2:
+        run(slice(0, count))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, slices))
+    return outcome
+
+
+def scratch_of(net: Net, features: int) -> Scratch:
+    """Room for one thread."""
+    units, widest = int(net.unit_starts[-1]), int(net.widths.max())
+    low, high, below, below_at, above, above_at, given = np.zeros((7, units))
+    now, then, flow, sums, values = np.zeros((5, widest))
+    best, cells = np.zeros((2, features), dtype=np.int64)
+    slopes, rows = np.zeros(features), np.zeros(len(net.table))
+    return Scratch(
+        low, high, below, below_at, above, above_at, given, now, then, flow, slopes, rows, best, cells, sums, values
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    """Boxes as ranges of open cells, each cut into the two that come at ``child``, or closed."""
+
+    cells: Cells
+    opened: Opened
+    low: Ints
+    high: Ints
+    child: Ints
+    feature: Ints
+    place: Ints
+    count: int = 1
+    waiting: list[int] = field(default_factory=lambda: [0])
+
+    @classmethod
+    def of(cls, cells: Cells, opened: Opened, box: Box) -> Parts:
+        """The whole box, waiting."""
+        n, room = len(box.low), 1024
+        low, high = np.zeros((room, n), np.int64), np.zeros((room, n), np.int64)
+        high[0] = np.diff(opened.starts) - 1
+        child, feature, place = np.full((3, room), CLOSED, dtype=np.int64)
+        return cls(cells, opened, low, high, child, feature, place)
+
+    @property
+    def pieces(self) -> int:
+        """How many boxes were not cut."""
+        return self.count // 2 + 1
+
+    def taken(self, most: int) -> Ints:
+        """Some of those that wait, the latest first."""
+        some = self.waiting[-most:]
+        del self.waiting[-most:]
+        return np.array(some, dtype=np.int64)
+
+    def cut(self, parents: Ints, cuts: Ints) -> None:
+        """Cut boxes in two, each after a place of a feature; the halves wait."""
+        if len(parents) == 0:
+            return
+        first = self.count + 2 * np.arange(len(parents))
+        self._grow(self.count + 2 * len(parents))
+        feature, place = cuts[:, 0], cuts[:, 1]
+        self.child[parents], self.feature[parents], self.place[parents] = first, feature, place
+        for half in (first, first + 1):
+            self.low[half], self.high[half] = self.low[parents], self.high[parents]
+        self.high[first, feature], self.low[first + 1, feature] = place, place + 1
+        self.count += 2 * len(parents)
+        self.waiting += np.stack([first, first + 1], axis=1).ravel().tolist()
+
+    def _grow(self, size: int) -> None:
+        if size <= len(self.child):
+            return
+        more = max(size, 2 * len(self.child)) - len(self.child)
+        for name in ("low", "high", "child", "feature", "place"):
+            old = getattr(self, name)
+            new = np.full((more, *old.shape[1:]), CLOSED, dtype=np.int64)
+            setattr(self, name, np.concatenate([old, new]))
+
+    def cover(self) -> Cover:
+        """The cover that this is, when nothing waits."""
+        known: dict[tuple[int, int], int] = {}
+        tree, pending = list[int](), [0]
+        while pending:
+            part = pending.pop()
+            child = int(self.child[part])
+            if child < 0:
+                tree.append(CLOSED)
+                continue
+            tree.append(known.setdefault((int(self.feature[part]), int(self.place[part])), len(known)))
+            pending += [child + 1, child]
+        return Cover(tuple(self._split(*cut) for cut in known), tuple(tree))
+
+    def _split(self, feature: int, place: int) -> Split:
+        """A feature, and the codes of the cells up to a place."""
+        start = int(self.opened.starts[feature])
+        upto = self.opened.cells[start : start + place + 1]
+        of_code = self.cells.cell_of[self.cells.code_starts[feature] : self.cells.code_starts[feature + 1]]
+        return feature, _ranges(np.isin(of_code, upto))
+
+
+def _ranges(flags: npt.NDArray[np.bool_]) -> tuple[Range, ...]:
+    """The runs of neighbouring codes that are in."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
+    return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
