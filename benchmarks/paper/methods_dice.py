@@ -1,7 +1,7 @@
 """DiCE-driven rules: the paper's GreedyRuleCF with dice-ml in GeCo's place as the source of counterfactuals.
 
-dice-ml is asked for counterfactuals within a rule's box (its ``permitted_range``), by its random method: its genetic one
-takes up to ten seconds for a question where the box is narrow. What it finds is moved to the nearest values of the
+dice-ml is asked for counterfactuals within a rule's box (its ``permitted_range``), by its random method; the genetic
+one takes up to ten seconds for a question where the box is narrow. What it finds is moved to the nearest values of the
 space, in the box, and counts if the model desires it. When it finds nothing, the rule is taken, which proves nothing.
 The environment variable IRONRULE_DICE_PYTHON names the python of dice-ml's environment (requirements-dice.txt); without
 it the method is left out.
