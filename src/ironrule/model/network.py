@@ -145,14 +145,23 @@ def arithmetic_errors(network: Network, largest: Floats) -> tuple[tuple[float, .
 
 def _errors(network: Network, largest: Floats, unit: float) -> tuple[tuple[float, ...], ...]:
     size, error = np.asarray(largest, dtype=np.float64), unit * np.asarray(largest, dtype=np.float64)
+    _require_in_reach(size, unit)
     for layer in network.layers:
         size, error = _through(size, error, layer.weights, layer.bias, unit)
+        _require_in_reach(size, unit)
         if layer.activation.bounded:
             size = layer.activation.reach(size)
             error = error + FUNCTION_UNITS * 2.0 * unit
         elif layer.activation.kind == "leaky":
             error = error + 2.0 * unit * size
     return tuple(tuple(_of_margin(one, size, error, unit) for one in margins) for margins in network.alternatives)
+
+
+def _require_in_reach(size: Floats, unit: float) -> None:
+    """Raise Unreadable where numbers may grow beyond what the model's type can hold."""
+    kind = np.float64 if unit < 2.0**-40 else np.float32
+    if not (size <= 0.5 * float(np.finfo(kind).max)).all():
+        raise Unreadable(f"its weights, or what it sees, are so large that {kind.__name__} may not hold its sums")
 
 
 def _of_margin(preference: Preference, size: Floats, error: Floats, unit: float) -> float:

@@ -53,8 +53,12 @@ class Ensemble:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
             return case.proven(box, sum(log.pieces for log in answer), answer)
-        brief = replace(self, limit=BRIEF)
-        return case.refuted(several(answer, brief.one, case, box, k, meter, rng))
+        return case.refuted(several(answer, self.brief.one, case, box, k, meter, rng))
+
+    @property
+    def brief(self) -> Ensemble:
+        """The same for further counterfactuals, which nothing depends on."""
+        return replace(self, limit=BRIEF)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""

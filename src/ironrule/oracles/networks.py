@@ -48,8 +48,12 @@ class Networks:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
             return case.proven(box, sum(parts.pieces for parts in answer), answer)
-        brief = replace(self, limit=0)
-        return case.refuted(several(answer, brief.one, case, box, k, meter, rng))
+        return case.refuted(several(answer, self.brief.one, case, box, k, meter, rng))
+
+    @property
+    def brief(self) -> Networks:
+        """The same for further counterfactuals, which nothing depends on: climbing alone."""
+        return replace(self, limit=0)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Parts, ...] | None:
         """A counterfactual, what proves that there is none, or None where the limit was reached."""
