@@ -151,7 +151,7 @@ def _errors(network: Network, largest: Floats, unit: float) -> tuple[tuple[float
         _require_in_reach(size, unit)
         if layer.activation.bounded:
             size = layer.activation.reach(size)
-            error = error + FUNCTION_UNITS * 2.0 * unit
+            error = np.minimum(error, 2.0) + FUNCTION_UNITS * 2.0 * unit
         elif layer.activation.kind == "leaky":
             error = error + 2.0 * unit * size
     return tuple(tuple(_of_margin(one, size, error, unit) for one in margins) for margins in network.alternatives)
