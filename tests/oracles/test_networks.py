@@ -134,6 +134,32 @@ def test_lines_lie_below_and_above_their_activation(kind: int, slope: float, one
         assert above * z + above_at >= value - reserve
 
 
+@settings(deadline=None, max_examples=100)
+@given(network_cases(), st.data())
+def test_a_network_and_a_forest_are_asked_together(made: tuple[Case, Networks], data: st.DataObject) -> None:
+    case, oracle = made
+    sizes = tuple(case.space.sizes.tolist())
+    tree = data.draw(trees(sizes))
+    columns = Columns(np.arange(len(sizes)), tuple(np.arange(size) for size in sizes))
+    reading = Reading(((Margin(0.25, (Group((tree,)),)),),))
+    forests = compile_reading(reading, columns, case.space)
+    points = every_point(case.space)
+    either = case.model.desired(points) | (reading.margins(points)[0] > 0)
+    table = either.reshape(sizes)
+    if table[tuple(case.instance)]:
+        return
+    both = case_of(case.space, table, case.instance, points[case.space.feasible.admits(points)][:5])
+    box = both.relevant.box(data.draw(rules_of(both)))
+    verdict = Together((oracle, Ensemble(forests))).find(both, box, 2, meter_of(None), np.random.default_rng(0))
+    exceptions = {point.tobytes() for point in exceptions_in(both, box)}
+    assert isinstance(verdict, Proven) == (not exceptions)
+    if isinstance(verdict, Proven):
+        assert len(verdict.certificate.covers) == len(oracle.nets) + 1
+    else:
+        assert isinstance(verdict, Refuted)
+        assert {point.tobytes() for point in verdict.points} <= exceptions
+
+
 POSITIVE = ((Preference(np.ones(1), 0.0),),)
 
 
@@ -189,29 +215,3 @@ def test_a_logistic_function_of_small_sums_is_not_small() -> None:
     opened = opened_in(net, box)
     parts = Parts.of(net.cells, opened, box)
     assert bounded(net, opened, parts.low[:1], parts.high[:1]).status[0] == FOUND
-
-
-@settings(deadline=None, max_examples=100)
-@given(network_cases(), st.data())
-def test_a_network_and_a_forest_are_asked_together(made: tuple[Case, Networks], data: st.DataObject) -> None:
-    case, oracle = made
-    sizes = tuple(case.space.sizes.tolist())
-    tree = data.draw(trees(sizes))
-    columns = Columns(np.arange(len(sizes)), tuple(np.arange(size) for size in sizes))
-    reading = Reading(((Margin(0.25, (Group((tree,)),)),),))
-    forests = compile_reading(reading, columns, case.space)
-    points = every_point(case.space)
-    either = case.model.desired(points) | (reading.margins(points)[0] > 0)
-    table = either.reshape(sizes)
-    if table[tuple(case.instance)]:
-        return
-    both = case_of(case.space, table, case.instance, points[case.space.feasible.admits(points)][:5])
-    box = both.relevant.box(data.draw(rules_of(both)))
-    verdict = Together((oracle, Ensemble(forests))).find(both, box, 2, meter_of(None), np.random.default_rng(0))
-    exceptions = {point.tobytes() for point in exceptions_in(both, box)}
-    assert isinstance(verdict, Proven) == (not exceptions)
-    if isinstance(verdict, Proven):
-        assert len(verdict.certificate.covers) == len(oracle.nets) + 1
-    else:
-        assert isinstance(verdict, Refuted)
-        assert {point.tobytes() for point in verdict.points} <= exceptions

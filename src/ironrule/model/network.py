@@ -29,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 DOUBLE = 2.0**-53
 SINGLE = 2.0**-24
+SMALLEST = 2.0**-1022
+SMALLEST_SINGLE = 2.0**-126
 FUNCTION_UNITS = 32  # how many units of its last place a library's tanh or logistic function may be off
 
 
@@ -176,7 +178,8 @@ def _through(size: Floats, error: Floats, weights: Floats, bias: Floats, unit: f
     """The largest size of sums and how far they may be off, from those of what comes in."""
     with np.errstate(over="ignore", invalid="ignore"):
         sums = (size + error) @ np.abs(weights) + np.abs(bias)
-        rounding = 2.0 * (len(weights) + 2) * unit * sums
+        tiny = SMALLEST if unit < 2.0**-40 else SMALLEST_SINGLE  # what a number may lose that is too small to be held
+        rounding = (len(weights) + 2) * (2.0 * unit * sums + tiny * (1.0 + np.abs(weights).sum(axis=0)))
         return sums, error @ np.abs(weights) + rounding
 
 
