@@ -16,13 +16,14 @@ ALLOWED = (
     "ironrule.errors", "ironrule.space", "ironrule.rule.component", "ironrule.rule.counterfactual",
     "ironrule.rule.rule", "ironrule.verdict.certificate", "ironrule.verdict.digest", "ironrule.verdict.checker",
     *(f"ironrule.model.{name}" for name in ("blackbox", "history", "protocol", "reading", "tabulate", "thresholds")),
+    "ironrule.model.network",
     *(f"ironrule.model.readable.{name}" for name in ("Read", "checked_points", "read_model")),
     *(f"ironrule.model.versions.{name}" for name in ("Versions", "Wanted", "ask_versions", "joint_fingerprint")),
     "ironrule.model.versions.read_each", "ironrule.model.intervals.between",
 )  # fmt: skip
 BANNED = (
     "ironrule.oracles", "ironrule.search", "ironrule.explain", "ironrule.model.forest", "ironrule.model.guards",
-    "ironrule.model.boxes", "ironrule.model.conditions", "ironrule.model.terms",
+    "ironrule.model.net", "ironrule.model.boxes", "ironrule.model.conditions", "ironrule.model.terms",
     "ironrule.rule.hitting", "ironrule.rule.duals", "ironrule.rule.bits", "ironrule.rule.bit_kernels",
     "ironrule.rule.dual_kernels", "ironrule.rule.cover_kernels", "ironrule.rule.transversal_kernels", "numba",
 )  # fmt: skip

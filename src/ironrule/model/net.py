@@ -62,7 +62,7 @@ def compile_network(
     errors = arithmetic_errors(network, largest)
     terms = len(numbers) + len(space) + 2 * sum(len(layer.bias) for layer in network.layers)  # of the longest sum
     whole = _entered(network.layers[0], columns.features, numbers, space, _tied(feasible or space.feasible))
-    whole = _layered(whole, network, largest)._replace(gamma=8.0 * (terms + FUNCTION_UNITS + 8) * DOUBLE)
+    whole = _layered(whole, network, largest)._replace(gamma=8.0 * (terms + 2 * FUNCTION_UNITS + 8) * DOUBLE)
     return tuple(_preferring(whole, *one) for one in zip(network.alternatives, errors, strict=True))
 
 
