@@ -68,7 +68,7 @@ def network_models(draw: st.DrawFn) -> tuple[Case, Read]:
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=4)))
     kinds = draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
     features = tuple(Feature(f"f{j}", tuple(range(size)), ordered=kinds[j]) for j, size in enumerate(sizes))
-    space = constrained_space(features, draw(st.lists(constraints(features, of_instance=False), max_size=1)))
+    space = constrained_space(features, draw(st.lists(constraints(features, of_instance=False), max_size=2)))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
     columns = columns_of(sizes, rng)
     activations = draw(st.lists(st.sampled_from(KINDS), max_size=3))

@@ -104,7 +104,16 @@ def test_numba_is_imported_by_kernels_alone_and_extras_only_when_they_are_used(p
     found = imports_of(path)
     if not path.name.endswith("_kernels.py"):
         assert not any(one.target.split(".")[0] == "numba" for one in found)
-    assert not [one.target for one in found if one.at_import and one.target.split(".")[0] in EXTRAS]
+    extras = EXTRAS - {"torch"} if path.name.endswith("_torch.py") else EXTRAS
+    assert not [one.target for one in found if one.at_import and one.target.split(".")[0] in extras]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_is_written_for_torch_is_imported_when_it_is_used_or_by_its_like(path: Path) -> None:
+    written = {module.stem for module in MODULES if module.name.endswith("_torch.py")}
+    for_torch = [one for one in imports_of(path) if written & set(one.target.split("."))]
+    assert written
+    assert path.stem in written or not any(one.at_import for one in for_torch)
 
 
 def test_what_is_called_a_kernel_is_compiled() -> None:

@@ -119,6 +119,45 @@ def test_a_net_says_of_every_point_what_its_network_says(made: tuple[Case, Netwo
     assert not (np.any([must for _, must in answers], axis=0) & ~desired).any()
 
 
+def sum_above_one(texts: list[str]) -> tuple[Case, Networks]:
+    """Desired where f0 + f1 > 1; no column of the network shows f2."""
+    features = tuple(Feature(f"f{j}", (0, 1, 2), ordered=True) for j in range(3))
+    space = Space(features, tuple(map(parse, texts)))
+    columns = Columns(np.array([0, 1], dtype=np.intp), (np.arange(3.0), np.arange(3.0)))
+    network = Network((Layer(np.ones((2, 1)), np.zeros(1)),), ((Preference(np.ones(1), -1.0),),))
+    points = every_point(space)
+    table = (points[:, 0] + points[:, 1] > 1).reshape(3, 3, 3)
+    nothing = np.zeros((1, 3), dtype=np.int32)
+    return case_of(space, table, nothing[0], nothing), Networks(compile_network(network, columns, space), batch=1)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["cf.f0 == 0 or cf.f0 + cf.f1 <= 2"],  # the highest point cannot occur
+        ["if cf.f0 + cf.f1 > 1 then cf.f2 == 1"],  # nor can one with the instance's f2
+        ["if cf.f0 == 2 then cf.f2 == 2", "if cf.f1 > 0 then cf.f2 == 1"],
+    ],
+)
+def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
+    texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+    case, oracle = sum_above_one(texts)
+    verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
+    assert isinstance(verdict, Refuted)
+    assert {point.tobytes() for point in verdict.points} <= {
+        p.tobytes() for p in exceptions_in(case, case.relevant.box(0))
+    }
+
+
+def test_what_cannot_occur_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+    case, oracle = sum_above_one(["cf.f0 + cf.f1 <= 1"])
+    verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
+    assert isinstance(verdict, Proven)
+
+
 ENDS = st.one_of(st.floats(-6, 6), st.floats(-1e-3, 1e-3), st.floats(-800, 800), st.sampled_from([-0.0, 0.0, 1e-300]))
 
 

@@ -67,7 +67,8 @@ class Explainer:
     all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``, rules hold even if
     every score moved by that much; with further ``models``, such as other versions, they hold for all of them. With
     ``intervals``, numbers may take any value between the smallest and the largest of their domain (whole ones any whole
-    value): the space then has every threshold of the model in it.
+    value): the space then has every threshold of the model in it. With ``device="cuda"``, networks are bounded on a GPU
+    through torch (``pip install 'ironrule[torch]'``); the CPU does all else, and all where no device is named.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -86,9 +87,11 @@ class Explainer:
         models: Sequence[Any] = (),
         intervals: bool = False,
         progress: bool | None = None,
+        device: str | None = None,
     ) -> None:
         wanted = Wanted.of(desired, threshold, margin)
-        self._prepared = prepare((model, *models), data, wanted, space, constraints, columns, intervals, progress)
+        given = (data, wanted, space, constraints, columns, intervals, progress)
+        self._prepared = prepare((model, *models), *given, device)
 
     @property
     def space(self) -> Space:
@@ -354,4 +357,5 @@ class Explainer:
         case = self._case(row, self._prepared.recourse, of_itself=True)
         problem = self._problem(case, meter, 5, seed, (), (), None)
         read = None if isinstance(exact, str) else exact.own
-        return list_changes(problem, read, features_to_vary, limit, self._confirm)
+        engine = self._prepared.engine
+        return list_changes(problem, read, features_to_vary, limit, self._confirm, engine)

@@ -18,6 +18,7 @@ from ironrule.verdict import Meter, Proven, Verdict
 if TYPE_CHECKING:
     from ironrule.model.readable import Read
     from ironrule.oracles import Case, Oracle
+    from ironrule.oracles.net_engine import Engine
     from ironrule.search import EveryChange, EveryRule, Problem
 
 Item = TypeVar("Item")
@@ -126,6 +127,7 @@ def list_changes(
     vary: Sequence[str] | str,
     limit: int | None,
     confirm: Callable[[Problem], None],
+    engine: Engine | None = None,
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
     from ironrule.oracles import Remembering
@@ -134,20 +136,22 @@ def list_changes(
     space = problem.case.space
     names = space.names if vary == "all" else as_list(vary)
     varying = sum(1 << place for place in {space.index(name) for name in names})
-    search = EveryChange(replace(problem, oracle=Remembering(_oracle(read, problem.case))), varying)
+    search = EveryChange(replace(problem, oracle=Remembering(_oracle(read, problem.case, engine))), varying)
     return Listing(_changes(search, confirm), search, problem.meter, _chosen_limit(limit))
 
 
-def _oracle(read: Read | None, case: Case) -> Oracle:
+def _oracle(read: Read | None, case: Case, engine: Engine | None) -> Oracle:
     """An oracle that knows the constraints on what may change."""
     from ironrule.model.forest import compile_reading
     from ironrule.model.net import compile_network
     from ironrule.oracles import Ensemble, Layered, Networks
+    from ironrule.oracles.net_engine import Cores
 
     if read is None:
         return Layered()
     if isinstance(read.reading, Network):
-        return Networks(compile_network(read.reading, read.columns, case.space, case.feasible))
+        nets = compile_network(read.reading, read.columns, case.space, case.feasible)
+        return Networks(nets, engine=engine or Cores())
     try:
         return Ensemble(compile_reading(read.reading, read.columns, case.space, case.feasible))
     except Unreadable:  # constraints that are too intricate

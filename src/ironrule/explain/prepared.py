@@ -31,6 +31,7 @@ from ironrule.space import Codes, Constraint, Points, Space, Table, as_constrain
 
 if TYPE_CHECKING:
     from ironrule.oracles import Oracle
+    from ironrule.oracles.net_engine import Engine
 
 PAST_CHECKED = 4096
 
@@ -51,6 +52,7 @@ class Prepared:
     fingerprint: str
     wanted: Wanted
     rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
+    engine: Engine | None = None  # where networks are bounded, if not on the cores
     named: Named = field(default_factory=Named, repr=False)
 
     def row_of(self, past: int) -> int:
@@ -72,8 +74,10 @@ def prepare(
     columns: Sequence[str] | None,
     intervals: bool,
     progress: bool | None,
+    device: str | None = None,
 ) -> Prepared:
     """Read the data and the model; what cannot be used is refused here, before any search."""
+    engine = None if device is None else _engine(device)
     if space is not None and not isinstance(space, Space):
         raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
     table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
@@ -95,9 +99,16 @@ def prepare(
     outcomes = asked.own.outcomes(kept, progress)
     withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
     history = history_of(whole, kept, withstood)
-    exact, oracle, word = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted)
+    exact, oracle, word = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
-    return Prepared(whole, asked, history, outcomes, table, recourse, exact, oracle, word, fingerprint, wanted, rows)
+    known = (whole, asked, history, outcomes, table, recourse, exact, oracle, word, fingerprint, wanted, rows)
+    return Prepared(*known, engine=engine)
+
+
+def _engine(device: str) -> Engine:
+    from ironrule.oracles.net_engine import engine_on
+
+    return engine_on(device)
 
 
 def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table: Table, wanted: Wanted) -> Space:
@@ -109,14 +120,14 @@ def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table:
 
 
 def _exact(
-    models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted
+    models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted, engine: Engine | None
 ) -> tuple[Readable | str, Oracle | None, Model]:
     """What could be read, or why nothing; the exact oracle; and who decides single points."""
     try:
         exact = read_versions(models, asked, space, past, wanted)
         from ironrule.oracles.exact import exact_oracle
 
-        oracle = exact_oracle(exact.forests, asked, space)
+        oracle = exact_oracle(exact.forests, asked, space, engine)
     except Unreadable as reason:
         return str(reason), None, asked
     return exact, oracle, oracle if isinstance(oracle, Model) else asked

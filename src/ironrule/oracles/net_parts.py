@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -75,62 +75,69 @@ def scratch_of(net: Net, features: int) -> Scratch:
     )
 
 
+class Taken(NamedTuple):
+    """Some parts that waited: which they are, and their ranges of open cells."""
+
+    number: Ints
+    low: Ints
+    high: Ints
+
+
 @dataclass(slots=True, eq=False)
 class Parts:
-    """Boxes as ranges of open cells, each cut into the two that come at ``child``, or closed."""
+    """How a box was cut: every part into the two that come at ``child``, or not at all. Of those that wait, the ranges
+    of open cells are kept.
+    """
 
     cells: Cells
     opened: Opened
+    number: Ints  # of those that wait
     low: Ints
     high: Ints
-    child: Ints
+    child: Ints  # of all
     feature: Ints
     place: Ints
     count: int = 1
-    waiting: list[int] = field(default_factory=lambda: [0])
+    waiting: int = 1
 
     @classmethod
     def of(cls, cells: Cells, opened: Opened, box: Box) -> Parts:
         """The whole box, waiting."""
         n, room = len(box.low), 1024
-        low, high = np.zeros((room, n), np.int64), np.zeros((room, n), np.int64)
+        low, high = np.zeros((2, room, n), np.int64)
         high[0] = np.diff(opened.starts) - 1
         child, feature, place = np.full((3, room), CLOSED, dtype=np.int64)
-        return cls(cells, opened, low, high, child, feature, place)
+        return cls(cells, opened, np.zeros(room, np.int64), low, high, child, feature, place)
 
     @property
     def pieces(self) -> int:
         """How many boxes were not cut."""
         return self.count // 2 + 1
 
-    def taken(self, most: int) -> Ints:
+    def taken(self, most: int) -> Taken:
         """Some of those that wait, the latest first."""
-        some = self.waiting[-most:]
-        del self.waiting[-most:]
-        return np.array(some, dtype=np.int64)
+        start = max(0, self.waiting - most)
+        some = slice(start, self.waiting)
+        self.waiting = start
+        return Taken(self.number[some].copy(), self.low[some].copy(), self.high[some].copy())
 
-    def cut(self, parents: Ints, cuts: Ints) -> None:
+    def cut(self, parents: Taken, cuts: Ints) -> None:
         """Cut boxes in two, each after a place of a feature; the halves wait."""
-        if len(parents) == 0:
-            return
-        first = self.count + 2 * np.arange(len(parents))
-        self._grow(self.count + 2 * len(parents))
+        two = 2 * len(parents.number)
+        first = np.arange(self.count, self.count + two, 2)
+        self.child = _grown(self.child, self.count + two)
+        self.feature, self.place = (_grown(one, self.count + two) for one in (self.feature, self.place))
         feature, place = cuts[:, 0], cuts[:, 1]
-        self.child[parents], self.feature[parents], self.place[parents] = first, feature, place
-        for half in (first, first + 1):
-            self.low[half], self.high[half] = self.low[parents], self.high[parents]
-        self.high[first, feature], self.low[first + 1, feature] = place, place + 1
-        self.count += 2 * len(parents)
-        self.waiting += np.stack([first, first + 1], axis=1).ravel().tolist()
-
-    def _grow(self, size: int) -> None:
-        if size <= len(self.child):
-            return
-        more = max(size, 2 * len(self.child)) - len(self.child)
-        for name in ("low", "high", "child", "feature", "place"):
-            old = getattr(self, name)
-            new = np.full((more, *old.shape[1:]), CLOSED, dtype=np.int64)
-            setattr(self, name, np.concatenate([old, new]))
+        self.child[parents.number], self.feature[parents.number], self.place[parents.number] = first, feature, place
+        self.low, self.high = (_grown(one, self.waiting + two) for one in (self.low, self.high))
+        self.number = _grown(self.number, self.waiting + two)
+        left, right = (slice(self.waiting + i, self.waiting + two, 2) for i in range(2))
+        for half, numbers in ((left, first), (right, first + 1)):
+            self.number[half], self.low[half], self.high[half] = numbers, parents.low, parents.high
+        row = self.waiting + np.arange(0, two, 2)
+        self.high[row, feature], self.low[row + 1, feature] = place, place + 1
+        self.count += two
+        self.waiting += two
 
     def cover(self) -> Cover:
         """The cover that this is, when nothing waits."""
@@ -152,6 +159,14 @@ class Parts:
         upto = self.opened.cells[start : start + place + 1]
         of_code = self.cells.cell_of[self.cells.code_starts[feature] : self.cells.code_starts[feature + 1]]
         return feature, _ranges(np.isin(of_code, upto))
+
+
+def _grown(array: Ints, size: int) -> Ints:
+    """An array with room for so many rows."""
+    if size <= len(array):
+        return array
+    more = max(size, 2 * len(array)) - len(array)
+    return np.concatenate([array, np.full((more, *array.shape[1:]), CLOSED, dtype=np.int64)])
 
 
 def _ranges(flags: npt.NDArray[np.bool_]) -> tuple[Range, ...]:

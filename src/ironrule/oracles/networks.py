@@ -3,7 +3,8 @@
 First points are moved uphill, from the instance and from past rows with the desired outcome, pulled into the box. If
 that finds nothing, the box is bounded (:mod:`ironrule.oracles.net_bounding_kernels`) and cut, hundreds of parts at a
 time on all cores, until every part is closed: that is complete, because domains are finite and the bound of a single
-point is its value. A point where rounding could turn the decision is put to the model itself.
+point is its value. A point where rounding could turn the decision is put to the model itself; where a point that was
+found cannot occur, its box is cut on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ironrule.model.net_kernels import cells_at, margins_at
 from ironrule.oracles.climbing_kernels import nearest_codes
 from ironrule.oracles.net_bounding_kernels import FOUND, OPEN, POINT, Opened
 from ironrule.oracles.net_climbing_kernels import climb, pull_back
-from ironrule.oracles.net_parts import Parts, bounded, opened_in
+from ironrule.oracles.net_engine import Cores, Engine
+from ironrule.oracles.net_parts import Parts, Taken, opened_in
 from ironrule.oracles.protocol import Case
 from ironrule.oracles.several import several
 from ironrule.rule import Box
@@ -33,11 +35,14 @@ STARTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Networks:
-    """Decides boxes for a model read as a network; ``limit`` parts are bounded per question, ``batch`` at a time."""
+    """Decides boxes for a model read as a network; ``limit`` parts are bounded per question, ``batch`` at a time (None:
+    as many as the engine likes).
+    """
 
     nets: tuple[Net, ...]
-    limit: int = 50_000
-    batch: int = 256
+    limit: int | None = None
+    batch: int | None = None
+    engine: Engine = field(default_factory=Cores)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
@@ -70,13 +75,15 @@ class Networks:
 
     def _divided(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Parts | None:
         parts = Parts.of(work.net.cells, work.opened, work.box)
+        limit = self.engine.limit if self.limit is None else self.limit
+        batch = self.engine.batch if self.batch is None else self.batch
         while parts.waiting:
-            if parts.count >= self.limit:
+            if parts.count >= limit:
                 return None
             meter.check()
-            some = parts.taken(self.batch)
-            outcome = bounded(work.net, work.opened, parts.low[some], parts.high[some])
-            meter.events["boxes"] += len(some)
+            some = parts.taken(batch)
+            outcome = self.engine.bounded(work.net, work.opened, some.low, some.high)
+            meter.events["boxes"] += len(some.number)
             answer = work.looked_at(outcome.points[outcome.status == FOUND], True, meter, rng)
             if answer is None:
                 answer = work.looked_at(outcome.points[outcome.status == POINT], False, meter, rng)
@@ -84,7 +91,7 @@ class Networks:
                 return answer
             found = (outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
             cut = (outcome.status == OPEN) | found
-            parts.cut(some[cut], outcome.cuts[cut])
+            parts.cut(Taken(*(one[cut] for one in some)), outcome.cuts[cut])
         return parts
 
 
