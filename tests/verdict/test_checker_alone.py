@@ -75,10 +75,21 @@ assert found.status == "proven", str(found)
 """
 
 
-def test_a_whole_check_loads_nothing_of_the_search() -> None:
-    assert loaded(CHECK) == []
+NETWORK = """
+from pathlib import Path
+from handmade import NETWORK, rows
+from ironrule import check
+found = check((Path("certificates") / "good" / "network.json").read_text(), NETWORK, rows(5, 4, 4))
+assert found.status == "proven", str(found)
+"""
+
+
+@pytest.mark.parametrize("code", [CHECK, NETWORK], ids=["sums", "network"])
+def test_a_whole_check_loads_nothing_of_the_search(code: str) -> None:
+    assert loaded(code) == []
 
 
 def test_the_ban_can_be_broken() -> None:
     assert "ironrule.model.forest" in loaded("import ironrule.model.forest")
+    assert "ironrule.model.net" in loaded("import ironrule.model.net")
     assert "ironrule.oracles" in loaded("import ironrule.oracles")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from ironrule.errors import ConstraintError
+from ironrule.model.network import Network
 from ironrule.model.readable import Read
 from ironrule.model.reading import Group, Link, Margin, Reading, Term
 from ironrule.model.tabulate import Columns
@@ -65,7 +66,7 @@ class Setting:
     """A case, its model's reading, and the checker's scope of it."""
 
     case: Case
-    reading: Reading
+    reading: Reading | Network
     columns: Columns
     scope: Scope
 

@@ -89,7 +89,7 @@ class Entry:
             moves = (high - low) * np.abs(weights).sum()
             spread[:, feature] += moves[pieces.rows[:, feature]]
         for feature, kinds, adds in self.tables:
-            moves = np.array([np.ptp(adds[kinds[codes]], axis=0).sum() for codes in pieces.sets[feature]])
+            moves = np.array([_width(adds[kinds[codes]]) for codes in pieces.sets[feature]])
             spread[:, feature] += moves[pieces.rows[:, feature]]
         return spread
 
@@ -132,6 +132,11 @@ def _ends(sets: Mask, values: Floats) -> tuple[Floats, Floats]:
     first = np.concatenate([part.argmax(axis=1) for part in parts])
     last = len(values) - 1 - np.concatenate([part[:, ::-1].argmax(axis=1) for part in parts])
     return values[order[first]], values[order[last]]
+
+
+def _width(rows: Floats) -> float:
+    """How far apart some vectors are."""
+    return float(np.ptp(rows, axis=0).sum()) if len(rows) else 0.0
 
 
 def _there(sets: Mask, table: Table) -> Flags:
