@@ -117,6 +117,15 @@ def train(data: str, classifier: Any, encoding: Encoding = "one-hot") -> tuple[P
     return make_pipeline(encoder, classifier).fit(table, target), table
 
 
+def _steps(table: pd.DataFrame, encoding: Encoding) -> Any:
+    """What prepares a table: an encoder for its categories, if it has any."""
+    if not len(table.select_dtypes(exclude="number").columns):
+        return "passthrough"
+    return make_column_transformer(
+        (_encoder(encoding), make_column_selector(dtype_exclude="number")), remainder="passthrough"
+    )
+
+
 def _encoder(encoding: Encoding) -> Any:
     if encoding == "ordinal":
         return OrdinalEncoder()

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from ironrule.model.net import compile_network
-from ironrule.model.net_kernels import cells_at
 from ironrule.model.network import Activation, Layer, Network, Preference, arithmetic_errors, largest_of
 from ironrule.model.readable import Read
 from ironrule.model.tabulate import Columns
@@ -76,7 +75,7 @@ def network_models(draw: st.DrawFn) -> tuple[Case, Read]:
     network = network_of(len(columns.values), activations, classes, rng, scale)
     points = every_point(space)
     possible, sure = decided(network, columns, points)
-    _, alike = np.unique(cells_at(compile_network(network, columns, space)[0], points), axis=0, return_inverse=True)
+    _, alike = np.unique(columns.at(points), axis=0, return_inverse=True)
     whims = (rng.random(len(points)) < 0.5)[alike.ravel()]
     table = (sure | (possible & whims)).reshape(tuple(space.sizes))
     occurring = points[space.feasible.admits(points)]

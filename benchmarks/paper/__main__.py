@@ -82,7 +82,11 @@ def main() -> int:
                 draw(load(name), read_records(file), asked.out)
         return 0
     names = available() if given.name == "all" else [given.name]
-    well = [run(load(name), asked) for name in names]
+    try:
+        well = [run(load(name), asked) for name in names]
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on from here", file=sys.stderr)
+        return 130
     return 0 if all(well) else 1
 
 

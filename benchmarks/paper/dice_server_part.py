@@ -24,7 +24,7 @@ import pandas as pd
 
 
 def found(explainer: Any, row: Any, asked: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """What dice-ml's genetic method finds; nothing if it says so."""
+    """What dice-ml finds; nothing if it says so."""
     from raiutils.exceptions import UserConfigValidationException
 
     try:
@@ -34,7 +34,7 @@ def found(explainer: Any, row: Any, asked: dict[str, Any], settings: dict[str, A
             desired_class=1,
             permitted_range=asked["permitted"],
             features_to_vary=asked["vary"],
-            initialization=settings["initialization"],
+            **settings["options"],
         )
     except UserConfigValidationException:
         return []
@@ -54,7 +54,7 @@ def main() -> None:
     model = pickle.loads((place / "model.pkl").read_bytes())  # written by the other half, a moment ago
     table = pd.read_csv(place / "table.csv", keep_default_na=False)
     data = dice_ml.Data(dataframe=table, continuous_features=settings["numeric"], outcome_name=settings["target"])
-    explainer = dice_ml.Dice(data, dice_ml.Model(model=model, backend="sklearn"), method="genetic")
+    explainer = dice_ml.Dice(data, dice_ml.Model(model=model, backend="sklearn"), method=settings["method"])
     inputs = table.drop(columns=settings["target"])
     for line in sys.stdin:
         asked, began = json.loads(line), time.process_time()

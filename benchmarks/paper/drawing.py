@@ -187,6 +187,8 @@ def _lines(picture: Lines) -> Figure:
         axes.grid(color="0.9", linewidth=0.6)
         if picture.log:
             axes.set_yscale("log")
+        elif picture.unit.endswith("%"):
+            axes.set_ylim(-4, 104)
     grid[0, 0].set_ylabel(picture.unit)
     figure.suptitle(picture.title, fontsize=12, fontweight="bold")
     handles = {str(one.get_label()): one for axes in grid.flat for one in axes.get_lines()}

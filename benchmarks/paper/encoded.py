@@ -7,6 +7,7 @@ step and as these tables, and every package explains the same features that we e
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ class Encoded:
         if any(feature.missing for feature in self.space.features):
             raise RuntimeError("features must never be missing for other packages, but some are")
         _, final = split_steps(self.subject.model)
-        (place / "model.pkl").write_bytes(pickle.dumps(final))
+        (place / "model.pkl").write_bytes(pickle.dumps(_without_draws(final)))
         codes = self.codes(MOST_ROWS)
         np.save(place / "train.npy", self.numbers(codes))
         known = np.asarray(self.subject.model.predict(self.layout.decode(codes[:KNOWN])))
@@ -94,6 +95,15 @@ class Encoded:
         own = type(final).__module__.split(".")[0] == "ironrule"
         said["frame"] = [str(name) for name in self.layout.decode(codes[:1]).columns] if own else None
         (place / "settings.json").write_text(json.dumps(settings | said))
+
+
+def _without_draws(model: Any) -> Any:
+    """A model without what it drew random numbers from: NumPy 1 cannot read it from NumPy 2, no decision needs it."""
+    made = copy.copy(model)
+    for name, value in list(vars(made).items()) if hasattr(made, "__dict__") else ():
+        if isinstance(value, np.random.RandomState | np.random.Generator):
+            delattr(made, name)
+    return made
 
 
 def domain(feature: Feature) -> npt.NDArray[np.float64]:

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ class Run:
     asked: Asked
     journal: Journal
     shown: Shown
+    ending: threading.Event = field(default_factory=threading.Event)  # whatever comes now is not to be kept
+    broken: list[BaseException] = field(default_factory=list)
 
     def everything(self) -> list[Record]:
         """Ask what is not known; all records that the log then has for this experiment, whatever was asked for."""
@@ -108,17 +110,38 @@ class Run:
                 threading.Thread(target=self._serve, args=(plan, worker, waiting, advance), daemon=True)
                 for worker in workers
             ]
-            _run_all(threads, workers, waiting)
+            self._until_done(threads, workers)
+
+    def _until_done(self, threads: list[threading.Thread], workers: list[Worker]) -> None:
+        """Until all have ended; an interruption ends the processes, and what they then say is not kept."""
+        try:
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(0.05)
+        except BaseException:
+            self.ending.set()
+            raise
+        finally:
+            for worker in workers:
+                worker.stop()
+        if self.broken:
+            raise self.broken[0]
 
     def _serve(self, plan: Plan, worker: Worker, waiting: Any, advance: Callable[[int, str], None]) -> None:
-        while True:
-            try:
-                portion = waiting.get_nowait()
-            except queue.Empty:
-                return
-            for question in portion:
-                self._keep(plan, question, _asked(worker, question, plan.task.budget))
-                advance(len(question.rows), question.method)
+        try:
+            while not self.ending.is_set():
+                for question in waiting.get_nowait():
+                    answer = _asked(worker, question, plan.task.budget)
+                    if self.ending.is_set():
+                        return
+                    self._keep(plan, question, answer)
+                    advance(len(question.rows), question.method)
+        except queue.Empty:
+            return
+        except BaseException as error:  # handed to the main thread, which raises it
+            self.broken.append(error)
+            self.ending.set()
 
     def _keep(self, plan: Plan, question: Question, answer: Answer) -> None:
         failed = {"failed": answer.get("failed", "it must give one record per row, but it did not")}
@@ -132,22 +155,6 @@ class Run:
 def _asked(worker: Worker, question: Question, budget: float) -> Answer:
     limit = GRACE + SLOWEST * budget * (1 + len(question.rows))
     return worker.ask(measure, question.method, list(question.rows), limit=limit)
-
-
-def _run_all(threads: list[threading.Thread], workers: list[Worker], waiting: Any) -> None:
-    """Until all have ended; an interruption empties the queue and ends the processes first."""
-    try:
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            time.sleep(0.05)
-    except BaseException:
-        while not waiting.empty():
-            waiting.get_nowait()
-        raise
-    finally:
-        for worker in workers:
-            worker.stop()
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,17 @@ def test_a_failure_is_kept_as_one_and_asked_again_only_if_wanted(
     assert len(ASKED) == 2
 
 
+def test_what_breaks_while_answers_are_kept_is_raised_and_not_swallowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Run, "_keep", refuse)
+    with pytest.raises(OSError, match="the disk is full"):
+        run(experiment(TASK), tmp_path, monkeypatch)
+
+
 def test_batches_of_rows_are_asked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = experiment(TASK, batches={"fast": 2})
     records = run(made, tmp_path, monkeypatch)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ironrule.model.forest import compile_reading
 from ironrule.model.net import compile_network
 from ironrule.model.net_kernels import activated, cells_at, decide, margins_at
-from ironrule.model.network import Layer, Network, Preference
+from ironrule.model.network import Activation, Layer, Network, Preference
 from ironrule.model.reading import Group, Margin, Reading
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Ensemble, Networks
@@ -20,6 +20,7 @@ from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND
 from ironrule.oracles.net_parts import Parts, bounded, opened_in
 from ironrule.oracles.net_relaxing_kernels import lines
 from ironrule.oracles.together import Together
+from ironrule.rule import Box
 from ironrule.rule.bit_kernels import kernel
 from ironrule.search import Minimum, solve
 from ironrule.space import Feature, Space, parse
@@ -196,3 +197,60 @@ def test_a_network_and_a_forest_are_asked_together(made: tuple[Case, Networks], 
     else:
         assert isinstance(verdict, Refuted)
         assert {point.tobytes() for point in verdict.points} <= exceptions
+
+
+POSITIVE = ((Preference(np.ones(1), 0.0),),)
+
+
+def both_high(limit: float) -> Network:
+    """Desired where two numbers are together more than a limit, flat where they are less."""
+    layers = (
+        Layer(np.ones((2, 1)), np.array([-limit]), Activation("relu")),
+        Layer(np.ones((1, 1)), np.array([-0.25])),
+    )
+    return Network(layers, POSITIVE)
+
+
+def found_in(space: Space, network: Network, columns: Columns) -> bool:
+    """Whether the oracle finds an exception in the whole of a space, from its first point."""
+    points = every_point(space)
+    table = (np.max(network.margins(columns.at(points)), axis=0) > 0.0).reshape(tuple(space.sizes))
+    case = case_of(space, table, points[0], points[:1])
+    box = Box(points[0], points[-1])
+    verdict = Networks(compile_network(network, columns, space)).find(case, box, 1, meter_of(), np.random.default_rng())
+    assert isinstance(verdict, Refuted) == (len(exceptions_in(case, box)) > 0)
+    return isinstance(verdict, Refuted)
+
+
+@pytest.mark.parametrize(("most", "found"), [(4, True), (3, False)])
+def test_where_the_best_point_of_a_part_cannot_occur_others_are_looked_for(most: int, found: bool) -> None:
+    features = tuple(Feature(name, (0, 1, 2, 3), ordered=True) for name in "ab")
+    columns = Columns(np.arange(2), (np.arange(4.0), np.arange(4.0)))
+    space = Space(features, (parse(f"cf.a + cf.b <= {most}"),))
+    assert found_in(space, both_high(3.5), columns) is found
+
+
+@pytest.mark.parametrize(("constraint", "found"), [("cf.b == 1", True), ("cf.c == 1", True), ("cf.b == 2", False)])
+def test_of_values_that_a_network_does_not_tell_apart_one_may_occur_and_another_not(
+    constraint: str, found: bool
+) -> None:
+    features = tuple(Feature(name, (0, 1, 2), ordered=True) for name in "abc")
+    columns = Columns(np.array([0, 1, 1]), (np.arange(3.0), np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])))
+    network = Network((Layer(np.array([[1.0], [0.5], [0.5]]), np.array([-1.5])),), POSITIVE)
+    space = Space(features, (parse(f"cf.a == 0 or {constraint}"), parse("cf.a == 0 or cf.a == 1")))
+    assert found_in(space, network, columns) is found
+
+
+def test_a_logistic_function_of_small_sums_is_not_small() -> None:
+    space = Space((Feature("a", (0, 1), ordered=True),))
+    columns = Columns(np.zeros(1, np.intp), (np.array([0.0, 0.01]),))
+    layers = (
+        Layer(np.ones((1, 1)), np.zeros(1), Activation("logistic")),
+        Layer(-np.ones((1, 1)), np.zeros(1), Activation("tanh")),
+        Layer(-np.ones((1, 1)), np.array([-0.4])),
+    )
+    (net,) = compile_network(Network(layers, POSITIVE), columns, space)
+    box = Box(np.zeros(1, np.int32), np.ones(1, np.int32))
+    opened = opened_in(net, box)
+    parts = Parts.of(net.cells, opened, box)
+    assert bounded(net, opened, parts.low[:1], parts.high[:1]).status[0] == FOUND

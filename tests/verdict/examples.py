@@ -7,7 +7,6 @@ false claim each and a fresh digest, and malformed ones.
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,26 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
+from handmade import NETWORK, linear, rows
 
 from ironrule import Checker, Explainer
 from ironrule.verdict.digest import with_digest
 
 CORPUS = Path(__file__).parent / "certificates"
-
-
-def linear(coefficients: list[list[float]], intercepts: list[float]) -> LogisticRegression:
-    """A fitted classifier with these numbers."""
-    model = LogisticRegression()
-    model.coef_, model.intercept_ = np.array(coefficients), np.array(intercepts)
-    model.classes_ = np.arange(max(2, len(coefficients)))
-    model.n_features_in_ = len(coefficients[0])
-    return model
-
-
-def rows(*sizes: int) -> np.ndarray:
-    """Every combination of numbers below the sizes, as past rows."""
-    return np.array(list(itertools.product(*map(range, sizes))), dtype=np.float64)
 
 
 def occurring(*sizes: int) -> np.ndarray:
@@ -83,6 +68,7 @@ EXAMPLES = {
     "threshold": Example(linear(SLOPES, [-1.0]), rows(4, 3, 3, 2), 20, {"desired": 1, "threshold": 0.75}),
     "margin": Example(linear(SLOPES, [-2.0]), rows(4, 3, 3, 2), 20, {"margin": 0.03125}),
     "versions": Example(linear(SLOPES, [-2.0]), rows(4, 3, 3, 2), 20, models=(OTHER,)),
+    "network": Example(NETWORK, rows(5, 4, 4), 46),
     "everyone": Example(linear([[0.1, 0.1]], [-5.0]), rows(3, 3), 4),
     "asked": Example(bank, rows(4, 3, 3), 4),
     "constrained": Example(linear(SLOPES, [-2.0]), occurring(4, 3, 3, 2), 25, constraints=(TIES,)),
@@ -134,6 +120,14 @@ WRONG: dict[str, tuple[str, Change, str]] = {
         "rule: verdict",
     ),
     "no cover at all": ("linear", _put("rules", 0, "verdict", "certificate", "covers", []), "rule: verdict"),
+    "a cover of a network that closes too much": (
+        "network",
+        lambda d: d["rules"][0]["verdict"]["certificate"].update(low=[0, 0, 0], high=[4, 3, 3]),
+        "rule: verdict",
+    ),
+    "a network's rule without a component": (
+        "network", lambda document: document["rules"][0]["rule"]["components"].pop(), "rule: verdict"
+    ),
     "fewer points than there are": ("asked", _put("rules", 0, "verdict", "certificate", "points", 1), "rule: verdict"),
     "another certificate's model": (
         "linear", _put("rules", 0, "verdict", "certificate", "model", "0" * 64), "rule: verdict"

@@ -16,13 +16,14 @@ ALLOWED = (
     "ironrule.errors", "ironrule.space", "ironrule.rule.component", "ironrule.rule.counterfactual",
     "ironrule.rule.rule", "ironrule.verdict.certificate", "ironrule.verdict.digest", "ironrule.verdict.checker",
     *(f"ironrule.model.{name}" for name in ("blackbox", "history", "protocol", "reading", "tabulate", "thresholds")),
+    "ironrule.model.network",
     *(f"ironrule.model.readable.{name}" for name in ("Read", "checked_points", "read_model")),
     *(f"ironrule.model.versions.{name}" for name in ("Versions", "Wanted", "ask_versions", "joint_fingerprint")),
     "ironrule.model.versions.read_each", "ironrule.model.intervals.between",
 )  # fmt: skip
 BANNED = (
     "ironrule.oracles", "ironrule.search", "ironrule.explain", "ironrule.model.forest", "ironrule.model.guards",
-    "ironrule.model.boxes", "ironrule.model.conditions", "ironrule.model.terms",
+    "ironrule.model.net", "ironrule.model.boxes", "ironrule.model.conditions", "ironrule.model.terms",
     "ironrule.rule.hitting", "ironrule.rule.duals", "ironrule.rule.bits", "ironrule.rule.bit_kernels",
     "ironrule.rule.dual_kernels", "ironrule.rule.cover_kernels", "ironrule.rule.transversal_kernels", "numba",
 )  # fmt: skip
@@ -74,10 +75,21 @@ assert found.status == "proven", str(found)
 """
 
 
-def test_a_whole_check_loads_nothing_of_the_search() -> None:
-    assert loaded(CHECK) == []
+NETWORK = """
+from pathlib import Path
+from handmade import NETWORK, rows
+from ironrule import check
+found = check((Path("certificates") / "good" / "network.json").read_text(), NETWORK, rows(5, 4, 4))
+assert found.status == "proven", str(found)
+"""
+
+
+@pytest.mark.parametrize("code", [CHECK, NETWORK], ids=["sums", "network"])
+def test_a_whole_check_loads_nothing_of_the_search(code: str) -> None:
+    assert loaded(code) == []
 
 
 def test_the_ban_can_be_broken() -> None:
     assert "ironrule.model.forest" in loaded("import ironrule.model.forest")
+    assert "ironrule.model.net" in loaded("import ironrule.model.net")
     assert "ironrule.oracles" in loaded("import ironrule.oracles")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from altered import accepted, corrupted, covers, has_exception
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_settings import Setting, scope_of_reading, settings_of_models
@@ -16,7 +17,6 @@ from ironrule.model.readable import Read
 from ironrule.model.reading import Group, Link, Margin, Reading, Tree
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Ensemble
-from ironrule.rule import Box
 from ironrule.space import Feature, Space, parse
 from ironrule.verdict import Certificate, Cover, Proven
 from ironrule.verdict.checker.bounds import bounds_of
@@ -25,7 +25,7 @@ from ironrule.verdict.checker.pieces import Pieces, pieces_of
 from ironrule.verdict.checker.result import Fails, Undecided
 from ironrule.verdict.checker.rounding import slack
 from readings import Among
-from tiny import case_of, every_point, exceptions_in, meter_of, rules_of
+from tiny import case_of, every_point, meter_of, rules_of
 
 
 def certificate_of(made: Setting, data: st.DataObject) -> Certificate | None:
@@ -37,19 +37,6 @@ def certificate_of(made: Setting, data: st.DataObject) -> Certificate | None:
     return verdict.certificate.drawn() if isinstance(verdict, Proven) else None
 
 
-def accepted(made: Setting, certificate: Certificate) -> bool:
-    try:
-        check_certificate(certificate, made.scope, made.replies)
-    except Fails:
-        return False
-    return True
-
-
-def has_exception(made: Setting, certificate: Certificate) -> bool:
-    low, high = (np.array(codes, dtype=np.int32) for codes in (certificate.low, certificate.high))
-    return len(exceptions_in(made.case, Box(low, high))) > 0
-
-
 @settings(deadline=None, max_examples=60)
 @given(settings_of_models(), st.data())
 def test_what_the_exact_oracle_proves_the_checker_confirms(made: Setting, data: st.DataObject) -> None:
@@ -57,26 +44,6 @@ def test_what_the_exact_oracle_proves_the_checker_confirms(made: Setting, data: 
     if certificate is not None and certificate.covers:
         assert not has_exception(made, certificate)
         check_certificate(certificate, made.scope, made.replies)
-
-
-@st.composite
-def covers(draw: st.DrawFn, sizes: list[int]) -> Cover:
-    """Any cover at all, well formed or nearly so."""
-    splits = []
-    for _ in range(draw(st.integers(0, 3))):
-        feature = draw(st.integers(0, len(sizes) - 1))
-        first = draw(st.integers(0, sizes[feature] - 1))
-        splits.append((feature, ((first, draw(st.integers(first, sizes[feature] - 1))),)))
-    return Cover(tuple(splits), tuple(draw(_walk(len(splits)))))
-
-
-@st.composite
-def _walk(draw: st.DrawFn, splits: int) -> list[int]:
-    tree, missing = list[int](), 1
-    while missing and len(tree) < 15:
-        tree.append(draw(st.integers(-1, splits - 1)) if splits and len(tree) < 8 else -1)
-        missing += 1 if tree[-1] >= 0 else -1
-    return tree
 
 
 @settings(deadline=None, max_examples=60)
@@ -89,33 +56,6 @@ def test_no_cover_of_a_box_with_an_exception_is_ever_accepted(made: Setting, dat
     certificate = Certificate("cover", sum(cover.pieces for cover in some), "", "", low, high, some)
     if has_exception(made, certificate):
         assert not accepted(made, certificate)
-
-
-def corrupted(draw: Any, certificate: Certificate, sizes: list[int]) -> Certificate:
-    """The certificate with one thing changed: the box, a cut, the tree, the covers."""
-    covers = [cutting.cover() for cutting in certificate.covers]
-    place = draw(st.integers(0, len(covers) - 1))
-    cover, j = covers[place], draw(st.integers(0, len(sizes) - 1))
-    kind = draw(st.sampled_from(["box", "tree", "drop", "cut", "swap", "fewer"]))
-    if kind == "box":
-        low = (*certificate.low[:j], 0, *certificate.low[j + 1 :])
-        return replace(certificate, low=low, high=(*certificate.high[:j], sizes[j] - 1, *certificate.high[j + 1 :]))
-    if kind == "fewer":
-        return replace(certificate, covers=certificate.covers[1:])
-    entry = draw(st.integers(0, len(cover.tree) - 1))
-    if kind == "tree":
-        tree = (*cover.tree[:entry], draw(st.integers(-2, len(cover.splits))), *cover.tree[entry + 1 :])
-        covers[place] = Cover(cover.splits, tree)
-    if kind == "drop":
-        covers[place] = Cover(cover.splits, (*cover.tree[:entry], *cover.tree[entry + 1 :]))
-    if kind == "swap":
-        covers[place] = Cover(cover.splits[::-1], cover.tree)
-    if kind == "cut" and cover.splits:
-        feature, _ = cover.splits[0]
-        first = draw(st.integers(-1, sizes[feature]))
-        last = draw(st.integers(-1, sizes[feature]))
-        covers[place] = Cover(((feature, ((first, last),)), *cover.splits[1:]), cover.tree)
-    return replace(certificate, covers=tuple(covers), points=sum(one.pieces for one in covers))
 
 
 @settings(deadline=None, max_examples=60)

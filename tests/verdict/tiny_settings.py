@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from ironrule.errors import ConstraintError
+from ironrule.model.network import Network
 from ironrule.model.readable import Read
 from ironrule.model.reading import Group, Link, Margin, Reading, Term
 from ironrule.model.tabulate import Columns
@@ -18,7 +19,7 @@ from ironrule.oracles import Case
 from ironrule.space import Feature, Points, Space, parse
 from ironrule.verdict.checker.bounds import bounds_of
 from ironrule.verdict.checker.replies import Replies
-from ironrule.verdict.checker.scope import Part, Scope
+from ironrule.verdict.checker.scope import Part, Scope, bounds_for
 from readings import trees
 from tiny import TableModel, case_of, codes_of, constraints, every_point
 
@@ -65,7 +66,7 @@ class Setting:
     """A case, its model's reading, and the checker's scope of it."""
 
     case: Case
-    reading: Reading
+    reading: Reading | Network
     columns: Columns
     scope: Scope
 
@@ -135,6 +136,6 @@ def scope_of_reading(case: Case, read: Read, past: Points) -> Scope:
     assert isinstance(case.model, TableModel)
     asked = Versions(case.model, (case.model,))  # type: ignore[arg-type]
     scope = Scope(case.space, codes_of(case.space, past), (None,), asked, Wanted())
-    bounds = bounds_of(read.reading, read.columns, case.space)
+    bounds = bounds_for(read, case.space)
     scope.__dict__["parts"] = (Part(case.model, read, bounds),)  # type: ignore[arg-type]
     return scope

@@ -235,7 +235,7 @@ def choose(net: Net, opened: Opened, lo: Ints, hi: Ints, room: Scratch) -> tuple
                     value = net.table[net.table_starts[j] + opened.cells[place], h]
                     least, top = min(least, value), max(top, value)
                 cost += room.flow[h] * (top - least)
-        if feature < 0 or cost > most:  # whatever a cost came to, a box that is no point is cut
+        if cost > most:
             feature, most = j, cost
     if feature < 0:
         return -1, -1
@@ -263,8 +263,8 @@ def bound_boxes(
     net: Net, opened: Opened, lows: Ints, highs: Ints, room: Scratch, status: Ints, cuts: Ints, points: Ints
 ) -> None:
     """For every box: CLOSED if some margin is surely not positive in it; FOUND with a counterfactual's cells in
-    `points`; POINT if it is a single point that only the model can decide; OPEN otherwise. A feature and a place to cut
-    come with FOUND, too, in case the point cannot occur; the feature is -1 if the box is a point.
+    `points`; POINT if it is a single point that only the model can decide; OPEN otherwise. A box that is not closed
+    gets a feature and a place to cut, no feature if it is a point.
     """
     layers = net.widths.shape[0]
     for row in range(lows.shape[0]):

@@ -89,7 +89,8 @@ class Networks:
                 answer = work.looked_at(outcome.points[outcome.status == POINT], False, meter, rng)
             if answer is not None:
                 return answer
-            cut = (outcome.status == OPEN) | ((outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0))
+            found = (outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
+            cut = (outcome.status == OPEN) | found
             parts.cut(Taken(*(one[cut] for one in some)), outcome.cuts[cut])
         return parts
 

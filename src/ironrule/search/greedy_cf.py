@@ -7,6 +7,7 @@ cardinality the one that fewest desired rows of the history satisfy comes first,
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +35,7 @@ class GreedyRuleCF:
         """The first rule that the oracle cannot refute; none if no rule is consistent."""
         queue = _Queue(problem, self.q)
         queue.add(extensions(problem, 0, self.q, self.duals) or [0])
-        while queue.rules:
+        while queue.ranked:
             rule = queue.pop()
             trail.best = [rule]
             with problem.meter.timed("cf rules"):
@@ -46,23 +47,24 @@ class GreedyRuleCF:
 
 @dataclass(slots=True)
 class _Queue:
-    """Candidates in order of cardinality; at most ``limit`` are kept."""
+    """Candidates in order of cardinality; at most ``limit`` are kept, and none comes twice."""
 
     problem: Problem
     limit: int
-    rules: list[int] = field(default_factory=list)
-    ranks: dict[int, tuple[float, int, int]] = field(default_factory=dict)
+    ranked: list[tuple[float, int, int]] = field(default_factory=list)  # in order; a rule is the last of its rank
+    seen: set[int] = field(default_factory=set)
 
     def add(self, rules: list[int]) -> None:
-        new = [rule for rule in dict.fromkeys(rules) if rule not in self.ranks]
+        new = [rule for rule in dict.fromkeys(rules) if rule not in self.seen]
         if not new:
             return
         self.problem.meter.events["candidates"] += len(new)
         history = self.problem.history
         counts = uncovered_counts(pack(new, self.problem.n), history.bits, history.counts)
         for rule, count in zip(new, np.asarray(counts).tolist(), strict=True):
-            self.ranks[rule] = (self.problem.weight(rule), count, rule)
-        self.rules = sorted([*self.rules, *new], key=self.ranks.__getitem__)[: self.limit]
+            insort(self.ranked, (self.problem.weight(rule), count, rule))
+        self.seen.update(new)
+        del self.ranked[self.limit :]
 
     def pop(self) -> int:
-        return self.rules.pop(0)
+        return self.ranked.pop(0)[-1]

@@ -36,7 +36,7 @@ class Face:
     output: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class OnnxNetwork(TrainedNetwork):
     """An ONNX model, by its path or its bytes: ``classes`` in the order of its outputs, None for a regression.
 
@@ -57,9 +57,9 @@ class OnnxNetwork(TrainedNetwork):
     def __post_init__(self) -> None:
         check_classes(self.classes)
         model = _load(self.source)
-        object.__setattr__(self, "source", model.SerializeToString())
-        object.__setattr__(self, "face", _face(model.graph, self.output))
-        object.__setattr__(self, "_session", [])
+        self.source = model.SerializeToString()
+        self.face = _face(model.graph, self.output)
+        self._session = []
         self._check_end(_ends(model.graph, self.face.output))
 
     def _check_end(self, ends: set[str]) -> None:
@@ -72,7 +72,7 @@ class OnnxNetwork(TrainedNetwork):
         if self.probabilities is not None and (said or "LogSoftmax" in ends):
             raise InputError("the end of the model says what its outputs are; leave probabilities= out")
         if self.probabilities is None:
-            object.__setattr__(self, "probabilities", said)
+            self.probabilities = said
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.source, self.classes, self.probabilities, self.output, self.face

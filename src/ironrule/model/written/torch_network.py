@@ -18,7 +18,7 @@ CHANCES = ("Sigmoid", "Softmax")
 SCORES = ("Linear", "BatchNorm1d", "ReLU", "LeakyReLU", "Tanh", "LogSoftmax")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class TorchNetwork(TrainedNetwork):
     """A trained torch module: ``classes`` in the order of its outputs, None for a regression.
 

@@ -25,9 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class TrainedNetwork(ABC):
-    """A network with the face of a fitted estimator."""
-
-    __slots__ = ()
+    """A network with the face of a fitted estimator; not frozen, because scikit-learn sets attributes of estimators."""
 
     classes: Sequence[Any] | None
 
@@ -43,8 +41,6 @@ class TrainedNetwork(ABC):
     def outputs(self, table: Any) -> Floats:
         """What the network answers, a row of outputs per row of the table, in double precision."""
         rows = np.array(seen_by(None, table), dtype=np.float64)
-        if len(rows) == 0:
-            return np.zeros((0, 1 if self.classes is None else len(self.classes)))
         answers = np.asarray(self.run(rows), dtype=np.float64).reshape(len(rows), -1)
         if not np.isfinite(answers).all():
             wrong = int((~np.isfinite(answers)).any(axis=1).sum())

@@ -18,11 +18,13 @@ from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.history import behaviour, history_of
 from ironrule.model.intervals import between
+from ironrule.model.network import Network
 from ironrule.model.readable import Read, checked_points, read_model
 from ironrule.model.reading import Unreadable
 from ironrule.model.versions import Versions, Wanted, ask_versions, joint_fingerprint, read_each
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, read_table
 from ironrule.verdict.checker.bounds import Bounds, bounds_of
+from ironrule.verdict.checker.networks import NetworkBounds, network_bounds_of
 from ironrule.verdict.checker.occurring import Occurring, occurring_in
 
 PAST = 4096
@@ -75,7 +77,14 @@ class Part:
 
     asked: BlackBox
     read: Read
-    bounds: Bounds
+    bounds: Bounds | NetworkBounds
+
+
+def bounds_for(read: Read, space: Space) -> Bounds | NetworkBounds:
+    """What bounds the margins of a reading, whatever its kind."""
+    if isinstance(read.reading, Network):
+        return network_bounds_of(read.reading, read.columns, space)
+    return bounds_of(read.reading, read.columns, space)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +108,7 @@ class Scope:
 
     def _part(self, model: Any, asked: BlackBox, past: Points) -> Part:
         read = read_model(model, asked, self.space, past, self.wanted.desired, self.wanted.lowered(model))
-        bounds = bounds_of(read.sums, read.columns, self.space)
+        bounds = bounds_for(read, self.space)
         if not _agrees(bounds, asked, self.space, past):
             raise Unreadable("its reading decides otherwise than the model itself")
         return Part(asked, read, bounds)
@@ -158,7 +167,7 @@ def _occurring(space: Space, table: Table) -> Codes:
     return codes.take(kept)
 
 
-def _agrees(bounds: Bounds, asked: BlackBox, space: Space, past: Points) -> bool:
+def _agrees(bounds: Bounds | NetworkBounds, asked: BlackBox, space: Space, past: Points) -> bool:
     """Whether a reading decides as the model does, on past rows, on random points and at every value, where rounding
     leaves no doubt.
     """
