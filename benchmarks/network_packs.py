@@ -61,7 +61,8 @@ class Pack:
     history: History
     rows: tuple[int, ...]  # rows that the network denies, in a fixed random order
     score: float  # the share of past rows that it classifies rightly
-    queries: tuple[Query, ...] = field(default=())
+    queries: tuple[Query, ...] = field(default=())  # a sample of all boxes that arose
+    hard: tuple[Query, ...] = field(default=())  # a sample of those that were not decided while they were recorded
 
     @cached_property
     def nets(self) -> tuple[Net, ...]:
@@ -77,7 +78,7 @@ class Pack:
     def saved(self, folder: Path) -> None:
         """Write it to a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        known = (self.name, self.space, self.read, self.history, self.rows, self.score, self.queries)
+        known = (self.name, self.space, self.read, self.history, self.rows, self.score, self.queries, self.hard)
         (folder / f"{file_name(self.name)}.pack").write_bytes(pickle.dumps(known))
 
 

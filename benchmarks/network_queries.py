@@ -51,12 +51,13 @@ def warm(pack: Pack, engine: Engine) -> None:
         engine.bounded(pack.nets[0], *some)
 
 
-def line(name: str, answers: list[Answer]) -> Answer:
+def line(name: str, kind: str, answers: list[Answer]) -> Answer:
     """One line of the table; medians are of decided boxes."""
     decided = [one for one in answers if one["answer"] != "undecided"]
     long_ones = [one for one in answers if one["parts"] > 10_000]
     return {
         "task": name,
+        "kind": kind,
         "asked": len(answers),
         "found": sum(one["answer"] == "found" for one in answers),
         "none": sum(one["answer"] == "none" for one in answers),

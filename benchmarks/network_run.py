@@ -29,10 +29,10 @@ class Run:
             if (self.given.only or "").lower() in name.lower():
                 yield load(self.given.models, name)
 
-    def queries(self, pack: Pack) -> list[Query]:
+    def some(self, queries: tuple[Query, ...]) -> list[Query]:
         """The boxes to decide; few of them are spread over the rows."""
-        count = self.given.queries or (8 if self.given.quick else len(pack.queries))
-        return list(pack.queries[:: max(1, len(pack.queries) // count)][:count])
+        count = self.given.queries or (8 if self.given.quick else len(queries))
+        return list(queries[:: max(1, len(queries) // max(count, 1))][:count])
 
     @property
     def engine(self) -> Engine:

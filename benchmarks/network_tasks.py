@@ -17,12 +17,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.network_packs import Pack, Query, file_name
 from benchmarks.proof_models import DATA, Task
-from benchmarks.proof_queries import Recording
-from ironrule import Proven
-from ironrule.oracles import Networks
+from ironrule import Proven, Unrefuted
+from ironrule.oracles import Case, Networks
 from ironrule.rule import Box
 from ironrule.rule.bits import members
 from ironrule.search import Algorithm, Minimum, Problem, Trail
+from ironrule.verdict import Meter, Verdict
 
 RECORDED_PARTS = 3_000  # bounded per question while boxes are recorded: what is not decided then may be decided later
 RECORDED_SECONDS = 10.0
@@ -63,9 +63,10 @@ def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed
     if isinstance(ready.exact, str):
         raise RuntimeError(f"the network must be readable, but: {ready.exact}")
     score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
-    asked = [query for row in task.rows(rows, seed) for query in recorded(explainer, row, -(-queries // rows), seed)]
+    every = [recorded(explainer, row, -(-queries // rows), seed) for row in task.rows(rows, seed)]
+    asked, hard = (tuple(query for some in every for query in some[kind])[:queries] for kind in range(2))
     chosen = tuple(task.rows(len(task.undesired), seed))
-    pack = Pack(task.name, explainer.space, ready.exact.own, ready.history, chosen, score, tuple(asked[:queries]))
+    pack = Pack(task.name, explainer.space, ready.exact.own, ready.history, chosen, score, asked, hard)
     pack.saved(folder)
     return pack
 
@@ -93,11 +94,25 @@ class Deletion:
 
 
 @dataclass(slots=True)
+class Noting:
+    """An oracle that notes the boxes that it is asked about, and whether it could decide them."""
+
+    oracle: Networks
+    boxes: list[tuple[Box, bool]]
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """The oracle's own answer."""
+        verdict = self.oracle.find(case, box, k, meter, rng)
+        self.boxes.append((box, not isinstance(verdict, Unrefuted)))
+        return verdict
+
+
+@dataclass(slots=True)
 class Recorder:
     """A search whose questions to the oracle are noted; the oracle gives up early, so that many come together."""
 
     inner: Algorithm
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[tuple[Box, bool]] = field(default_factory=list)
 
     @property
     def attempts(self) -> int:
@@ -108,19 +123,25 @@ class Recorder:
         """What the search finds."""
         oracle = problem.oracle.oracle
         assert isinstance(oracle, Networks)
-        problem.oracle.oracle = Recording(replace(oracle, limit=RECORDED_PARTS), self.boxes)
+        problem.oracle.oracle = Noting(replace(oracle, limit=RECORDED_PARTS), self.boxes)
         return self.inner.run(problem, trail)
 
 
-def recorded(explainer: Any, row: int, count: int, seed: int) -> list[Query]:
-    """A sample of the distinct boxes that arise while a row is explained, by deletion and by the minimum search."""
-    queries: dict[bytes, Query] = {}
+def recorded(explainer: Any, row: int, count: int, seed: int) -> tuple[list[Query], list[Query]]:
+    """Two samples of the distinct boxes that arise while a row is explained, by deletion and by the minimum search: of
+    all, and of those that were not decided on the way.
+    """
+    queries: dict[bytes, tuple[Query, bool]] = {}
     searches: dict[str, Algorithm] = {"deletion": Deletion(), "minimum": Minimum()}
     for kind, search in searches.items():
         recorder = Recorder(search)
         explainer.explain(row, algorithm=recorder, budget=RECORDED_SECONDS, widen=False)
-        for box in recorder.boxes:
-            queries.setdefault(box.low.tobytes() + box.high.tobytes(), Query(kind, row, box.low, box.high))
-    order = np.random.default_rng([seed, row]).permutation(len(queries))[:count]
-    every = list(queries.values())
-    return [every[place] for place in order]
+        for box, decided in recorder.boxes:
+            queries.setdefault(box.low.tobytes() + box.high.tobytes(), (Query(kind, row, box.low, box.high), decided))
+    rng = np.random.default_rng([seed, row])
+    every, hard = (
+        [query for query, _ in queries.values()],
+        [query for query, decided in queries.values() if not decided],
+    )
+    first, second = ([some[place] for place in rng.permutation(len(some))[:count]] for some in (every, hard))
+    return first, second
