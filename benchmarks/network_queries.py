@@ -12,6 +12,7 @@ from benchmarks.proof_tables import quantile
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Proven, Refuted
 from ironrule.oracles import Case, Networks, Oracle
+from ironrule.oracles.net_bounding_kernels import CLOSED
 from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.oracles.net_parts import Parts, Taken, opened_in
 from ironrule.verdict import Meter, Spent, Verdict
@@ -83,19 +84,27 @@ def _median(answers: list[Answer]) -> float | None:
 def spread_out(pack: Pack, count: int) -> tuple[Any, Any, Any] | None:
     """So many parts of one of the queries' boxes, as the search comes to them; None if no query has so many."""
     net = pack.nets[0]
-    for query in pack.queries:
+    for query in pack.hard + pack.queries:
         opened = opened_in(net, query.box)
         parts = Parts.of(net.cells, opened, query.box)
         while 0 < parts.waiting < count and parts.count < 8 * count:
             some = parts.taken(512)
             outcome = Cores().bounded(net, opened, some.low, some.high)
-            cut = outcome.cuts[:, 0] >= 0
-            cut &= outcome.status != 0
+            cut = (outcome.cuts[:, 0] >= 0) & (outcome.status != CLOSED)
             parts.cut(Taken(*(one[cut] for one in some)), outcome.cuts[cut])
         if parts.waiting >= count:
             some = parts.taken(count)
             return opened, some.low, some.high
     return None
+
+
+def agreement(pack: Pack, engine: Engine, count: int) -> Answer:
+    """Of so many parts, the share of which an engine says the same as the cores, and how many it alone closes."""
+    some = spread_out(pack, count)
+    if some is None:
+        return {"same": None, "closed alone": None}
+    here, there = Cores().bounded(pack.nets[0], *some).status, engine.bounded(pack.nets[0], *some).status
+    return {"same": float((here == there).mean()), "closed alone": int(((there == CLOSED) & (here != CLOSED)).sum())}
 
 
 def speed(pack: Pack, engine: Engine, count: int, seconds: float) -> float | None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.network_packs import Pack, Query
-from benchmarks.network_queries import asked, line, speed, warm
+from benchmarks.network_queries import agreement, asked, line, speed, warm
 from benchmarks.network_run import Run, two_cores
 from benchmarks.proof_log import Answer, Log
 from benchmarks.proof_tables import Goal, quantile, reached
@@ -164,6 +164,7 @@ def rates(run: Run) -> Answer:
                 known[f"cores, {count}"] = speed(pack, Cores(), count, seconds)
         for count in DEVICE_BATCHES if run.given.device else ():
             known[f"device, {count}"] = speed(pack, run.engine, count, seconds)
+        known |= agreement(pack, run.engine, BATCHES[-1]) if run.given.device else {}
         cores, device = (_fastest(known, kind) for kind in ("cores, ", "device, "))
         known["times"] = device / cores if device and cores else None
         lines.append(known)

@@ -226,7 +226,11 @@ def test_a_device_that_cannot_serve_is_refused(device: str) -> None:
 def test_products_put_together_from_narrower_numbers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert engine_on("cuda").batch > Cores().batch
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 30, 1 << 31))
+    there = engine_on("cuda")
+    assert isinstance(there, TorchEngine)
+    assert there.room == 1 << 28
+    assert there.batch > Cores().batch
     monkeypatch.setenv(EMULATED, "1")
     with pytest.raises(InputError, match=EMULATED):
         engine_on("cuda")

@@ -25,6 +25,7 @@ from ironrule.oracles.net_parts import Ints, Outcome, bounded
 from ironrule.oracles.net_question_torch import Question
 
 KEPT = 8  # questions that stay on the device
+MOST_ROOM = 1 << 34
 EMULATED = "CUBLAS_EMULATE_DOUBLE_PRECISION"
 
 
@@ -52,7 +53,7 @@ class TorchEngine:
             raise InputError(f"device={device!r} needs a CUDA GPU that torch can use, but it sees none of that name")
         if os.environ.get(EMULATED, "0") != "0":
             raise InputError(f"bounds need float64 as the GPU itself counts, but {EMULATED} is set; unset it")
-        return cls(device)
+        return cls(device, room=min(MOST_ROOM, torch.cuda.mem_get_info(named)[0] // 4))
 
     def bounded(self, net: Net, opened: Opened, low: Ints, high: Ints) -> Outcome:
         """For every box what the kernels say, up to rounding."""
