@@ -1,4 +1,6 @@
-"""Bounds by torch against the kernels' own, and against looking at every point; on torch's CPU device."""
+"""Bounds by torch against the kernels' own, and against looking at every point; on a GPU where there is one, else on
+torch's CPU device.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ from networks import network_cases  # noqa: E402
 from tiny import consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets  # noqa: E402
 
 Ints = npt.NDArray[np.int64]
-TORCH = TorchEngine("cpu", few=0)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+TORCH = TorchEngine(DEVICE, few=0)
 NEAR = 1e-9
 
 
@@ -63,6 +66,13 @@ def activation_of(kind: int, slope: float, z: float) -> float:
     return activated(kind, slope, z)
 
 
+def margins_by_torch(net: Net, opened: Opened, low: Ints, high: Ints) -> npt.NDArray[np.float64]:
+    """The bounds of all margins over boxes."""
+    question = Question.on(DEVICE, net, opened)
+    ends = question.entry.ends(*(torch.tensor(places, device=DEVICE) for places in (low, high)))
+    return np.asarray(question.bounds(ends).margins.cpu().numpy())
+
+
 def some_parts(case: Case, net: Net, data: st.DataObject) -> tuple[Opened, Ints, Ints]:
     """The box of a rule, and parts of it."""
     box = case.relevant.box(data.draw(rules_of(case)))
@@ -80,8 +90,7 @@ def test_margins_are_bounded_as_the_kernels_bound_them(made: tuple[Case, Network
     case, oracle = made
     net = oracle.nets[0]
     opened, low, high = some_parts(case, net, data)
-    question = Question.on("cpu", net, opened)
-    found = question.bounds(question.entry.ends(torch.tensor(low), torch.tensor(high))).margins.numpy()
+    found = margins_by_torch(net, opened, low, high)
     wanted = np.empty_like(found)
     for row, (lo, hi) in enumerate(zip(low, high, strict=True)):
         margins_over(net, opened, lo, hi, scratch_of(net, low.shape[1]), wanted[row])
@@ -95,9 +104,7 @@ def test_boxes_are_closed_found_and_cut_as_the_kernels_do(made: tuple[Case, Netw
     net = oracle.nets[0]
     opened, low, high = some_parts(case, net, data)
     ours, theirs = TORCH.bounded(net, opened, low, high), bounded(net, opened, low, high)
-    question = Question.on("cpu", net, opened)
-    bounds = question.bounds(question.entry.ends(torch.tensor(low), torch.tensor(high)))
-    clear = (bounds.margins.abs() > NEAR * (1.0 + net.sizes.max())).all(1).numpy()
+    clear = (np.abs(margins_by_torch(net, opened, low, high)) > NEAR * (1.0 + net.sizes.max())).all(axis=1)
     settled = clear & (ours.status != FOUND) & (theirs.status != FOUND)  # a tie between places may go either way
     assert (ours.status == theirs.status)[settled].all()
     for one in (ours, theirs):
@@ -144,7 +151,7 @@ def test_with_torch_every_box_is_decided_and_rightly(made: tuple[Case, Networks]
     case, oracle = made
     box = case.relevant.box(data.draw(rules_of(case)))
     batch, room = data.draw(st.integers(1, 40)), data.draw(st.sampled_from([1, 1 << 12, 1 << 32]))
-    there = replace(oracle, batch=batch, engine=TorchEngine("cpu", few=0, room=room))
+    there = replace(oracle, batch=batch, engine=TorchEngine(DEVICE, few=0, room=room))
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
