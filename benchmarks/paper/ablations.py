@@ -27,7 +27,7 @@ from benchmarks.paper.tables import CLASSES, CONSISTENT, column, good, quantile,
 
 NAME, TITLE = "ablations", "Ablations"
 ORACLES = ("greedy_cf", "greedy_cf_exact", "genetic_cf", "genetic_cf_exact", "minimum_geco", "minimum")
-ROWS = {"Credit": 200, "Adult": 200, "FICO": 50}
+ROWS = {"Credit": 200, "Adult": 200, "FICO": 30}
 QUICK_NAMES = (
     "greedy_cf",
     "greedy_cf_exact",

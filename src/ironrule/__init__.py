@@ -33,7 +33,15 @@ if TYPE_CHECKING:
         RankedRule,
         Statistics,
     )
-    from ironrule.model import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
+    from ironrule.model import (
+        Bins,
+        OnnxNetwork,
+        RuleClassifier,
+        Scorecard,
+        Subscale,
+        TorchNetwork,
+        TwoLayerAdditive,
+    )
     from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
     from ironrule.rule import Change, Component, Counterfactual, Rule
     from ironrule.search import (
@@ -79,6 +87,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Listing": "explain",
     "MinSetCover": "search",
     "Minimum": "search",
+    "OnnxNetwork": "model",
     "Proven": "verdict",
     "Quality": "verdict",
     "RankedRule": "explain",
@@ -90,6 +99,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Space": "space",
     "Statistics": "explain",
     "Subscale": "model",
+    "TorchNetwork": "model",
     "TwoLayerAdditive": "model",
     "Unrefuted": "verdict",
     "check": "verdict.checker",
@@ -129,6 +139,7 @@ __all__ = [
     "Minimum",
     "MissingExtraError",
     "ModelError",
+    "OnnxNetwork",
     "OutcomeError",
     "Proven",
     "Quality",
@@ -143,6 +154,7 @@ __all__ = [
     "Statistics",
     "Subscale",
     "TableError",
+    "TorchNetwork",
     "TwoLayerAdditive",
     "Unrefuted",
     "check",

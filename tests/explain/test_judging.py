@@ -287,6 +287,7 @@ def test_minimality_is_not_claimed_without_the_counterfactuals_that_show_it(monk
     judgement = explainer.judge(row, rule)
     assert judgement.quality is Quality.NOT_JUDGED
     assert "whether it is minimum is not known" in judgement.reason
+    assert (judgement.lower_bound, judgement.least) == (0.0, None)
 
 
 def test_weights_decide_what_is_minimum() -> None:

@@ -279,3 +279,31 @@ def test_one_rule_that_is_judged_shows_that_a_longer_one_is_not_minimum_even_if_
         findings = Judge(problem_of(case, Exhaustive())).judge(rules)
     for parts, finding in zip(rules, findings, strict=True):
         assert finding.quality is (Quality.IRREDUNDANT if parts in longer else Quality.NOT_JUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortsighted:
+    """An oracle that sees counterfactuals in small boxes only."""
+
+    most: int
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        if box.size > self.most:
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
+        return Exhaustive().find(case, box, k, meter, rng)
+
+
+def test_a_counterfactual_found_for_one_rule_refutes_one_judged_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solve, "CHECK_SAMPLES", 1)
+    case = scattered()
+    least = least_weight(case, [1.0] * 8)
+    wrong = [parts for parts in all_own_rules(case) if not holds(case, parts)]
+    small = max(wrong, key=len)
+    large = small[:-1]
+    sizes = [box_of(case.relevant, parts).size for parts in (small, large)]
+    assert sizes[0] < sizes[1]
+    oracle = Shortsighted(sizes[0])
+    assert Judge(problem_of(case, oracle)).judge([large])[0].quality is Quality.NOT_JUDGED
+    first, second = Judge(problem_of(case, oracle)).judge([large, small])
+    assert first.quality is second.quality is Quality.FAILED_GLOBAL
+    assert_no_more_than_true(case, first, least)

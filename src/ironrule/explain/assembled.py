@@ -11,8 +11,9 @@ import numpy as np
 from ironrule.explain.explanation import Explanation, Permitted, RankedRule, Statistics
 from ironrule.explain.prepared import Prepared
 from ironrule.rule import Box, Counterfactual, Deferred, Relevant
+from ironrule.rule.relevant import members
 from ironrule.space import Points, bind
-from ironrule.verdict import Meter, Verdict
+from ironrule.verdict import Meter, Proven, Unrefuted, Verdict
 
 if TYPE_CHECKING:
     from ironrule.search import Findings, Problem
@@ -49,7 +50,16 @@ class Assembly:
             None if self.wider is None else self._ranked(findings.rules[0], self.wider.verdict, self.wider.box),
             self.wider is not None and self.wider.maximal,
             () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
+            self._undecided(),
         )
+
+    def _undecided(self) -> tuple[str, ...]:
+        """Components of the best rule whose removal an exact oracle could not decide upon."""
+        case, oracle, rule = self.problem.case, self.problem.oracle, self.findings.rules[0]
+        if not oracle.reads or not isinstance(self.findings.verdicts[0], Proven) or oracle.all_known:
+            return ()
+        answers = {bit: oracle.recall(case.relevant.box(rule & ~(1 << bit))) for bit in members(rule)}
+        return tuple(str(case.relevant.component(bit)) for bit, one in answers.items() if isinstance(one, Unrefuted))
 
     def _witnesses(self) -> Sequence[tuple[int, ...]] | None:
         """Counterfactuals that need a rule of the lower bound's weight; None if there is no such bound."""

@@ -102,6 +102,7 @@ class Explanation:
     wider: RankedRule | None = None
     widest: bool = False  # whether it is known that no bound of the wider rule can move further
     limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
+    undecided: tuple[str, ...] = field(default=(), compare=False)  # components that may not be needed; not in documents
 
     @property
     def minimum(self) -> bool:

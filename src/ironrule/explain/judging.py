@@ -65,8 +65,9 @@ def judged(
     judge = Judge(problem)
     findings = judge.judge(rules)
     confirm(problem)
-    proof = _witnesses(judge) if any(finding.quality is Quality.MINIMUM for finding in findings) else None
-    bench = _Bench(ready, judge, unread, proof)
+    proof = _witnesses(judge) if any(finding.quality is Quality.MINIMUM for finding in findings) else ()
+    bound, least = (judge.trail.lower_bound, judge.least) if proof is not None else (0.0, None)
+    bench = _Bench(ready, judge, unread, proof, bound, least)
     return [bench.judgement(finding) for finding in findings]
 
 
@@ -90,12 +91,17 @@ def _named(problem: Problem, points: Points | None) -> tuple[Counterfactual, ...
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bench:
-    """From findings in codes to judgements in the user's terms; ``proof`` shows that nothing is lighter."""
+    """From findings in codes to judgements in the user's terms.
+
+    ``proof`` shows that nothing is lighter than a minimum rule; without it neither that nor a bound is claimed.
+    """
 
     ready: Prepared
     judge: Judge
     unread: str | None
     proof: Sequence[Counterfactual] | None
+    bound: float
+    least: float | None
 
     def judgement(self, finding: Finding) -> Judgement:
         """One finding in the user's terms."""
@@ -112,8 +118,8 @@ class _Bench:
             None if finding.shorter is None else self._ranked(finding.shorter),
             tuple(refuted.counterfactual for refuted in finding.needed or ()),
             self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
-            self.judge.trail.lower_bound if compared else 0.0,
-            self.judge.least if compared else None,
+            self.bound if compared else 0.0,
+            self.least if compared else None,
             self._reason(finding, rule) if quality is Quality.NOT_JUDGED else None,
         )
 
@@ -131,8 +137,8 @@ class _Bench:
         if finding.undecided is not None:
             part = rule.components[finding.undecided]
             return f"the rule holds, but whether {part} is redundant is not known: {self._why}"
-        weight, bound = finding.weight, self.judge.trail.lower_bound
-        open_ = f"whether it is minimum is not known (rules need at least {bound:g}, this one weighs {weight:g})"
+        weights = f"rules need at least {self.bound:g}, this one weighs {finding.weight:g}"
+        open_ = f"whether it is minimum is not known ({weights})"
         return f"the rule holds and nothing in it is redundant, but {open_}: {self._why}"
 
     @property

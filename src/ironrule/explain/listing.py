@@ -147,7 +147,7 @@ def _oracle(read: Read | None, case: Case) -> Oracle:
     if read is None:
         return Layered()
     if isinstance(read.reading, Network):
-        return Networks(compile_network(read.reading, read.columns, case.space))
+        return Networks(compile_network(read.reading, read.columns, case.space, case.feasible))
     try:
         return Ensemble(compile_reading(read.reading, read.columns, case.space, case.feasible))
     except Unreadable:  # constraints that are too intricate

@@ -7,17 +7,27 @@ from ironrule.model.protocol import Model
 from ironrule.model.readable import Readable, readable
 from ironrule.model.reading import Unreadable
 from ironrule.model.versions import Versions, Wanted, ask_versions, read_each, read_versions
-from ironrule.model.written import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
+from ironrule.model.written import (
+    Bins,
+    OnnxNetwork,
+    RuleClassifier,
+    Scorecard,
+    Subscale,
+    TorchNetwork,
+    TwoLayerAdditive,
+)
 
 __all__ = [
     "Bins",
     "BlackBox",
     "History",
     "Model",
+    "OnnxNetwork",
     "Readable",
     "RuleClassifier",
     "Scorecard",
     "Subscale",
+    "TorchNetwork",
     "TwoLayerAdditive",
     "Unreadable",
     "Versions",

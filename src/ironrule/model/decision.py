@@ -52,6 +52,10 @@ def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
         raise OutcomeError(f"a threshold must be a finite number, but {threshold!r} came")
     if hasattr(model, "predict"):
         return _estimator_decision(model, desired, threshold)
+    if any(kind.__name__ == "Module" and kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
+        raise ModelError(
+            "a torch module must say what its outputs mean: pass ironrule.TorchNetwork(module, classes=...)"
+        )
     if not callable(model):
         raise ModelError(f"a model must be a function or have a predict method, but {type(model).__name__} came")
     return _function_decision(model, desired, threshold)

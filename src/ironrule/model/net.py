@@ -3,7 +3,8 @@
 A feature has finitely many values, so what it adds to the first layer's sums is a vector per value. A feature that
 reaches the network as one column (a scaled number) adds a multiple of one *direction*; any other, such as a one-hot
 group, has a *table* of vectors. Values that add the same are one cell; the cells of a scaled number lie in the order of
-what the network sees of it.
+what the network sees of it. Of a feature that constraints speak of, every value is a cell of its own, so that all
+points of the same cells can occur or none can.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.cells import Cells, starts_of
-from ironrule.model.network import DOUBLE, Layer, Network, Preference, arithmetic_errors, largest_of
+from ironrule.model.network import DOUBLE, FUNCTION_UNITS, Layer, Network, Preference, arithmetic_errors, largest_of
 from ironrule.model.reading import Unreadable
 from ironrule.model.tabulate import Columns
-from ironrule.space import Space
+from ironrule.space import Feasible, Space
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -52,15 +53,22 @@ class Net(NamedTuple):
     gamma: float  # how far a sum may be off, by the sizes that meet in it
 
 
-def compile_network(network: Network, columns: Columns, space: Space) -> tuple[Net, ...]:
-    """One net per alternative."""
+def compile_network(
+    network: Network, columns: Columns, space: Space, feasible: Feasible | None = None
+) -> tuple[Net, ...]:
+    """One net per alternative, for the constraints on the space or others."""
     numbers = [np.asarray(values, dtype=np.float64) for values in columns.values]
     largest = largest_of(numbers)
     errors = arithmetic_errors(network, largest)
-    widest = max(len(numbers), *(len(layer.bias) for layer in network.layers))
-    whole = _entered(network.layers[0], columns.features, numbers, space)
-    whole = _layered(whole, network, largest)._replace(gamma=8.0 * (widest + 8) * DOUBLE)
+    terms = len(numbers) + len(space) + 2 * sum(len(layer.bias) for layer in network.layers)  # of the longest sum
+    whole = _entered(network.layers[0], columns.features, numbers, space, _tied(feasible or space.feasible))
+    whole = _layered(whole, network, largest)._replace(gamma=8.0 * (terms + FUNCTION_UNITS + 8) * DOUBLE)
     return tuple(_preferring(whole, *one) for one in zip(network.alternatives, errors, strict=True))
+
+
+def _tied(feasible: Feasible) -> frozenset[int]:
+    """The features that constraints speak of: whether a point can occur may depend on the code within a cell."""
+    return frozenset(j for group in feasible.groups for j in group.columns)
 
 
 def _layered(net: Net, network: Network, largest: Floats) -> Net:
@@ -94,11 +102,13 @@ def _sizes(network: Network, largest: Floats) -> Floats:
     for layer in network.layers:
         total = (size @ np.abs(layer.weights) + np.abs(layer.bias)) * (1.0 + 1e-9)
         found.append(total)
-        size = np.minimum(total, 1.0) if layer.activation.bounded else total
+        size = layer.activation.reach(total)
     return _flat(found)
 
 
-def _entered(layer: Layer, features: npt.NDArray[np.intp], numbers: list[Floats], space: Space) -> Net:
+def _entered(
+    layer: Layer, features: npt.NDArray[np.intp], numbers: list[Floats], space: Space, tied: frozenset[int]
+) -> Net:
     """A net of one layer: the cells of all features, and how each adds to the first layer's sums."""
     n, width = len(space), len(layer.bias)
     line, direction, base = np.ones(n, dtype=np.bool_), np.zeros((n, width)), layer.bias.astype(np.float64).copy()
@@ -113,7 +123,9 @@ def _entered(layer: Layer, features: npt.NDArray[np.intp], numbers: list[Floats]
     of_code, values, tables, starts = list[Ints](), list[Floats](), list[Floats](), [0]
     for j, own in enumerate(seen):
         rows = np.stack([numbers[k] for k in own], axis=1) if own else np.zeros((int(space.sizes[j]), 1))
-        distinct, places = np.unique(rows, axis=0, return_inverse=True)
+        told = np.concatenate([rows, np.arange(len(rows))[:, None]], axis=1) if j in tied else rows
+        distinct, places = np.unique(told, axis=0, return_inverse=True)
+        distinct = distinct[:, : rows.shape[1]]
         of_code.append(places.ravel().astype(np.int64))
         line[j] = len(own) <= 1
         values.append(distinct[:, 0] if line[j] else np.zeros(len(distinct)))

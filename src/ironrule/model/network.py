@@ -29,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 DOUBLE = 2.0**-53
 SINGLE = 2.0**-24
+SMALLEST = 2.0**-1022
+SMALLEST_SINGLE = 2.0**-126
 FUNCTION_UNITS = 32  # how many units of its last place a library's tanh or logistic function may be off
 
 
@@ -52,6 +54,16 @@ class Activation:
                 return np.tanh(values)
             case "logistic":
                 return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
+
+    def reach(self, size: Floats) -> Floats:
+        """What its values never exceed in size, for sums that do not exceed ``size``."""
+        match self.kind:
+            case "tanh":
+                return np.minimum(size, 1.0)
+            case "logistic":
+                return np.ones_like(size)
+            case _:
+                return size
 
     @property
     def bounded(self) -> bool:
@@ -94,9 +106,12 @@ class Network:
                 raise Unreadable(f"its layers do not fit together: {width} inputs meet weights {layer.weights.shape}")
             if not (np.isfinite(layer.weights).all() and np.isfinite(layer.bias).all()):
                 raise Unreadable("its weights must be finite numbers, but some are NaN or infinite")
+            if not 0.0 <= layer.activation.slope <= 1.0:
+                raise Unreadable(f"slopes below zero must be from 0 to 1, but {layer.activation.slope} came")
             width = len(layer.bias)
         for preference in (one for margins in self.alternatives for one in margins):
-            if len(preference.coefficients) != width or not np.isfinite(preference.offset):
+            numbers = np.array([preference.offset, preference.error, *preference.coefficients])
+            if len(preference.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
 
     def outputs(self, seen: npt.NDArray[Any]) -> Floats:
@@ -132,14 +147,23 @@ def arithmetic_errors(network: Network, largest: Floats) -> tuple[tuple[float, .
 
 def _errors(network: Network, largest: Floats, unit: float) -> tuple[tuple[float, ...], ...]:
     size, error = np.asarray(largest, dtype=np.float64), unit * np.asarray(largest, dtype=np.float64)
+    _require_in_reach(size, unit)
     for layer in network.layers:
         size, error = _through(size, error, layer.weights, layer.bias, unit)
+        _require_in_reach(size, unit)
         if layer.activation.bounded:
-            size = np.minimum(size, 1.0)
-            error = error + FUNCTION_UNITS * 2.0 * unit
+            size = layer.activation.reach(size)
+            error = np.minimum(error, 2.0) + FUNCTION_UNITS * 2.0 * unit
         elif layer.activation.kind == "leaky":
             error = error + 2.0 * unit * size
     return tuple(tuple(_of_margin(one, size, error, unit) for one in margins) for margins in network.alternatives)
+
+
+def _require_in_reach(size: Floats, unit: float) -> None:
+    """Raise Unreadable where numbers may grow beyond what the model's type can hold."""
+    kind = np.float64 if unit < 2.0**-40 else np.float32
+    if not (size <= 0.5 * float(np.finfo(kind).max)).all():
+        raise Unreadable(f"its weights, or what it sees, are so large that {kind.__name__} may not hold its sums")
 
 
 def _of_margin(preference: Preference, size: Floats, error: Floats, unit: float) -> float:
@@ -154,7 +178,8 @@ def _through(size: Floats, error: Floats, weights: Floats, bias: Floats, unit: f
     """The largest size of sums and how far they may be off, from those of what comes in."""
     with np.errstate(over="ignore", invalid="ignore"):
         sums = (size + error) @ np.abs(weights) + np.abs(bias)
-        rounding = 2.0 * (len(weights) + 2) * unit * sums
+        tiny = SMALLEST if unit < 2.0**-40 else SMALLEST_SINGLE  # what a number may lose that is too small to be held
+        rounding = (len(weights) + 2) * (2.0 * unit * sums + tiny * (1.0 + np.abs(weights).sum(axis=0)))
         return sums, error @ np.abs(weights) + rounding
 
 

@@ -1,9 +1,8 @@
 """The exact oracle for models read as forests: branch and bound over cells, with a proof at its end.
 
 Its counterfactuals lie where the model's own arithmetic cannot turn the decision; a point where it could is put to
-the model itself. Each counterfactual is pulled back towards the instance, which makes its dual small; further ones
-are sought where the duals of those found are excluded, so that all are disjoint and every hitting set needs one
-component for each. A proof is a cover of the box for every alternative of the model.
+the model itself. Each counterfactual is pulled back towards the instance, which makes its dual small. A proof is a
+cover of the box for every alternative of the model.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from ironrule.oracles.crew import Crew
 from ironrule.oracles.desks import DEPTH, Desks
 from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box
 from ironrule.oracles.protocol import Case
+from ironrule.oracles.several import several
 from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Unrefuted, Verdict
@@ -53,14 +53,12 @@ class Ensemble:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
             return case.proven(box, sum(log.pieces for log in answer), answer)
-        found, here, brief = [answer], box, replace(self, limit=BRIEF)
-        while len(found) < k:
-            here = _without(case, here, found[-1])
-            another = brief.one(case, here, meter, rng)
-            if another is None or isinstance(another, tuple):
-                break
-            found.append(another)
-        return case.refuted(np.stack(found))
+        return case.refuted(several(answer, self.brief.one, case, box, k, meter, rng))
+
+    @property
+    def brief(self) -> Ensemble:
+        """The same for further counterfactuals, which nothing depends on."""
+        return replace(self, limit=BRIEF)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
@@ -144,13 +142,3 @@ class _Work:
         codes = np.empty_like(self.case.instance)
         nearest_codes(self.forest.cells, self.desk.point, self.case.instance, self.box.low, self.box.high, codes)
         return codes
-
-
-def _without(case: Case, box: Box, point: Points) -> Box:
-    """The part of a box that satisfies every component of the point's dual."""
-    relevant = case.relevant
-    doubled = np.repeat(point, 2)
-    false = (doubled < relevant.low) | (doubled > relevant.high)
-    low = np.where(false, relevant.low, 0).reshape(-1, 2).max(axis=1)
-    high = np.where(false, relevant.high, np.iinfo(np.int32).max).reshape(-1, 2).min(axis=1)
-    return Box(np.maximum(box.low, low).astype(np.int32), np.minimum(box.high, high).astype(np.int32))

@@ -263,7 +263,8 @@ def bound_boxes(
     net: Net, opened: Opened, lows: Ints, highs: Ints, room: Scratch, status: Ints, cuts: Ints, points: Ints
 ) -> None:
     """For every box: CLOSED if some margin is surely not positive in it; FOUND with a counterfactual's cells in
-    `points`; POINT if it is a single point that only the model can decide; OPEN with a feature and a place to cut.
+    `points`; POINT if it is a single point that only the model can decide; OPEN otherwise. A box that is not closed
+    gets a feature and a place to cut, no feature if it is a point.
     """
     layers = net.widths.shape[0]
     for row in range(lows.shape[0]):
@@ -289,10 +290,10 @@ def bound_boxes(
         enter(net, points[row], room.sums)
         forward(net, room.sums, room.values)
         most, sure = least_margin(net, room.values)
-        if sure > 0.0:
-            status[row] = FOUND
-            continue
         spread(net, layers, room)
         feature, place = choose(net, opened, lo, hi, room)
         cuts[row, 0], cuts[row, 1] = feature, place
-        status[row] = OPEN if feature >= 0 else (POINT if most > 0.0 else CLOSED)
+        if sure > 0.0:
+            status[row] = FOUND
+        else:
+            status[row] = OPEN if feature >= 0 else (POINT if most > 0.0 else CLOSED)

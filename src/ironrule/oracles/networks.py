@@ -8,7 +8,7 @@ point is its value. A point where rounding could turn the decision is put to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from ironrule.oracles.net_bounding_kernels import FOUND, OPEN, POINT, Opened
 from ironrule.oracles.net_climbing_kernels import climb, pull_back
 from ironrule.oracles.net_parts import Parts, bounded, opened_in
 from ironrule.oracles.protocol import Case
+from ironrule.oracles.several import several
 from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Unrefuted, Verdict
@@ -35,18 +36,24 @@ class Networks:
     """Decides boxes for a model read as a network; ``limit`` parts are bounded per question, ``batch`` at a time."""
 
     nets: tuple[Net, ...]
-    limit: int = 2_000_000
+    limit: int = 50_000
     batch: int = 256
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        """A counterfactual; ``Proven`` if there is none; ``Unrefuted`` if the limit is reached."""
+        """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
+        reached.
+        """
         answer = self.one(case, box, meter, rng)
         if answer is None:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
             return case.proven(box, sum(parts.pieces for parts in answer), answer)
-        _ = k
-        return case.refuted(answer[None, :])
+        return case.refuted(several(answer, self.brief.one, case, box, k, meter, rng))
+
+    @property
+    def brief(self) -> Networks:
+        """The same for further counterfactuals, which nothing depends on: climbing alone."""
+        return replace(self, limit=0)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Parts, ...] | None:
         """A counterfactual, what proves that there is none, or None where the limit was reached."""
@@ -64,7 +71,7 @@ class Networks:
     def _divided(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Parts | None:
         parts = Parts.of(work.net.cells, work.opened, work.box)
         while parts.waiting:
-            if parts.count > self.limit:
+            if parts.count >= self.limit:
                 return None
             meter.check()
             some = parts.taken(self.batch)
@@ -75,7 +82,8 @@ class Networks:
                 answer = work.looked_at(outcome.points[outcome.status == POINT], False, meter, rng)
             if answer is not None:
                 return answer
-            cut = outcome.status == OPEN
+            found = (outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
+            cut = (outcome.status == OPEN) | found
             parts.cut(some[cut], outcome.cuts[cut])
         return parts
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ironrule.explain import Explanation
-from ironrule.report.text import how_short, verdict_word
+from ironrule.report.text import how_short, verdict_word, what_is_undecided
 from ironrule.rule import Counterfactual, shown
 
 COLOURS = {"proven": "#1b6e3c", "unrefuted": "#8a5a00", "refuted": "#a1260d"}
@@ -25,6 +25,7 @@ def explanation_html(explanation: Explanation) -> str:
         f"{escape(str(explanation.verdict).partition(': ')[2])}</p>"
         f"<p>{explanation.cardinality} components{escape(how_short(explanation))}; covers {explanation.coverage:,} of "
         f"{explanation.history_rows:,} past rows.{_stopped(explanation)}</p>"
+        f"{''.join(f'<p>{escape(line)}</p>' for line in what_is_undecided(explanation))}"
         f"{_others(explanation)}{counterfactuals_html(explanation.counterfactuals)}</div>"
     )
 

@@ -14,6 +14,7 @@ def explanation_text(explanation: Explanation) -> str:
         f"Components: {explanation.rule.counted}{how_short(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
+    lines += what_is_undecided(explanation)
     lines += wider_lines(explanation)
     lines += what_it_withstands(explanation)
     lines += why_asked(explanation)
@@ -40,6 +41,12 @@ def how_short(explanation: Explanation) -> str:
         return ""
     who = "rules need" if explanation.permitted.all else "permitted rules weigh"
     return f"; {who} at least {explanation.lower_bound:g}"
+
+
+def what_is_undecided(explanation: Explanation) -> list[str]:
+    """Components that may or may not be needed."""
+    some = ", ".join(explanation.undecided)
+    return [f"Not known whether needed: {some}."] if some else []
 
 
 def wider_lines(explanation: Explanation) -> list[str]:

@@ -9,7 +9,7 @@ answer, or, if there is none, the most precise rule of all levels.
 
 What differs from the authors' program (anchor-exp) and from alibi: numbers are not cut into quartiles first, since a
 component is `F <= v` or `F >= v` with the instance's value; the empty rule is judged like any other; and every rule is
-drawn for by itself. Those programs count for a longer rule what was drawn for a shorter one and happens to satisfy it,
+drawn for by itself. anchor-exp counts for a longer rule what was drawn for a shorter one and happens to satisfy it,
 which has another distribution.
 """
 

@@ -62,7 +62,7 @@ class Finding:
 class Judge:
     """Judges rules for one problem; what one question has shown serves the next. ``stopped`` says what ended it early.
 
-    ``trail`` is that of the minimum search, which at most one rule needs to begin.
+    ``trail`` is that of the minimum search, which begins with the lightest irredundant rule.
     """
 
     problem: Problem
@@ -79,7 +79,7 @@ class Judge:
             best = min(irredundant, key=lambda finding: finding.weight)
             self.held = Held(best.parts, best.verdict) if isinstance(best.verdict, Proven) else None
             self._look_for_lighter(own_rule(best.parts))
-        return [self._compared(finding) if finding.needed is not None else finding for finding in findings]
+        return [self._reviewed(finding) for finding in findings]
 
     @property
     def lightest(self) -> Held | None:
@@ -133,6 +133,16 @@ class Judge:
             elif undecided is None:
                 undecided = place
         return replace(finding, undecided=undecided, needed=tuple(needed) if undecided is None else None)
+
+    def _reviewed(self, finding: Finding) -> Finding:
+        """What all the questions together say of a rule: one may have found an exception to another."""
+        if finding.needed is not None:
+            return self._compared(finding)
+        if isinstance(finding.verdict, Unrefuted):
+            known = self._known(box_of(self.problem.case.relevant, finding.parts))
+            if isinstance(known, Refuted):
+                return replace(finding, quality=Quality.FAILED_GLOBAL, verdict=known)
+        return finding
 
     def _compared(self, finding: Finding) -> Finding:
         """An irredundant rule beside the lightest that is known."""

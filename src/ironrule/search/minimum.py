@@ -73,6 +73,8 @@ class Minimum:
         hunt.adopt(rule)
         while (rule := hunt.lighter()) is not None:
             if hunt.stands(rule):
+                if not hunt.as_sure(rule):  # its limit kept the oracle from deciding: nothing lighter is known to hold
+                    break
                 hunt.adopt(rule)
         if self.ties and trail.lower_bound >= hunt.weight:
             hunt.prefer_coverage()
@@ -136,7 +138,9 @@ class _Hunt:
             with problem.meter.timed("quick set"):
                 self.last = unpack(quick_hitting_set(self.demands, problem.weights, problem.rng))[0]
             if self.stands(self.last):
-                return self.last
+                if self.decided(self.last):
+                    return self.last
+                break
         return problem.allowed if self.stands(problem.allowed) else None
 
     def begun(self, rule: int) -> int | None:
@@ -152,7 +156,7 @@ class _Hunt:
         self.trail.best = [rule]
         for bit in sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit])):
             shorter = self.trail.best[0] & ~(1 << bit)
-            if self.hits(shorter) and self.stands(shorter):
+            if self.hits(shorter) and self.stands(shorter) and self.as_sure(shorter):
                 self.trail.best = [shorter]
 
     def lighter(self) -> int | None:
@@ -200,10 +204,9 @@ class _Hunt:
 
     def prefer_coverage(self) -> None:
         """Ask about other hitting sets of the same weight, those with most coverage first, until one stands."""
-        best = self.trail.best[0]
         try:
-            for rule in self._wider(best)[: self.settings.ties]:
-                if self.hits(rule) and self.stands(rule) and self._is_as_sure(rule, best):
+            for rule in self._wider(self.trail.best[0])[: self.settings.ties]:
+                if self.hits(rule) and self.stands(rule) and self.as_sure(rule):
                     self.trail.best = [rule]
                     return
         except Spent:  # the rule at hand is minimum all the same
@@ -221,8 +224,12 @@ class _Hunt:
             ranked = sorted(zip(counts, rules, strict=True), key=lambda one: (-one[0], one[1]))
         return [rule for count, rule in ranked if count > counts[0]]
 
-    def _is_as_sure(self, rule: int, other: int) -> bool:
-        """Whether a rule is proven, or the other is not either."""
-        known = self.problem.oracle.recall
-        box = self.problem.case.relevant.box
-        return isinstance(known(box(rule)), Proven) or not isinstance(known(box(other)), Proven)
+    def decided(self, rule: int) -> bool:
+        """Whether an oracle that reads the model has decided on a rule; one that only asks never can."""
+        oracle = self.problem.oracle
+        return not oracle.reads or isinstance(oracle.recall(self.problem.case.relevant.box(rule)), Proven)
+
+    def as_sure(self, rule: int) -> bool:
+        """Whether a rule that stands is proven, or the one at hand is not either."""
+        known, box = self.problem.oracle.recall, self.problem.case.relevant.box
+        return isinstance(known(box(rule)), Proven) or not isinstance(known(box(self.trail.best[0])), Proven)

@@ -1,0 +1,67 @@
+"""Multi-layer perceptrons of scikit-learn: MLPClassifier and MLPRegressor.
+
+With two classes there is one output, and the second class is predicted where its logistic function is above one half;
+with more, the largest of a softmax wins, the first one in a tie. The probability of the first of two classes is one
+less that of the second. How the rounding of all this is bounded is in :mod:`ironrule.model.readers.network_outputs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ironrule.model.network import DOUBLE, SINGLE, Activation, Network
+from ironrule.model.readers.network_outputs import Described, Ending, read_outputs
+from ironrule.model.readers.network_steps import Step, dense
+from ironrule.model.reading import Unreadable
+from ironrule.space.table import as_python
+
+ENDINGS = {
+    "logistic": Ending.LOGISTIC,
+    "softmax": Ending.SOFTMAX,
+    "identity": Ending.SCORES,
+    "exp": Ending.EXPONENTIAL,
+}
+ACTIVATIONS = {
+    "identity": Activation("identity"),
+    "relu": Activation("relu"),
+    "tanh": Activation("tanh"),
+    "logistic": Activation("logistic"),
+}
+UNITS = {np.dtype(np.float32): SINGLE, np.dtype(np.float64): DOUBLE}
+
+
+def read_mlp(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Network | None:
+    """Read a multi-layer perceptron of scikit-learn; None if it is none.
+
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> model = MLPClassifier((2,), solver="lbfgs", random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> (read_mlp(model, (1,), None).margins(np.array([[0.5], [2.5]]))[0] > 0).tolist()
+    [False, True]
+    """
+    name = type(estimator).__name__ if type(estimator).__module__.startswith("sklearn.") else ""
+    if name not in ("MLPClassifier", "MLPRegressor"):
+        return None
+    if not hasattr(estimator, "coefs_"):
+        raise Unreadable(f"the {name} is not fitted")
+    if getattr(getattr(estimator, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
+        raise Unreadable("the network gives several labels at once")
+    classes = [as_python(label) for label in estimator.classes_] if name == "MLPClassifier" else None
+    network = Described(_steps(estimator), ENDINGS[estimator.out_activation_], _unit(estimator))
+    return read_outputs(network, classes, desired, threshold)
+
+
+def _steps(estimator: Any) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for weights, bias in zip(estimator.coefs_, estimator.intercepts_, strict=True):
+        steps += [dense(weights, bias), ACTIVATIONS[estimator.activation]]
+    return tuple(steps[:-1])
+
+
+def _unit(estimator: Any) -> float:
+    """The unit of the least precise weights: the model computes in it if its input comes in it too."""
+    kinds = {np.asarray(part).dtype for part in (*estimator.coefs_, *estimator.intercepts_)}
+    if not kinds <= set(UNITS):
+        raise Unreadable(f"its weights must be float32 or float64, but are {', '.join(sorted(map(str, kinds)))}")
+    return max(UNITS[kind] for kind in kinds)
