@@ -1,0 +1,110 @@
+"""One question to a network, is there a desired point in this box?: what the exact oracle answers, and how fast."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.network_packs import Pack, Query
+from benchmarks.proof_tables import quantile
+from benchmarks.stopwatch import timed
+from ironrule import Budget, Proven, Refuted
+from ironrule.oracles import Case, Networks, Oracle
+from ironrule.oracles.net_engine import Cores, Engine
+from ironrule.oracles.net_parts import Parts, Taken, opened_in
+from ironrule.verdict import Meter, Spent, Verdict
+
+Answer = dict[str, Any]
+NO_LIMIT = 1 << 40
+
+
+def decide(pack: Pack, query: Query, limit: float, engine: Engine) -> Answer:
+    """Our answer to a query, and what it took."""
+    return asked(Networks(pack.nets, limit=NO_LIMIT, engine=engine), pack.case(query.row), query, limit)
+
+
+def asked(oracle: Oracle, case: Case, query: Query, limit: float) -> Answer:
+    """An oracle's answer to a query, and what it took."""
+    meter = Meter(Budget(seconds=limit))
+    verdict, taken = timed(lambda: _verdict(oracle, case, query, meter))
+    answer = {"wall": taken.wall, "cpu": taken.cpu, "parts": meter.events["boxes"], "kind": query.kind}
+    if isinstance(verdict, Refuted):
+        return answer | {"answer": "found", "point": verdict.points[0].tolist()}
+    return answer | {"answer": "none" if isinstance(verdict, Proven) else "undecided"}
+
+
+def _verdict(oracle: Oracle, case: Case, query: Query, meter: Meter) -> Verdict | None:
+    try:
+        return oracle.find(case, query.box, 1, meter, np.random.default_rng(0))
+    except Spent:
+        return None
+
+
+def warm(pack: Pack, engine: Engine) -> None:
+    """Compile everything, and let the device start."""
+    for query in pack.queries[:3]:
+        decide(pack, query, 2.0, engine)
+    some = spread_out(pack, 256)
+    if some is not None:
+        engine.bounded(pack.nets[0], *some)
+
+
+def line(name: str, answers: list[Answer]) -> Answer:
+    """One line of the table; medians are of decided boxes."""
+    decided = [one for one in answers if one["answer"] != "undecided"]
+    long_ones = [one for one in answers if one["parts"] > 10_000]
+    return {
+        "task": name,
+        "asked": len(answers),
+        "found": sum(one["answer"] == "found" for one in answers),
+        "none": sum(one["answer"] == "none" for one in answers),
+        "within 1 s": _share(answers, 1.0),
+        "within 10 s": _share(answers, 10.0),
+        "median ms": _median(decided),
+        "found ms": _median([one for one in decided if one["answer"] == "found"]),
+        "none ms": _median([one for one in decided if one["answer"] == "none"]),
+        "p90 ms": quantile([1000 * one["wall"] for one in answers], 0.9),
+        "most parts": max((one["parts"] for one in decided), default=None),
+        "parts a s": quantile([one["parts"] / one["wall"] for one in long_ones], 0.5),
+    }
+
+
+def _share(answers: list[Answer], seconds: float) -> float:
+    return sum(one["answer"] != "undecided" and one["wall"] <= seconds for one in answers) / max(len(answers), 1)
+
+
+def _median(answers: list[Answer]) -> float | None:
+    return quantile([1000 * one["wall"] for one in answers], 0.5)
+
+
+def spread_out(pack: Pack, count: int) -> tuple[Any, Any, Any] | None:
+    """So many parts of one of the queries' boxes, as the search comes to them; None if no query has so many."""
+    net = pack.nets[0]
+    for query in pack.queries:
+        opened = opened_in(net, query.box)
+        parts = Parts.of(net.cells, opened, query.box)
+        while 0 < parts.waiting < count and parts.count < 8 * count:
+            some = parts.taken(512)
+            outcome = Cores().bounded(net, opened, some.low, some.high)
+            cut = outcome.cuts[:, 0] >= 0
+            cut &= outcome.status != 0
+            parts.cut(Taken(*(one[cut] for one in some)), outcome.cuts[cut])
+        if parts.waiting >= count:
+            some = parts.taken(count)
+            return opened, some.low, some.high
+    return None
+
+
+def speed(pack: Pack, engine: Engine, count: int, seconds: float) -> float | None:
+    """How many parts are bounded in a second, by an engine that gets so many at once."""
+    some = spread_out(pack, count)
+    if some is None:
+        return None
+    engine.bounded(pack.nets[0], *some)
+    rounds, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds or rounds == 0:
+        engine.bounded(pack.nets[0], *some)
+        rounds += 1
+    return rounds * count / (time.perf_counter() - began)

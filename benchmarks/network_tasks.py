@@ -1,0 +1,126 @@
+"""The networks that benchmarks/networks.py trains, and the boxes that arise while their decisions are explained."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from benchmarks.network_packs import Pack, Query, file_name
+from benchmarks.proof_models import DATA, Task
+from benchmarks.proof_queries import Recording
+from ironrule import Proven
+from ironrule.oracles import Networks
+from ironrule.rule import Box
+from ironrule.rule.bits import members
+from ironrule.search import Algorithm, Minimum, Problem, Trail
+
+RECORDED_PARTS = 3_000  # bounded per question while boxes are recorded: what is not decided then may be decided later
+RECORDED_SECONDS = 10.0
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "10+10 relu": {"hidden_layer_sizes": (10, 10)},
+    "20+20 relu": {"hidden_layer_sizes": (20, 20)},
+    "50+50 relu": {"hidden_layer_sizes": (50, 50)},
+    "20+20 tanh": {"hidden_layer_sizes": (20, 20), "activation": "tanh"},
+    "20+20 logistic": {"hidden_layer_sizes": (20, 20), "activation": "logistic"},
+    "100+100 relu": {"hidden_layer_sizes": (100, 100)},
+    "ten layers of 10 relu": {"hidden_layer_sizes": (10,) * 10},
+    "ten layers of 20 relu": {"hidden_layer_sizes": (20,) * 10},
+}
+
+
+def train(data: str, network: str) -> Task:
+    """scikit-learn's defaults on all rows: numbers scaled, categories one-hot."""
+    table, target = DATA[data]()
+    encoder = make_column_transformer(
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+        (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 200 rounds are the default, and what is explained here
+        model = make_pipeline(encoder, MLPClassifier(random_state=0, **NETWORKS[network])).fit(table, target)
+    undesired = np.flatnonzero(np.asarray(model.predict(table)) == 0)
+    return Task(data, network, model, table, undesired)
+
+
+def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed: int) -> Pack:
+    """Train a network, record boxes, and write both to a folder."""
+    task = train(data, network)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{file_name(task.name)}.model").write_bytes(pickle.dumps(task))
+    explainer = task.explainer()
+    ready = explainer._prepared
+    if isinstance(ready.exact, str):
+        raise RuntimeError(f"the network must be readable, but: {ready.exact}")
+    score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
+    asked = [query for row in task.rows(rows, seed) for query in recorded(explainer, row, -(-queries // rows), seed)]
+    chosen = tuple(task.rows(len(task.undesired), seed))
+    pack = Pack(task.name, explainer.space, ready.exact.own, ready.history, chosen, score, tuple(asked[:queries]))
+    pack.saved(folder)
+    return pack
+
+
+def trained(folder: Path, name: str) -> Task:
+    """A task that was prepared before."""
+    task: Task = pickle.loads((folder / f"{file_name(name)}.model").read_bytes())  # written by this benchmark
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """From the whole instance, one component after the other is left out where that is proven to do."""
+
+    attempts: int = 1
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        """The rule that is left."""
+        rule = problem.allowed
+        for bit in members(rule):
+            if isinstance(problem.ask(rule & ~(1 << bit)), Proven):
+                rule &= ~(1 << bit)
+        trail.best = [rule]
+        return trail.best
+
+
+@dataclass(slots=True)
+class Recorder:
+    """A search whose questions to the oracle are noted; the oracle gives up early, so that many come together."""
+
+    inner: Algorithm
+    boxes: list[Box] = field(default_factory=list)
+
+    @property
+    def attempts(self) -> int:
+        """As often as the search itself."""
+        return self.inner.attempts
+
+    def run(self, problem: Problem, trail: Trail) -> list[int]:
+        """What the search finds."""
+        oracle = problem.oracle.oracle
+        assert isinstance(oracle, Networks)
+        problem.oracle.oracle = Recording(replace(oracle, limit=RECORDED_PARTS), self.boxes)
+        return self.inner.run(problem, trail)
+
+
+def recorded(explainer: Any, row: int, count: int, seed: int) -> list[Query]:
+    """A sample of the distinct boxes that arise while a row is explained, by deletion and by the minimum search."""
+    queries: dict[bytes, Query] = {}
+    searches: dict[str, Algorithm] = {"deletion": Deletion(), "minimum": Minimum()}
+    for kind, search in searches.items():
+        recorder = Recorder(search)
+        explainer.explain(row, algorithm=recorder, budget=RECORDED_SECONDS, widen=False)
+        for box in recorder.boxes:
+            queries.setdefault(box.low.tobytes() + box.high.tobytes(), Query(kind, row, box.low, box.high))
+    order = np.random.default_rng([seed, row]).permutation(len(queries))[:count]
+    every = list(queries.values())
+    return [every[place] for place in order]
