@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from ironrule.model.net import compile_network
+from ironrule.model.net import Net, compile_network
 from ironrule.model.network import Activation, Layer, Network, Preference, arithmetic_errors, largest_of
 from ironrule.model.readable import Read
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Networks
-from ironrule.space import Feature
+from ironrule.space import Feature, Space
 from readings import constrained_space
 from tiny import case_of, constraints, every_point
 
@@ -108,3 +108,19 @@ def network_cases(draw: st.DrawFn) -> tuple[Case, Networks]:
     case, read = draw(network_models())
     assert isinstance(read.reading, Network)
     return case, Networks(compile_network(read.reading, read.columns, case.space))
+
+
+def nets_out_of_reach() -> list[Net]:
+    """Nets of one feature with two values, one of them desired, whose linear functions no double can hold."""
+    space = Space((Feature("a", (0, 1), ordered=True),))
+    large, small = Preference(np.ones(1), 1e101), Preference(np.full(1, 1e-200), -1e-110)
+    made = []
+    for weights, values, preference in (
+        ((1e200, -1e200), [1e-300, 2e-300], large),
+        ((1e200, -1e200, 1.0), [1e-300, 2e-300], large),
+        ((1e300, 1e-200), [0.0, 1.0], small),
+    ):
+        layers = [Layer(np.full((1, 1), weight), np.zeros(1)) for weight in weights]
+        columns = Columns(np.zeros(1, np.intp), (np.array(values),))
+        made += compile_network(Network(tuple(layers), ((preference,),)), columns, space)
+    return made

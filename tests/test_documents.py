@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -17,7 +18,8 @@ INSTALL = "pip install . && ironrule demo"
 TEST = "pip install '.[test]' && pytest"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOUND = [found.name for found in pkgutil.walk_packages(ironrule.__path__, "ironrule.")]
-MODULES = ["ironrule", *(name for name in FOUND if not name.endswith("__main__"))]  # importing that one runs it
+THERE = [name for name in FOUND if not name.endswith("_torch") or importlib.util.find_spec("torch")]  # it is an extra
+MODULES = ["ironrule", *(name for name in THERE if not name.endswith("__main__"))]  # importing that one runs it
 
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import joblib
+import numpy as np
 import pandas as pd
 import pytest
 from loans import FEATURES, Files, fitted, loans
@@ -157,3 +158,26 @@ def test_missing_values_are_values_of_their_own(run, tmp_path: Path):
     table.to_csv(tmp_path / "data.csv", index=False)
     arguments = [str(tmp_path / "model.joblib"), str(tmp_path / "data.csv"), "--trust-pickle"]
     assert "a = missing" in run("explain", *arguments, "--row", '{"a": null, "b": 1}').text
+
+
+def test_a_network_in_an_onnx_file_is_read_and_its_rule_proven(run, tmp_path: Path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, numbers = onnx.helper, onnx.numpy_helper.from_array
+    weights = {"w": [[1.0], [-1.0]], "b": [-0.5]}
+    constants = [numbers(np.array(values, dtype=np.float32), name) for name, values in weights.items()]
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w", "b"], ["z"]), helper.make_node("Sigmoid", ["z"], ["p"])],
+        "one unit",
+        [helper.make_tensor_value_info("x", kind, ["rows", 2])],
+        [helper.make_tensor_value_info("p", kind, ["rows", 1])],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "network.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "data.csv").write_text("income,debt\n0,0\n1,0\n2,1\n1,2\n0,2\n")
+    result = run("explain", str(tmp_path / "network.onnx"), str(tmp_path / "data.csv"), "--row", "3", "--desired", "1")
+    assert result.code == 0, result.err
+    assert "Everyone with income <= 1 and debt >= 2 gets" in result.text or "debt >= 2 gets" in result.text
+    assert "Verdict: proven" in result.text

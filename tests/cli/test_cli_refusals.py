@@ -138,7 +138,8 @@ def test_a_missing_or_corrupt_model_file_is_refused(refused, files: Files, tmp_p
     assert "there is no file" in refused("explain", str(tmp_path / "nowhere.skops"), *arguments)
     for name in ("bad.skops", "bad.joblib", "bad.pkl"):
         assert f"{name} must be a readable model file" in refused("explain", written(tmp_path, "hi", name), *arguments)
-    assert "must end in .skops" in refused("explain", written(tmp_path, "hi", "model.onnx"), *arguments)
+    assert "must end in .skops, .onnx" in refused("explain", written(tmp_path, "hi", "model.h5"), *arguments)
+    assert "must take one matrix" in refused("explain", written(tmp_path, "hi", "model.onnx"), *arguments)
 
 
 def test_a_pickle_is_not_loaded_unless_it_is_trusted(run, refused, files: Files, tmp_path: Path):

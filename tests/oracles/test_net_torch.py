@@ -39,7 +39,7 @@ from ironrule.oracles.net_torch import EMULATED, TorchEngine  # noqa: E402
 from ironrule.rule.bit_kernels import kernel  # noqa: E402
 from ironrule.search import Minimum, solve  # noqa: E402
 from ironrule.verdict import Proven, Refuted, Unrefuted  # noqa: E402
-from networks import network_cases  # noqa: E402
+from networks import nets_out_of_reach, network_cases  # noqa: E402
 from tiny import consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets  # noqa: E402
 
 Ints = npt.NDArray[np.int64]
@@ -241,3 +241,10 @@ def test_products_put_together_from_narrower_numbers_are_refused(monkeypatch: py
     monkeypatch.setenv(EMULATED, "1")
     with pytest.raises(InputError, match=EMULATED):
         engine_on("cuda")
+
+
+@pytest.mark.parametrize("net", nets_out_of_reach())
+def test_numbers_out_of_reach_close_nothing(net: Net) -> None:
+    ends = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
+    opened = Opened(np.array([0, 2]), np.arange(2), net.value)
+    assert TORCH.bounded(net, opened, *ends).status[0] != CLOSED

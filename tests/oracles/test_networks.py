@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.model.forest import compile_reading
-from ironrule.model.net import compile_network
+from ironrule.model.net import Net, compile_network
 from ironrule.model.net_kernels import activated, cells_at, decide, margins_at
 from ironrule.model.network import Activation, Layer, Network, Preference
 from ironrule.model.reading import Group, Margin, Reading
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Ensemble, Networks
-from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND
+from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND, Opened
 from ironrule.oracles.net_parts import Parts, bounded, opened_in
 from ironrule.oracles.net_relaxing_kernels import lines
 from ironrule.oracles.together import Together
@@ -25,7 +25,7 @@ from ironrule.rule.bit_kernels import kernel
 from ironrule.search import Minimum, solve
 from ironrule.space import Feature, Space, parse
 from ironrule.verdict import Proven, Refuted, Unrefuted
-from networks import network_cases
+from networks import nets_out_of_reach, network_cases
 from readings import trees
 from tiny import case_of, consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets
 
@@ -254,3 +254,11 @@ def test_a_logistic_function_of_small_sums_is_not_small() -> None:
     opened = opened_in(net, box)
     parts = Parts.of(net.cells, opened, box)
     assert bounded(net, opened, parts.low[:1], parts.high[:1]).status[0] == FOUND
+
+
+@pytest.mark.parametrize("net", nets_out_of_reach())
+def test_numbers_out_of_reach_close_nothing(net: Net) -> None:
+    ends = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
+    opened = Opened(np.array([0, 2]), np.arange(2), net.value)
+    assert margins_at(net, np.arange(2)[:, None])[1].max() > 0.0
+    assert bounded(net, opened, *ends).status[0] != CLOSED

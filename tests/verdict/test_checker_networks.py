@@ -192,11 +192,13 @@ ALTERNATIVES = ((Preference(np.ones(1), 0.0),),)
 WHOLE = Cover((), (-1,))
 
 
-def bounds_of_one(layers: tuple[Layer, ...], values: Any, offset: float = 0.0, error: float = 0.0) -> NetworkBounds:
+def bounds_of_one(
+    layers: tuple[Layer, ...], values: Any, offset: float = 0.0, error: float = 0.0, factor: float = 1.0
+) -> NetworkBounds:
     """The bounds of a network that sees one column of one feature."""
     column = np.array(values, dtype=np.float64)
     space = Space((Feature("a", tuple(range(len(column))), ordered=True),))
-    network = Network(layers, ((Preference(np.ones(1), offset, error),),))
+    network = Network(layers, ((Preference(np.full(1, factor), offset, error),),))
     return network_bounds_of(network, Columns(np.zeros(1, np.intp), (column,)), space)
 
 
@@ -272,6 +274,13 @@ def test_sums_that_overflow_on_the_way_back_close_nothing() -> None:
     assert not closes(bounds_of_one(layers, [0.0, 1.0], -1e300))
     assert not closes(bounds_of_one(layers, [-1.0, 1.0], -1e300))
     assert closes(bounds_of_one(layers[:2], [-1.0, 1.0], -1e300))
+    assert not closes(bounds_of_one((*identity(1e200, 0.0), *identity(-1e200, 0.0)), [1e-300, 2e-300], 1e101))
+
+
+def test_products_too_small_for_a_double_are_not_forgotten() -> None:
+    layers = (*identity(1e300, 0.0), *identity(1e-200, 0.0))
+    assert not closes(bounds_of_one(layers, [0.0, 1.0], -1e-110, factor=1e-200))
+    assert closes(bounds_of_one(layers, [0.0, 1.0], -1.0, factor=1e-200))
 
 
 @pytest.mark.parametrize("cells", [1, 64, 1 << 20])

@@ -1,4 +1,6 @@
-"""Model files: skops by default, which loads only types that are trusted; pickle and joblib only on request."""
+"""Model files: skops by default, which loads only types that are trusted; ONNX, which holds no code; pickle and joblib
+only on request.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ironrule.errors import InputError, MissingExtraError, OutcomeError
+from ironrule.errors import InputError, IronruleError, MissingExtraError, OutcomeError
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 
@@ -18,8 +20,10 @@ def read_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
     ending = path.suffix.lower()
     if ending == ".skops":
         return _read_skops(path, trust)
+    if ending == ".onnx":
+        return _read_onnx(path)
     if ending not in PICKLES:
-        raise InputError(f"the model file must end in .skops, {', '.join(PICKLES)}, but {path.name!r} came")
+        raise InputError(f"the model file must end in .skops, .onnx, {', '.join(PICKLES)}, but {path.name!r} came")
     if not trust_pickle:
         raise InputError(
             f"{path.name} is a pickle, and loading one can run any code that its author put in it; if you trust it, "
@@ -43,6 +47,18 @@ def _read_skops(path: Path, trust: Sequence[str]) -> Any:
         f"{path.name} must hold only types that are trusted, but it also holds {', '.join(untrusted)}; "
         f"if you trust them, add: --trust {' '.join(untrusted)}"
     )
+
+
+def _read_onnx(path: Path) -> Any:
+    """A classifier of the classes 0 and 1."""
+    from ironrule.model import OnnxNetwork
+
+    try:
+        return OnnxNetwork(path)
+    except IronruleError:
+        raise
+    except Exception as error:  # as with any broken file
+        raise _unreadable(path, error) from error
 
 
 def _read_pickle(path: Path) -> Any:

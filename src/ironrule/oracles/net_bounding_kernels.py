@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 CLOSED, OPEN, POINT, FOUND = 0, 1, 2, 3
+TINY = 1e-290  # times sizes, more than products too small for a double can lose
 
 
 class Opened(NamedTuple):
@@ -124,7 +125,7 @@ def highest(net: Net, opened: Opened, lo: Ints, hi: Ints, layer: int, room: Scra
             else:
                 total += a * room.below_at[unit]
                 now[i] = a * room.below[unit]
-            error += (abs(a) + abs(now[i])) * (net.sizes[unit] + 1.0)
+            error += (abs(a) + abs(now[i]) + TINY) * (net.sizes[unit] + 1.0)
             total += now[i] * net.bias[unit]
         if k > 0:
             combine(net.turned, net.weight_starts[k - 1], now, width, then, net.widths[k - 1])
@@ -157,7 +158,8 @@ def highest(net: Net, opened: Opened, lo: Ints, hi: Ints, layer: int, room: Scra
             total += most
         if keep:
             room.best[j] = place
-    return total + net.gamma * error
+    bound = total + net.gamma * error
+    return bound if np.isfinite(bound) else np.inf  # what overflows bounds nothing
 
 
 @part

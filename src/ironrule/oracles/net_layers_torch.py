@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ironrule.model.net import Net
+from ironrule.oracles.net_bounding_kernels import TINY
 from ironrule.oracles.net_lines_torch import Lines
 
 
@@ -81,7 +82,7 @@ class Layers:
         given = [rows.expand(len(one.above), *rows.shape)]
         plus, minus = rows.clamp(min=0.0), rows.clamp(max=0.0)
         total = one.above_at @ plus.T + one.below_at @ minus.T
-        error = rows.abs() @ (self.sizes[layer] + 1.0)
+        error = (rows.abs() + TINY) @ (self.sizes[layer] + 1.0)
         now = (plus * one.above[:, None]).addcmul_(minus, one.below[:, None])
         for k in range(layer, 0, -1):
             through = now @ self.turned[k]
@@ -90,7 +91,7 @@ class Layers:
             plus = rows.clamp(min=0.0)
             minus = rows - plus
             total = total + through[..., -1] + _times(plus, one.above_at) + _times(minus, one.below_at)
-            error = error + rows.abs() @ (self.sizes[k - 1] + 1.0)
+            error = error + (rows.abs() + TINY) @ (self.sizes[k - 1] + 1.0)
             now = plus.mul_(one.above[:, None]).addcmul_(minus, one.below[:, None])
         return Backward(total, 2.0 * error, given[::-1], now)
 

@@ -95,7 +95,7 @@ class Question:
             none = torch.zeros((len(ends.low), width), dtype=torch.float64, device=self.device)
             return none, none
         back = layers.highest(layers.rows[layer], layer - 1, traced)
-        bound = back.total + self.entry.highest(back.now, ends).total + layers.gamma * back.error
+        bound = _in_reach(back.total + self.entry.highest(back.now, ends).total + layers.gamma * back.error)
         spare = layers.gamma * layers.sizes[layer]
         high = bound[:, :width] + layers.bias[layer] + spare
         low = layers.bias[layer] - bound[:, width:] - spare
@@ -112,7 +112,7 @@ class Question:
         back = layers.highest(layers.coefficients, len(traced) - 1, traced)
         highest = self.entry.highest(back.now, ends)
         rounding = layers.gamma * (back.error + layers.offset.abs())
-        margins = back.total + highest.total + rounding + layers.offset + layers.slack
+        margins = _in_reach(back.total + highest.total + rounding + layers.offset + layers.slack)
         tightest = margins.argmin(1)
         return Bounds(
             margins,
@@ -143,6 +143,11 @@ class Question:
         relaxed = [Relaxed(low[some], high[some], Lines(*(x[some] for x in one))) for low, high, one in bounds.relaxed]
         flow = self.layers.spread([one[some] for one in bounds.given], relaxed)
         return self.entry.cuts(flow, [one[some] for one in bounds.sums.moved], ends.of(some))
+
+
+def _in_reach(bounds: Tensor) -> Tensor:
+    """Bounds; what overflows bounds nothing."""
+    return torch.where(bounds.isfinite(), bounds, torch.inf)
 
 
 def _around(one: Lines, middle: Tensor) -> Lines:

@@ -9,8 +9,8 @@ level by level, one model question at a time. See docs/certificates.md for the f
     terms         from the user's values to codes
     permission    components, weights, duals
     claims        everything that is claimed, and rules: what is claimed of each rule
-    certificates  that a box holds no desired point: pieces, bounds (questions, answers, trees, rounding), occurring,
-                  asking
+    certificates  that a box holds no desired point: pieces, bounds (questions, answers, trees, rounding), networks
+                  (entering, lines, substituting, halving), occurring, asking
     needed        that no lighter rule excludes the witnesses
 """
 

@@ -22,7 +22,7 @@ from ironrule.verdict.checker.pieces import Pieces
 from ironrule.verdict.checker.questions import Flags, Questions
 from ironrule.verdict.checker.substituting import Layers, Relaxed, layers_of
 
-MOST_CELLS = 1 << 20  # numbers in one array of a block of pieces
+MOST_CELLS = 1 << 18  # numbers in one array of a block of pieces
 POINTS = 1 << 14
 
 
@@ -57,7 +57,8 @@ class NetworkBounds:
         """For every piece and margin an upper bound."""
         entered, bounds = self.layers.entry.of(pieces), np.empty((len(pieces), len(limits.offsets)))
         widest = max(len(layer.bias) for layer in self.layers.layers)
-        step = max(1, MOST_CELLS // (2 * widest * max(widest, self.layers.entry.widest)))
+        rows = max(2 * widest, len(limits.offsets))
+        step = max(1, MOST_CELLS // (rows * max(widest, self.layers.entry.widest)))
         rounding = self.layers.rounding * np.abs(limits.offsets)
         with np.errstate(over="ignore", invalid="ignore"):
             for some in (slice(start, start + step) for start in range(0, len(pieces), step)):
