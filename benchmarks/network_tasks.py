@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ from ironrule.rule.bits import members
 from ironrule.search import Algorithm, Minimum, Problem, Trail
 from ironrule.verdict import Meter, Verdict
 
-RECORDED_PARTS = 3_000  # bounded per question while boxes are recorded: what is not decided then may be decided later
-RECORDED_SECONDS = 10.0
+RECORDED_SECONDS = 30.0  # per row and search
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "10+10 relu": {"hidden_layer_sizes": (10, 10)},
@@ -109,7 +108,7 @@ class Noting:
 
 @dataclass(slots=True)
 class Recorder:
-    """A search whose questions to the oracle are noted; the oracle gives up early, so that many come together."""
+    """A search whose questions to the oracle are noted."""
 
     inner: Algorithm
     boxes: list[tuple[Box, bool]] = field(default_factory=list)
@@ -123,7 +122,7 @@ class Recorder:
         """What the search finds."""
         oracle = problem.oracle.oracle
         assert isinstance(oracle, Networks)
-        problem.oracle.oracle = Noting(replace(oracle, limit=RECORDED_PARTS), self.boxes)
+        problem.oracle.oracle = Noting(oracle, self.boxes)
         return self.inner.run(problem, trail)
 
 

@@ -6,7 +6,7 @@
         [--log FILE] [--marabou-python PYTHON] [--json FILE]
 
 queries   boxes that arise in the search (deletion order, minimum search): how many are decided in 1 s and in 10 s; and
-          of those apart that 3,000 parts did not decide while they were recorded ("hard")
+          of those apart that the oracle gave up on, at 50,000 parts, while they were recorded ("hard")
 rows      whole explanations: is the rule proven, and proven irredundant, within 60 s?
 attacks   time to a counterexample, ours and GeCo's, on the boxes that have one
 marabou   the same boxes put to Marabou, one after the other in the same run
@@ -191,7 +191,7 @@ def prepare_all(run: Run) -> None:
     for name in SMALL + LARGE:
         if (given.only or "").lower() in name.lower():
             data, network = name.split(", ")
-            counts = (given.rows or (4 if quick else 20), given.queries or (16 if quick else 100))
+            counts = (given.rows or (4 if quick else 10), given.queries or (16 if quick else 100))
             pack = prepare(given.models, data, network, *counts, given.seed)
             boxes = f"{len(pack.queries)} boxes, {len(pack.hard)} hard ones"
             print(f"{name}: {pack.score:.3f} of the past rows right, {boxes}", flush=True)
@@ -212,7 +212,7 @@ def main() -> None:
     made.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (the first three)")
     made.add_argument("--prepare", action="store_true", help="train the networks and record the boxes, nothing else")
     made.add_argument("--models", type=Path, default=Path("benchmarks/results/networks"), help="where those are kept")
-    made.add_argument("--rows", type=int, help="rows per task (30; quick: 2); with --prepare those with boxes (20)")
+    made.add_argument("--rows", type=int, help="rows per task (30; quick: 2); with --prepare those with boxes (10)")
     made.add_argument("--queries", type=int, help="boxes per task (all that were recorded, 100; quick: 8)")
     made.add_argument("--limit", type=float, help="seconds per box (10, marabou 60) or row (60); quick: 2")
     made.add_argument("--device", help="where networks are bounded, such as cuda; the cores if it is left out")
