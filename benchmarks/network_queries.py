@@ -19,6 +19,7 @@ from ironrule.verdict import Meter, Spent, Verdict
 
 Answer = dict[str, Any]
 NO_LIMIT = 1 << 40
+DISTINCT = 1024  # parts of a box that speeds are measured on
 
 
 def decide(pack: Pack, query: Query, limit: float, engine: Engine) -> Answer:
@@ -82,19 +83,21 @@ def _median(answers: list[Answer]) -> float | None:
 
 
 def spread_out(pack: Pack, count: int) -> tuple[Any, Any, Any] | None:
-    """So many parts of one of the queries' boxes, as the search comes to them; None if no query has so many."""
-    net = pack.nets[0]
+    """So many parts of one of the queries' boxes, as the search comes to them, over and over where they are many; None
+    if no query has as many distinct ones as are wanted.
+    """
+    net, distinct = pack.nets[0], min(count, DISTINCT)
     for query in pack.hard + pack.queries:
         opened = opened_in(net, query.box)
         parts = Parts.of(net.cells, opened, query.box)
-        while 0 < parts.waiting < count and parts.count < 8 * count:
+        while 0 < parts.waiting < distinct and parts.count < 8 * distinct:
             some = parts.taken(512)
             outcome = Cores().bounded(net, opened, some.low, some.high)
             cut = (outcome.cuts[:, 0] >= 0) & (outcome.status != CLOSED)
             parts.cut(Taken(*(one[cut] for one in some)), outcome.cuts[cut])
-        if parts.waiting >= count:
-            some = parts.taken(count)
-            return opened, some.low, some.high
+        if parts.waiting >= distinct:
+            some, again = parts.taken(distinct), np.arange(count) % distinct
+            return opened, some.low[again], some.high[again]
     return None
 
 
