@@ -1,68 +1,85 @@
-"""Rows of a network explained: is the rule proven, is it proven that nothing of it can go, and how long is it?"""
+"""Rows of a network explained: is the rule proven, is it proven that nothing of it can go, and how long is it?
+
+The search works on a pack, so that it is the same on every machine; what an Explainer adds is writing the answer down.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.network_tasks import trained
-from benchmarks.proof_rows import Watched
+from benchmarks.network_packs import Pack, load
 from benchmarks.proof_tables import good_ones, quantile, share, times
 from benchmarks.proof_worker import Answer
 from benchmarks.stopwatch import timed
-from ironrule import Explainer, Proven, Refuted
-from ironrule.oracles import Networks
-from ironrule.oracles.net_engine import engine_on
+from ironrule import Budget, Proven, Refuted, Unrefuted
+from ironrule.oracles import Networks, Remembering
+from ironrule.oracles.net_engine import Engine, engine_on
 from ironrule.rule.bits import members
-from ironrule.search import Problem
+from ironrule.rule.duals import distinct_duals
+from ironrule.rule.units import unit_weights
+from ironrule.search import Minimum, Problem, solve
+from ironrule.verdict import Meter, Verdict
 
 WARM_SECONDS = 5.0
+COUNTERFACTUALS = 5
 
 
-def prepare(folder: Path, name: str, warm: int, device: str | None) -> tuple[Explainer, Answer]:
-    """The explainer of a task that was prepared before, compiled and warm."""
-    explainer = trained(folder, name).explainer()
-    ready = explainer._prepared
-    assert isinstance(ready.oracle, Networks)
-    explainer._prepared = replace(ready, oracle=replace(ready.oracle, engine=engine_on(device)))
-    explain(explainer, warm, WARM_SECONDS)
-    return explainer, {"task": name}
+@dataclass(frozen=True, slots=True)
+class State:
+    """A pack, and where its network is bounded."""
+
+    pack: Pack
+    engine: Engine
 
 
-def explain(explainer: Explainer, row: int, budget: float) -> Answer:
+def prepare(folder: Path, name: str, warm: int, device: str | None) -> tuple[State, Answer]:
+    """A task that was prepared before, compiled and warm."""
+    state = State(load(folder, name), engine_on(device))
+    explain(state, warm, WARM_SECONDS)
+    return state, {"task": name}
+
+
+def problem_of(pack: Pack, row: int, engine: Engine, budget: float) -> Problem:
+    """The problem of explaining a row."""
+    case = pack.case(row)
+    relevant, oracle = case.relevant, Networks(pack.nets, engine=engine)
+    meter, rng = Meter(Budget(seconds=budget)), np.random.default_rng(0)
+    duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+    weights = unit_weights(2 * len(case.space))
+    remembering = Remembering(oracle, reads=True)
+    return Problem(case, remembering, duals, relevant.usable, (), weights, COUNTERFACTUALS, meter, rng)
+
+
+def explain(state: State, row: int, budget: float) -> Answer:
     """One row: what was found, and what is known of it when time is up."""
-    watched = Watched()
-    explanation, taken = timed(lambda: explainer.explain(row, algorithm=watched, budget=budget, widen=False))
-    problem = watched.problem
-    assert problem is not None
-    proven = isinstance(explanation.verdict, Proven)
-    rule = watched.reached[-1][0] if watched.reached else None
+    problem = problem_of(state.pack, row, state.engine, budget)
+    findings, taken = timed(lambda: solve(problem, Minimum()))
+    rule, verdict = findings.rules[0], findings.verdicts[0]
+    proven = isinstance(verdict, Proven)
+    known = [known_of(problem, rule & ~(1 << bit)) for bit in members(rule)]
     return {
         "wall": taken.wall,
         "cpu": taken.cpu,
         "proven": proven,
-        "minimum": proven and explanation.minimum,
-        "irredundant": proven and rule is not None and nothing_can_go(problem, rule),
-        "cardinality": explanation.cardinality,
-        "lower bound": explanation.lower_bound,
-        "undecided": len(explanation.undecided),
-        "stopped": explanation.statistics.stopped,
-        "first wall": watched.reached[0][1] if watched.reached else None,
+        "minimum": proven and findings.lower_bound >= problem.weight(rule),
+        "irredundant": proven and all(isinstance(one, Refuted) for one in known),
+        "cardinality": rule.bit_count(),
+        "lower bound": findings.lower_bound,
+        "undecided": sum(isinstance(one, Unrefuted) for one in known),
+        "not asked": sum(one is None for one in known),
+        "stopped": findings.stopped,
         "parts": problem.meter.events["boxes"],
+        "calls": problem.meter.events["oracle calls"],
     }
 
 
-def nothing_can_go(problem: Problem, rule: int) -> bool:
-    """Whether a counterfactual is known for the rule without any one of its components; nobody is asked anew."""
-    for bit in members(rule):
-        shorter = rule & ~(1 << bit)
-        known = problem.oracle.recall(problem.case.relevant.box(shorter))
-        if not isinstance(known, Refuted) and problem.exceptions(shorter) is None:
-            return False
-    return True
+def known_of(problem: Problem, rule: int) -> Verdict | None:
+    """What is known of a rule when the search is over; nobody is asked anew."""
+    return problem.exceptions(rule) or problem.oracle.recall(problem.case.relevant.box(rule))
 
 
 def line(name: str, answers: list[Answer]) -> Answer:
@@ -76,13 +93,17 @@ def line(name: str, answers: list[Answer]) -> Answer:
         "proven": share(answers, "proven"),
         "irredundant": share(answers, "irredundant"),
         "minimum": share(answers, "minimum"),
-        "components": float(np.mean([one["cardinality"] for one in proven])) if proven else None,
-        "at least": float(np.mean([one["lower bound"] for one in proven])) if proven else None,
-        "may not be needed": float(np.mean([one["undecided"] for one in proven])) if proven else None,
-        "first s": _seconds(times(good, "first wall")),
+        "components": _mean([one["cardinality"] for one in proven]),
+        "at least": _mean([one["lower bound"] for one in proven]),
+        "undecided": _mean([one["undecided"] for one in proven]),
+        "not asked": _mean([one["not asked"] for one in proven]),
         "median s": _seconds(times(good, "wall")),
         "CPU s": _seconds(times(good, "cpu")),
     }
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _seconds(values: list[float]) -> float | None:

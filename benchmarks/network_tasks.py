@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from benchmarks.network_packs import Pack, Query, file_name
+from benchmarks.network_packs import Pack, Query
 from benchmarks.proof_models import DATA, Task
 from ironrule import Proven, Unrefuted
 from ironrule.oracles import Case, Networks
@@ -55,8 +54,6 @@ def train(data: str, network: str) -> Task:
 def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed: int) -> Pack:
     """Train a network, record boxes, and write both to a folder."""
     task = train(data, network)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{file_name(task.name)}.model").write_bytes(pickle.dumps(task))
     explainer = task.explainer()
     ready = explainer._prepared
     if isinstance(ready.exact, str):
@@ -68,12 +65,6 @@ def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed
     pack = Pack(task.name, explainer.space, ready.exact.own, ready.history, chosen, score, asked, hard)
     pack.saved(folder)
     return pack
-
-
-def trained(folder: Path, name: str) -> Task:
-    """A task that was prepared before."""
-    task: Task = pickle.loads((folder / f"{file_name(name)}.model").read_bytes())  # written by this benchmark
-    return task
 
 
 @dataclass(frozen=True, slots=True)
