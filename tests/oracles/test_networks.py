@@ -66,7 +66,7 @@ def test_without_climbing_cutting_alone_decides_every_box(made: tuple[Case, Netw
     box = case.relevant.box(data.draw(rules_of(case)))
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+        patch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
         few = replace(oracle, batch=data.draw(st.integers(1, 40)))
         answer = few.one(case, box, meter_of(None), np.random.default_rng(0))
     assert answer is not None
@@ -119,6 +119,20 @@ def test_a_net_says_of_every_point_what_its_network_says(made: tuple[Case, Netwo
     assert not (np.any([must for _, must in answers], axis=0) & ~desired).any()
 
 
+@settings(deadline=None, max_examples=100)
+@given(network_cases(), st.data())
+def test_the_point_of_an_open_part_lies_in_it(made: tuple[Case, Networks], data: st.DataObject) -> None:
+    case, oracle = made
+    box = case.relevant.box(data.draw(rules_of(case)))
+    for net in oracle.nets:
+        opened = opened_in(net, box)
+        parts = Parts.of(net.cells, opened, box)
+        outcome = bounded(net, opened, parts.low[:1], parts.high[:1])
+        if outcome.status[0] != CLOSED:
+            pairs = zip(outcome.points[0].tolist(), np.split(opened.cells, opened.starts[1:-1]), strict=True)
+            assert all(cell in some for cell, some in pairs)
+
+
 def sum_above_one(texts: list[str]) -> tuple[Case, Networks]:
     """Desired where f0 + f1 > 1; no column of the network shows f2."""
     features = tuple(Feature(f"f{j}", (0, 1, 2), ordered=True) for j in range(3))
@@ -142,7 +156,7 @@ def sum_above_one(texts: list[str]) -> tuple[Case, Networks]:
 def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
     texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+    monkeypatch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
     case, oracle = sum_above_one(texts)
     verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
     assert isinstance(verdict, Refuted)
@@ -152,7 +166,7 @@ def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
 
 
 def test_what_cannot_occur_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ironrule.oracles.networks._Work.climbed", lambda *_: None)
+    monkeypatch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
     case, oracle = sum_above_one(["cf.f0 + cf.f1 <= 1"])
     verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
     assert isinstance(verdict, Proven)

@@ -266,7 +266,7 @@ def bound_boxes(
 ) -> None:
     """For every box: CLOSED if some margin is surely not positive in it; FOUND with a counterfactual's cells in
     `points`; POINT if it is a single point that only the model can decide; OPEN otherwise. A box that is not closed
-    gets a feature and a place to cut, no feature if it is a point.
+    gets the cells where its bound is reached, and a feature and a place to cut, no feature if it is a point.
     """
     layers = net.widths.shape[0]
     for row in range(lows.shape[0]):

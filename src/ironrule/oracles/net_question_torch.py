@@ -73,9 +73,7 @@ class Question:
         numbers = torch.cat([rest[:, None], status[:, None], feature[:, None], place[:, None]], dim=1).cpu().numpy()
         into.status[numbers[:, 0]] = numbers[:, 1]
         into.cuts[numbers[:, 0]] = numbers[:, 2:]
-        told = ((status == FOUND) | (status == POINT)).nonzero()[:, 0]
-        if len(told):
-            into.points[rest[told].cpu().numpy()] = cells[told].cpu().numpy()
+        into.points[numbers[:, 0]] = cells.cpu().numpy()
 
     def bounds(self, ends: Ends) -> Bounds:
         """Upper bounds of the margins over boxes."""

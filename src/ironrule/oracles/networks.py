@@ -4,7 +4,8 @@ First points are moved uphill, from the instance and from past rows with the des
 that finds nothing, the box is bounded (:mod:`ironrule.oracles.net_bounding_kernels`) and cut, hundreds of parts at a
 time on all cores, until every part is closed: that is complete, because domains are finite and the bound of a single
 point is its value. A point where rounding could turn the decision is put to the model itself; where a point that was
-found cannot occur, its box is cut on.
+found cannot occur, its box is cut on. The point where the bound of an open part is reached is a good one to climb from,
+so some are tried: in every round at first, then now and then.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ironrule.oracles.climbing_kernels import nearest_codes
 from ironrule.oracles.net_bounding_kernels import FOUND, OPEN, POINT, Opened
 from ironrule.oracles.net_climbing_kernels import climb, pull_back
 from ironrule.oracles.net_engine import Cores, Engine
-from ironrule.oracles.net_parts import Parts, Taken, opened_in
+from ironrule.oracles.net_parts import Outcome, Parts, Taken, opened_in
 from ironrule.oracles.protocol import Case
 from ironrule.oracles.several import several
 from ironrule.rule import Box
@@ -31,6 +32,8 @@ SWEEPS = 3
 TRIES = 8  # cells tried of a feature that has many
 PULLED = 64
 STARTS = 3
+AGAIN = 2  # points of open parts that are climbed from in a round
+AT_FIRST, NOW_AND_THEN = 16, 8  # rounds in which that is done: the first ones, and then every so many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,16 +80,16 @@ class Networks:
         parts = Parts.of(work.net.cells, work.opened, work.box)
         limit = self.engine.limit if self.limit is None else self.limit
         batch = self.engine.batch if self.batch is None else self.batch
+        rounds = 0
         while parts.waiting:
             if parts.count >= limit:
                 return None
             meter.check()
-            some = parts.taken(batch)
+            some, rounds = parts.taken(batch), rounds + 1
             outcome = self.engine.bounded(work.net, work.opened, some.low, some.high)
             meter.events["boxes"] += len(some.number)
-            answer = work.looked_at(outcome.points[outcome.status == FOUND], True, meter, rng)
-            if answer is None:
-                answer = work.looked_at(outcome.points[outcome.status == POINT], False, meter, rng)
+            again = AGAIN if rounds <= AT_FIRST or rounds % NOW_AND_THEN == 0 else 0
+            answer = work.seen_in(outcome, again, meter, rng)
             if answer is not None:
                 return answer
             found = (outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
@@ -120,7 +123,11 @@ class _Work:
         if len(seeds):
             past = cells_at(self.net, self.box.pull(seeds[rng.integers(0, len(seeds), size=PULLED)]))
             starts.append(past[np.argsort(-margins_at(self.net, past)[1])[:STARTS]])
-        for start in np.concatenate(starts):
+        return self._uphill(np.concatenate(starts), rng)
+
+    def _uphill(self, starts: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+        """A counterfactual uphill from one of some points given by cells."""
+        for start in starts:
             cells = start.copy()
             orders = np.stack([rng.permutation(len(cells)) for _ in range(SWEEPS)])
             if climb(self.net, self.opened, cells, orders, TRIES, self.sums, self.values):
@@ -128,6 +135,17 @@ class _Work:
                 if point is not None:
                     return point
         return None
+
+    def seen_in(self, outcome: Outcome, again: int, meter: Meter, rng: np.random.Generator) -> Points | None:
+        """A counterfactual that the bounds of parts have shown, or one uphill from so many of the open ones."""
+        status, points = outcome.status, outcome.points
+        answer = self.looked_at(points[status == FOUND], True, meter, rng)
+        if answer is None:
+            answer = self.looked_at(points[status == POINT], False, meter, rng)
+        if answer is not None or again == 0:
+            return answer
+        rows = np.flatnonzero(status == OPEN)
+        return self._uphill(points[rng.choice(rows, min(again, len(rows)), replace=False)], rng)
 
     def looked_at(
         self, points: npt.NDArray[np.int64], sure: bool, meter: Meter, rng: np.random.Generator
