@@ -21,8 +21,8 @@ from maraboupy import Marabou, MarabouNetwork
 WAYS = {"unsat": "none", "sat": "found"}
 
 
-def built(weights: list[Any], biases: list[Any], activation: str) -> Any:
-    """The network as Marabou's variables, equations and activations."""
+def built(weights: list[Any], biases: list[Any]) -> Any:
+    """The network, of relu units, as Marabou's variables, equations and activations."""
     network = MarabouNetwork.MarabouNetwork()
     before = [network.getNewVariable() for _ in range(len(weights[0]))]
     network.inputVars = [np.array(before)]
@@ -34,7 +34,7 @@ def built(weights: list[Any], biases: list[Any], activation: str) -> Any:
         if k < len(weights) - 1:
             before = [network.getNewVariable() for _ in bias]
             for total, out in zip(sums, before, strict=True):
-                (network.addRelu if activation == "relu" else network.addSigmoid)(total, out)
+                network.addRelu(total, out)
     network.outputVars = [np.array(before)]
     return network
 
@@ -42,7 +42,7 @@ def built(weights: list[Any], biases: list[Any], activation: str) -> Any:
 def decide(written: dict[str, Any], low: Any, high: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """One box: the answer and what it took, building the query included."""
     wall, cpu = time.perf_counter(), time.process_time()
-    network = built(written["weights"], written["biases"], settings["activation"])
+    network = built(written["weights"], written["biases"])
     for variable, a, b in zip(network.inputVars[0].tolist(), low.tolist(), high.tolist(), strict=True):
         network.setLowerBound(variable, a)
         network.setUpperBound(variable, b)

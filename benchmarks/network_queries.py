@@ -14,7 +14,8 @@ from ironrule import Budget, Proven, Refuted
 from ironrule.oracles import Case, Networks, Oracle
 from ironrule.oracles.net_bounding_kernels import CLOSED
 from ironrule.oracles.net_engine import Cores, Engine
-from ironrule.oracles.net_parts import Parts, Taken, opened_in
+from ironrule.oracles.net_opening_kernels import opened_in
+from ironrule.oracles.net_parts import Parts, Taken
 from ironrule.verdict import Meter, Spent, Verdict
 
 Answer = dict[str, Any]

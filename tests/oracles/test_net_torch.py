@@ -33,7 +33,8 @@ from ironrule.oracles.net_bounding_kernels import (  # noqa: E402
 )
 from ironrule.oracles.net_engine import Cores, engine_on  # noqa: E402
 from ironrule.oracles.net_lines_torch import lines  # noqa: E402
-from ironrule.oracles.net_parts import Parts, Taken, bounded, opened_in, scratch_of  # noqa: E402
+from ironrule.oracles.net_opening_kernels import opened_in  # noqa: E402
+from ironrule.oracles.net_parts import Parts, Taken, bounded, scratch_of  # noqa: E402
 from ironrule.oracles.net_question_torch import Question  # noqa: E402
 from ironrule.oracles.net_torch import EMULATED, TorchEngine  # noqa: E402
 from ironrule.rule.bit_kernels import kernel  # noqa: E402

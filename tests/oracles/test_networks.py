@@ -17,7 +17,8 @@ from ironrule.model.reading import Group, Margin, Reading
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Ensemble, Networks
 from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND, Opened
-from ironrule.oracles.net_parts import Parts, bounded, opened_in
+from ironrule.oracles.net_opening_kernels import opened_in
+from ironrule.oracles.net_parts import Parts, bounded
 from ironrule.oracles.net_relaxing_kernels import lines
 from ironrule.oracles.together import Together
 from ironrule.rule import Box
@@ -117,6 +118,21 @@ def test_a_net_says_of_every_point_what_its_network_says(made: tuple[Case, Netwo
     answers = [decide(net, points) for net in oracle.nets]
     assert not (desired & ~np.any([may for may, _ in answers], axis=0)).any()
     assert not (np.any([must for _, must in answers], axis=0) & ~desired).any()
+
+
+@settings(deadline=None, max_examples=100)
+@given(network_cases(), st.data())
+def test_the_open_cells_are_those_of_the_codes_in_a_box(made: tuple[Case, Networks], data: st.DataObject) -> None:
+    case, oracle = made
+    box = case.relevant.box(data.draw(rules_of(case)))
+    points = every_point(case.space)
+    for net in oracle.nets:
+        opened, inside = opened_in(net, box), cells_at(net, points[box.contains(points)])
+        for j in range(len(case.space)):
+            some = slice(*opened.starts[j : j + 2])
+            cells = np.unique(inside[:, j])
+            assert opened.cells[some].tolist() == cells.tolist()
+            assert opened.values[some].tolist() == net.value[net.cells.cell_starts[j] + cells].tolist()
 
 
 @settings(deadline=None, max_examples=100)

@@ -22,21 +22,6 @@ Ints = npt.NDArray[np.int64]
 ALONE = 16  # boxes that are not worth a second thread
 
 
-def opened_in(net: Net, box: Box) -> Opened:
-    """The cells that a box of codes meets."""
-    cells = net.cells
-    found = []
-    for j, (low, high) in enumerate(zip(box.low.tolist(), box.high.tolist(), strict=True)):
-        start = int(cells.code_starts[j])
-        if low == 0 and start + high + 1 == cells.code_starts[j + 1]:
-            found.append(np.arange(cells.cell_starts[j + 1] - cells.cell_starts[j]))
-        else:
-            found.append(np.unique(cells.cell_of[start + low : start + high + 1]))
-    starts = np.concatenate([[0], np.cumsum([len(some) for some in found])]).astype(np.int64)
-    values = [net.value[cells.cell_starts[j] + some] for j, some in enumerate(found)]
-    return Opened(starts, np.concatenate(found).astype(np.int64), np.concatenate(values))
-
-
 class Outcome(NamedTuple):
     """What was found for each of some boxes."""
 

@@ -21,7 +21,8 @@ from ironrule.oracles.climbing_kernels import nearest_codes
 from ironrule.oracles.net_bounding_kernels import FOUND, OPEN, POINT, Opened
 from ironrule.oracles.net_climbing_kernels import climb, pull_back
 from ironrule.oracles.net_engine import Cores, Engine
-from ironrule.oracles.net_parts import Outcome, Parts, Taken, opened_in
+from ironrule.oracles.net_opening_kernels import opened_in
+from ironrule.oracles.net_parts import Outcome, Parts, Taken
 from ironrule.oracles.protocol import Case
 from ironrule.oracles.several import several
 from ironrule.rule import Box
@@ -118,12 +119,12 @@ class _Work:
 
     def climbed(self, rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from the instance or from a past row, if there is one."""
-        starts = [cells_at(self.net, self.box.pull(self.case.instance[None, :]))]
+        found = self._uphill(cells_at(self.net, self.box.pull(self.case.instance[None, :])), rng)
         seeds = self.case.history.seeds
-        if len(seeds):
-            past = cells_at(self.net, self.box.pull(seeds[rng.integers(0, len(seeds), size=PULLED)]))
-            starts.append(past[np.argsort(-margins_at(self.net, past)[1])[:STARTS]])
-        return self._uphill(np.concatenate(starts), rng)
+        if found is not None or len(seeds) == 0:
+            return found
+        past = cells_at(self.net, self.box.pull(seeds[rng.integers(0, len(seeds), size=PULLED)]))
+        return self._uphill(past[np.argsort(-margins_at(self.net, past)[1])[:STARTS]], rng)
 
     def _uphill(self, starts: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from one of some points given by cells."""
