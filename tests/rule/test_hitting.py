@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -125,6 +125,7 @@ def weight_of(one: int, weights: list[float] | None) -> float:
 
 @settings(deadline=None)
 @given(full_duals, st.one_of(st.none(), weights_strategy), st.floats(0.0, 10.0), st.booleans())
+@example([0b1, 0b101010], None, 2.0, False)
 def test_all_minimal_hitting_sets_up_to_a_weight_are_listed_once(
     duals: list[int], weights: list[float] | None, within: float, whole: bool
 ) -> None:

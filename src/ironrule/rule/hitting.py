@@ -203,8 +203,9 @@ def light_hitting_sets(
     count, beyond, complete = list_light(*problem.sides, each, within + slack, _limit(node_limit), work)
     sets = np.zeros((count, 64 * width), np.bool_)
     sets[:, problem.elements] = work[0][0][:count]
-    least = np.ceil(beyond - 1e-6) if _are_whole(each) and np.isfinite(beyond) else beyond
-    return LightHittingSets(_pack_rows(sets), bool(complete), float(least))
+    if _are_whole(each) and np.isfinite(beyond):  # a bound just above `within` stands for the next whole number
+        beyond = max(np.ceil(beyond - 1e-6), np.floor(within + slack) + 1)
+    return LightHittingSets(_pack_rows(sets), bool(complete), float(beyond))
 
 
 def _searched(
