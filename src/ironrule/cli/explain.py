@@ -26,14 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_data(parser)
     shared.add_row(parser)
     shared.add_search(parser)
-    group = parser.add_argument_group("rule")
-    shared.add_algorithm(group)
-    group.add_argument(
-        "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
-    )
-    group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
-    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
-    shared.add_reach(group)
+    shared.add_rule(parser)
     shared.add_json(parser)
     shared.add_output(parser, "the explanation (.json, .html or .txt)")
 
