@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         MinSetCover,
     )
     from ironrule.space import Constraint, Feature, Space
+    from ironrule.space.sources import SqlQuery
     from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
 
@@ -102,6 +103,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Sampling": "oracles",
     "Scorecard": "model",
     "Space": "space",
+    "SqlQuery": "space.sources",
     "Statistics": "explain",
     "Subscale": "model",
     "TorchNetwork": "model",
@@ -158,6 +160,7 @@ __all__ = [
     "Scorecard",
     "Space",
     "SpaceError",
+    "SqlQuery",
     "Statistics",
     "StorageError",
     "Subscale",

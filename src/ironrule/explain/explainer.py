@@ -64,14 +64,17 @@ class Explainer:
     """Explains single decisions of a classifier by rules.
 
     ``model`` is any function or estimator on rows like those of ``data``; ``data`` is the history: a pandas, polars or
-    Arrow table, or an array. ``desired`` names the desired class or classes (or, for a function that answers columns,
-    their positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by
-    default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at
-    all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``, rules hold even if
-    every score moved by that much; with further ``models``, such as other versions, they hold for all of them. With
-    ``intervals``, numbers may take any value between the smallest and the largest of their domain (whole ones any whole
-    value): the space then has every threshold of the model in it. With ``device="cuda"``, networks are bounded on a GPU
-    through torch (``pip install 'ironrule[torch]'``); the CPU does all else, and all where no device is named.
+    Arrow table, or an array; or, where it is too long for memory, the path of Parquet files or of a CSV file, an Arrow
+    dataset, a DuckDB relation or a :class:`SqlQuery`, whose rows are read once and kept as codes on disk, in the folder
+    ``cache`` if the next explainer is to find them. ``desired`` names the desired class or classes (or, for a function
+    that answers columns, their positions); ``threshold`` turns scores into decisions. ``space`` says what values
+    features can take (by default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone
+    say what can occur at all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``,
+    rules hold even if every score moved by that much; with further ``models``, such as other versions, they hold for
+    all of them. With ``intervals``, numbers may take any value between the smallest and the largest of their domain
+    (whole ones any whole value): the space then has every threshold of the model in it. With ``device="cuda"``,
+    networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all else, and all
+    where no device is named.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -91,10 +94,11 @@ class Explainer:
         intervals: bool = False,
         progress: bool | None = None,
         device: str | None = None,
+        cache: str | Path | None = None,
     ) -> None:
         wanted = Wanted.of(desired, threshold, margin)
         given = (data, wanted, space, constraints, columns, intervals, progress)
-        self._prepared = prepare((model, *models), *given, device)
+        self._prepared = prepare((model, *models), *given, device, cache)
 
     @property
     def space(self) -> Space:
@@ -264,9 +268,10 @@ class Explainer:
         ready = self._prepared
         if isinstance(row, KnownPoint):
             return row.codes, False
-        past = isinstance(row, (int, np.integer)) and len(ready.history) == len(ready.table)
-        if past and not isinstance(row, bool) and -len(ready.table) <= row < len(ready.table):
-            return ready.history.codes.row(row), bool(ready.outcomes[row])
+        by_number = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
+        if by_number and (ready.rows is None or len(ready.table) != len(ready.past)):
+            place = int(ready.places_of(np.array([row], dtype=np.int64))[0])
+            return ready.history.codes.row(place), bool(ready.outcomes[place])
         given = as_mapping(row, ready.table, ready.model.own.layout.names)
         instance = self.space.encode_row(given, ignore=ready.table.names)
         for predicate in ready.space.feasible.predicates:
