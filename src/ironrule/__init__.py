@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         Judgement,
         Listing,
         RankedRule,
+        Recheck,
+        Rechecked,
         Statistics,
     )
     from ironrule.model import (
@@ -97,6 +99,8 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Proven": "verdict",
     "Quality": "verdict",
     "RankedRule": "explain",
+    "Recheck": "explain",
+    "Rechecked": "explain",
     "Refuted": "verdict",
     "Rule": "rule",
     "RuleClassifier": "model",
@@ -153,6 +157,8 @@ __all__ = [
     "Proven",
     "Quality",
     "RankedRule",
+    "Recheck",
+    "Rechecked",
     "Refuted",
     "Rule",
     "RuleClassifier",

@@ -24,6 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     shared.add_model(parser)
     shared.add_data(parser)
+    shared.add_cache(parser)
     shared.add_row(parser)
     shared.add_search(parser)
     shared.add_rule(parser)

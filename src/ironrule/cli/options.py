@@ -35,12 +35,22 @@ def add_space(group: argparse._ActionsContainer) -> None:
     group.add_argument("--keep-constant", action="store_true", help="accept columns that never change")
 
 
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """``--cache``: data that is too long for memory."""
+    text = "read DATA in chunks (.parquet, a folder of them, .csv), and keep its codes here for the next time"
+    parser.add_argument("--cache", metavar="FOLDER", type=Path, help=text)
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
     parser.add_argument(
         "model", metavar="MODEL", type=Path, help="a fitted model: .skops, or .pkl and .joblib if trusted"
     )
-    group = parser.add_argument_group("model")
+    add_decision(parser.add_argument_group("model"))
+
+
+def add_decision(group: argparse._ActionsContainer) -> None:
+    """What counts as desired, and what to accept in a model file."""
     group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
     add_trust(group)

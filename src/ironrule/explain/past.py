@@ -40,6 +40,11 @@ class Past(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def numbers(self) -> npt.NDArray[np.int64] | None:
+        """The row numbers of what ``encode`` gives; None if they count from 0."""
+        ...
+
     def encode(self, space: Space, progress: bool | None) -> Codes:
         """All rows as codes."""
         ...
@@ -61,6 +66,11 @@ class InMemory:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @property
+    def numbers(self) -> None:
+        """They count from 0."""
+        return
 
     def encode(self, space: Space, progress: bool | None) -> Codes:
         """All rows as codes."""
@@ -89,6 +99,11 @@ class OnDisk:
 
     def __len__(self) -> int:
         return self.opened.gathered.rows
+
+    @property
+    def numbers(self) -> None:
+        """They count from 0."""
+        return
 
     def encode(self, space: Space, progress: bool | None) -> Codes:
         """All rows as codes."""

@@ -93,6 +93,24 @@ class Prepared:
         return self.model.boxes != (self.model.own,)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What an explainer was made of, the data aside."""
+
+    models: tuple[Any, ...]
+    wanted: Wanted
+    space: Space | None
+    constraints: tuple[str | Constraint, ...]
+    columns: Sequence[str] | None
+    intervals: bool
+    device: str | None
+
+    def prepared(self, data: Any, progress: bool | None, cache: str | Path | None) -> Prepared:
+        """All that with data."""
+        given = (self.wanted, self.space, self.constraints, self.columns, self.intervals)
+        return prepare(self.models, data, *given, progress, self.device, cache)
+
+
 def prepare(
     models: Sequence[Any],
     data: Any,
@@ -141,7 +159,10 @@ def _past(
     cache: str | Path | None,
     progress: bool | None,
 ) -> Past:
-    """The data as past rows: a table as it is, a source read into a cache."""
+    """The data as past rows: a table as it is, a source read into a cache, past rows as they are."""
+    if hasattr(type(data), "encode") and hasattr(type(data), "numbers"):
+        grown: Past = data
+        return grown
     source = as_source(data)
     if source is None:
         if cache is not None:
@@ -208,7 +229,7 @@ def _occurring(space: Space, past: Past, progress: bool | None = None) -> tuple[
     """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
     codes = past.encode(space, progress)
     if not space.feasible.predicates:
-        return codes, None
+        return codes, past.numbers
     starts = range(0, len(codes), 1 << 16)
     kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
     if not kept.any():
@@ -218,4 +239,5 @@ def _occurring(space: Space, past: Past, progress: bool | None = None) -> tuple[
         warnings.warn(
             f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4
         )
-    return past.take(codes, kept, space.fingerprint[:32]), np.flatnonzero(kept)
+    rows = np.flatnonzero(kept)
+    return past.take(codes, kept, space.fingerprint[:32]), rows if past.numbers is None else past.numbers[rows]
