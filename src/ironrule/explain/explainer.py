@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -130,7 +131,7 @@ class Explainer:
         longer = Explainer.__new__(Explainer)
         longer._given = self._given
         past = grown(self._prepared, rows, self._given.space is None, progress)
-        longer._prepared = self._given.prepared(past, progress, None)
+        longer._prepared = replace(self._given.prepared(past, progress, None), past=past.settled())
         return longer
 
     def explain(

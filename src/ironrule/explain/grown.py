@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
+from uuid import uuid4
 
 import narwhals as nw
 import numpy as np
@@ -71,11 +72,26 @@ class Grown:
             return known
         return np.concatenate([known, asked.outcomes(codes.take(slice(len(known), None)), progress)])
 
+    def settled(self) -> Settled:
+        """What is still needed when all is encoded: the old rows are not."""
+        return Settled(self.table, len(self), self.scratch)
+
     def _kept(self, columns: Any) -> Codes:
         if self.scratch is None:
             return Codes(tuple(np.concatenate(list(pieces)) for pieces in columns))
-        place = Scratch.new(self.scratch.path).path / "codes"
-        return kept_on_disk(place, lambda: columns)
+        return kept_on_disk(self.scratch.path / uuid4().hex, lambda: columns)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Past rows that are encoded; ``scratch`` is where, if on disk."""
+
+    table: Table = field(repr=False)
+    total: int
+    scratch: Scratch | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return self.total
 
 
 def grown(ready: Prepared, more: Any, inferred: bool, progress: bool | None) -> Grown:

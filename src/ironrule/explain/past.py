@@ -30,8 +30,8 @@ class Asked(Protocol):
         ...
 
 
-class Past(Protocol):
-    """Past rows."""
+class Counted(Protocol):
+    """Past rows that need not be encoded any more."""
 
     @property
     def table(self) -> Table:
@@ -39,6 +39,10 @@ class Past(Protocol):
         ...
 
     def __len__(self) -> int: ...
+
+
+class Past(Counted, Protocol):
+    """Past rows."""
 
     @property
     def numbers(self) -> npt.NDArray[np.int64] | None:

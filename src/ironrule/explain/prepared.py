@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.arguments import as_list
-from ironrule.explain.past import InMemory, OnDisk, Past, name_of
+from ironrule.explain.past import Counted, InMemory, OnDisk, Past, name_of
 from ironrule.model import (
     History,
     Model,
@@ -48,7 +48,7 @@ class Prepared:
     model: Versions
     history: History
     outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
-    past: Past
+    past: Counted
     recourse: tuple[Constraint, ...]
     exact: Readable | str  # what the exact oracle works on, or why there is none
     oracle: Oracle | None  # the exact oracle, if there is one

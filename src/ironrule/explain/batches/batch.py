@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import InputError, MissingExtraError
-from ironrule.explain.batches.few import CoveringRule, FewRules, covers, minimum_cover
+from ironrule.explain.batches.few import FewRules, few_rules
 from ironrule.explain.batches.folder import Folder
 from ironrule.explain.batches.keeping import InFolder, Kept
 from ironrule.explain.batches.line import NAMES, Line
@@ -99,29 +99,8 @@ class Batch(Sequence[Explanation]):
 
         With ``wider``, rules may have their bounds as far out as is proven. Exact, or said not to be, within a time.
         """
-        names = ("wider", "wider_low", "wider_high") if wider else ("rule", "low", "high")
-        read = self.columns("row", "point", "rule", "low", "high", *names)
-        use = [names[1] if one is not None else "low" for one in read[names[1]]]
-        boxes: dict[Any, int] = {}
-        for place, name in enumerate(use):
-            if read[name][place] is not None:
-                last = read["high" if name == "low" else names[2]][place]
-                boxes.setdefault((tuple(read[name][place]), tuple(last)), place)
-        texts = [read["rule" if use[place] == "low" else names[0]][place] for place in boxes.values()]
-        proven = [place for place, low in enumerate(read["low"]) if low is not None]
-        if not proven:
-            return FewRules((), 0, 0, len(self))
-        points = np.array([read["point"][place] for place in proven], dtype=np.int64)
-        low, high = (np.array([box[side] for box in boxes], dtype=np.int64) for side in (0, 1))
-        distinct, counts = np.unique(points, axis=0, return_counts=True)
-        flags = covers(distinct, low, high)
-        chosen = minimum_cover(flags, seconds)
-        owners = list(boxes.values())
-        rules = [
-            CoveringRule(texts[one], read["row"][owners[one]], int(counts[flags[one]].sum())) for one in chosen.places
-        ]
-        ranked = tuple(sorted(rules, key=lambda rule: (-rule.rows, rule.row)))
-        return FewRules(ranked, chosen.lower_bound, len(proven), len(self) - len(proven))
+        read = self.columns("row", "point", "rule", "low", "high", "wider", "wider_low", "wider_high")
+        return few_rules(read, wider, seconds)
 
     def __str__(self) -> str:
         from ironrule.report.batch_text import batch_text

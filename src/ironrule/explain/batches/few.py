@@ -9,6 +9,7 @@ more than another one, and rows that are covered whenever another one is, are le
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
-TIME_IS_UP = 1  # SciPy's status
+OWN = ("rule", "low", "high")  # the columns of a rule with its row's own values
 ROUNDING = 1e-6
 
 
@@ -58,6 +59,33 @@ class Chosen:
 
     places: tuple[int, ...]
     lower_bound: int
+
+
+def few_rules(read: Mapping[str, list[Any]], wider: bool, seconds: float) -> FewRules:
+    """The fewest proven rules of a batch, given by columns, that cover all rows with a proven rule."""
+    rows = len(read["row"])
+    candidates = _candidates(read, wider)
+    points = [point for point, low in zip(read["point"], read["low"], strict=True) if low is not None]
+    if not points:
+        return FewRules((), 0, 0, rows)
+    distinct, counts = np.unique(np.array(points, dtype=np.int64), axis=0, return_counts=True)
+    boxes = np.array(list(candidates), dtype=np.int64)
+    flags = covers(distinct, boxes[:, 0], boxes[:, 1])
+    chosen, known = minimum_cover(flags, seconds), list(candidates.values())
+    rules = [CoveringRule(*known[place], int(counts[flags[place]].sum())) for place in chosen.places]
+    ranked = tuple(sorted(rules, key=lambda rule: (-rule.rows, rule.row)))
+    return FewRules(ranked, chosen.lower_bound, len(points), rows - len(points))
+
+
+def _candidates(read: Mapping[str, list[Any]], wider: bool) -> dict[Any, tuple[str, int]]:
+    """Every distinct box of a proven rule, with the rule's text and the first row that it was found for."""
+    found: dict[Any, tuple[str, int]] = {}
+    for place, row in enumerate(read["row"]):
+        names = ("wider", "wider_low", "wider_high") if wider and read["wider_low"][place] is not None else OWN
+        text, low, high = (read[name][place] for name in names)
+        if low is not None:
+            found.setdefault((tuple(low), tuple(high)), (text, row))
+    return found
 
 
 def covers(points: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Flags:

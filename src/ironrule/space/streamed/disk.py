@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +20,20 @@ ROWS = 1 << 20
 
 def write_columns(folder: Path, columns: Iterable[Iterator[npt.NDArray[Any]]]) -> None:
     """Write every column, which comes in pieces, to a file of its own, in a folder that appears when all is there."""
-    unfinished = folder.with_name(folder.name + ".unfinished")
-    unfinished.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.with_name(f"{folder.name}.{uuid4().hex}.unfinished")
     try:
-        for old in unfinished.iterdir():
-            old.unlink()
+        unfinished.mkdir(parents=True)
         for place, pieces in enumerate(columns):
             _write(unfinished, place, pieces)
-        unfinished.rename(folder)
+        if not folder.exists():  # else another process was faster
+            unfinished.rename(folder)
     except OSError as error:
         raise StorageError(
             f"codes must be written to {str(folder)!r}, but: {error.strerror or error}; make room, or name another "
             f"cache"
         ) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write(folder: Path, place: int, pieces: Iterator[npt.NDArray[Any]]) -> None:
