@@ -110,6 +110,11 @@ class Explainer:
         return self._prepared.outcomes
 
     @property
+    def fingerprint(self) -> str:
+        """The model's fingerprint, which certificates name; of a model that can only be asked, that of its answers."""
+        return self._prepared.fingerprint
+
+    @property
     def codes(self) -> Codes:
         """The past rows as codes, in the order of ``outcomes``."""
         return self._prepared.history.codes
