@@ -24,6 +24,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["grouped"] = lambda number: f"{number:,}"
+    made.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
     made.globals["version"] = ironrule.__version__
     return made
 

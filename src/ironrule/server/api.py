@@ -75,7 +75,7 @@ def applicants(
 
 @router.post("/searches")
 def search(service: Serving, body: SearchBody) -> SearchAnswer:
-    """Search among the past rows; the name that comes back goes to ``/api/applicants?search=``."""
+    """Search among the past rows; the name that comes back goes to /api/applicants as search."""
     mask = service.applicants.search(body.text)
     return SearchAnswer(search=service.searches.keep(body.text, mask), total=int(mask.sum()))
 
@@ -114,7 +114,7 @@ def explanation(service: Serving, number: Annotated[int, Path(ge=1, le=2**62)]) 
 
 @router.post("/jobs/explain", status_code=202)
 def start_explain(service: Serving, who: Asker, body: ExplainBody) -> JobAnswer:
-    """The same as ``/api/explain``, as a job that can be watched and cancelled."""
+    """The same as /api/explain, as a job that can be watched and cancelled."""
     return _job(service.explain(body.question(row_of(body.row)), who))
 
 
@@ -144,7 +144,7 @@ def cancel(service: Serving, name: Named) -> JobAnswer:
 @router.get("/jobs/{name}/events", response_class=StreamingResponse,
             responses={200: {"content": {"text/event-stream": {}}, "description": "server-sent events"}})  # fmt: skip
 def events(service: Serving, name: Named) -> StreamingResponse:
-    """The job as server-sent events: ``progress`` whenever something changed, and ``end`` at last."""
+    """The job as server-sent events: progress whenever something changed, and end at last."""
     return StreamingResponse(_told(service.jobs.find(name)), media_type="text/event-stream")
 
 

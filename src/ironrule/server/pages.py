@@ -6,6 +6,7 @@ POST. The pages work without JavaScript: progress is then shown by loading the p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from ironrule.server.waiting import ended_within, finished, record_of
 from ironrule.server.whatif import WhatIf
 
 PATIENCE_SECONDS = 1.0
+ROW = re.compile(r"(?:row|#)\s*(\d{1,15})", re.IGNORECASE)
 Handler = Callable[..., Any]
 router = APIRouter(include_in_schema=False)
 
@@ -64,6 +66,8 @@ async def search(request: Request, service: Serving) -> Response:
     outcome = outcome if outcome in ("desired", "undesired") else "any"
     if not text:
         return go(f"/applicants?outcome={outcome}")
+    if row := ROW.fullmatch(text):
+        return go(f"/applicants/{int(row[1])}")
     mask = await run_in_threadpool(service.applicants.search, text)
     return go(f"/applicants?outcome={outcome}&search={service.searches.keep(text, mask)}")
 

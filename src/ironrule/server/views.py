@@ -51,6 +51,7 @@ def applicants(service: Service, outcome: Outcome, page: int, size: int, search:
         "outcome": outcome,
         "search": search,
         "text": text,
+        "example": _example(service),
         "page": listed.page,
         "pages": listed.pages,
         "size": size,
@@ -61,6 +62,14 @@ def applicants(service: Service, outcome: Outcome, page: int, size: int, search:
             for number, place in zip(listed.numbers, listed.places, strict=True)
         ],
     }  # fmt: skip
+
+
+def _example(service: Service) -> str:
+    """A condition on each kind of feature, with values that occur."""
+    space = service.subject.space
+    ordered = [f"{name_of(f)} >= {text_of(f.values[len(f.values) // 2])}" for f in space.features if f.ordered]
+    nominal = [f"{name_of(f)} = {text_of(f.values[0])}" for f in space.features if not f.ordered]
+    return " and ".join(min(some, key=len) for some in (ordered, nominal) if some)
 
 
 def _line(service: Service, number: int, place: int) -> dict[str, Any]:
@@ -105,6 +114,7 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
         "widest": found.widest,
         "verdict": verdict_word(found.verdict),
         "verdict_text": str(found.verdict).partition(": ")[2],
+        "tested": getattr(found.verdict, "tried", 1) > 0,
         "exception": _exception(found, service),
         "cardinality": found.rule.cardinality,
         "how_short": how_short(found).removeprefix("; "),

@@ -34,7 +34,7 @@ class AuditLog:
     """An append-only log at a URL; it may be used from several threads, and by several servers at once."""
 
     def __init__(self, url: str, create: bool = True) -> None:
-        self._url = chosen_url(url)
+        self._url, self._opened = chosen_url(url), False
         self._lock = threading.Lock()
         try:
             self._engine = new_engine(self._url, create)
@@ -43,6 +43,7 @@ class AuditLog:
                     metadata.create_all(connection)
         except (SQLAlchemyError, OSError) as error:
             raise self._unusable(error) from None
+        self._opened = True
 
     @property
     def shown(self) -> str:
@@ -55,7 +56,8 @@ class AuditLog:
             with self._lock, self._engine.connect().execution_options(writes=True) as connection, connection.begin():
                 lock(connection)
                 last = select(records.c.number, records.c.hash).order_by(records.c.number.desc()).limit(1)
-                number, previous = connection.execute(last).tuples().first() or (0, GENESIS)
+                end = connection.execute(last).first()
+                number, previous = (0, GENESIS) if end is None else (end.number, end.hash)
                 record = Record.of(entry, _now(), number + 1, previous)
                 connection.execute(insert(records).values(**record.facts, packed=record.packed))
         except SQLAlchemyError as error:
@@ -108,7 +110,7 @@ class AuditLog:
 
     def _unusable(self, error: Exception) -> IronruleError:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        if not hasattr(self, "_engine"):
+        if not self._opened:
             return InputError(f"the audit log must be one that can be opened, but {self.shown} cannot: {cause}")
         return AuditError(f"the audit log must take every record, but {self.shown} does not: {cause}")
 

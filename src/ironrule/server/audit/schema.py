@@ -80,7 +80,7 @@ def new_engine(url: URL, create: bool) -> Engine:
     """An engine for the log; a new SQLite file is for its owner's eyes alone."""
     if url.get_backend_name() == "postgresql":
         try:
-            return create_engine(url, pool_pre_ping=True)
+            return create_engine(url, pool_pre_ping=True, connect_args={"client_encoding": "utf8"})
         except ModuleNotFoundError:
             raise MissingExtraError("psycopg", "postgres", "an audit log in PostgreSQL") from None
     if url.database and url.database != ":memory:":

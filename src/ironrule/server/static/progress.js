@@ -12,7 +12,7 @@
     const far = job.progress;
     put("seconds", far.seconds.toFixed(1));
     put("best", far.best === null ? "none yet" : components(far.best));
-    put("at_least", components(far.at_least));
+    put("at_least", far.at_least ? components(far.at_least) : "nothing yet");
     put("evaluations", far.evaluations.toLocaleString("en"));
     put("candidates", far.candidates.toLocaleString("en"));
     const said = job.state === "waiting" ? "Waiting." : far.best === null ? "Running." : "Running; a candidate was found.";
