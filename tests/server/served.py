@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import numpy as np
 import pandas as pd
-import uvicorn
 
 from ironrule.cli.demo import DESIRED, demo_model
 from ironrule.server.app import create_app
+from ironrule.server.run import new_server
 from ironrule.server.settings import Limits, Settings
 from ironrule.server.subject import Subject
 
@@ -52,8 +52,7 @@ def gated() -> tuple[Gate, Subject]:
 def client_of(subject: Subject, folder: Path, limits: Limits | None = None, **settings: Any) -> Iterator[httpx.Client]:
     """A client of a new server, in a thread, with an audit log of its own."""
     chosen = Settings(audit=f"sqlite:///{folder}/audit.sqlite", limits=limits or Limits(), **settings)
-    app = create_app(subject, chosen)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+    server = new_server(create_app(subject, chosen))
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

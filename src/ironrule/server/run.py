@@ -7,6 +7,7 @@ import socket
 import sys
 
 import uvicorn
+from fastapi import FastAPI
 
 from ironrule.errors import InputError
 from ironrule.server.app import create_app
@@ -29,6 +30,17 @@ def serve(subject: Subject, settings: Settings, access_log: bool = False) -> int
     print(f"Serving {subject.title}", file=sys.stderr)
     print(f"  http://{shown}:{port}/ (Ctrl-C ends it)", file=sys.stderr)
     print(f"  audit log: {audit.shown}", file=sys.stderr, flush=True)
+    try:
+        new_server(app, access_log).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass  # it has ended in order, and says so again
+    finally:
+        listening.close()
+    return audit.count_to() - before
+
+
+def new_server(app: FastAPI, access_log: bool = False) -> uvicorn.Server:
+    """A server for the application that says nothing about itself, and writes no addresses down unless asked to."""
     config = uvicorn.Config(
         app,
         log_level="info" if access_log else "warning",
@@ -37,13 +49,7 @@ def serve(subject: Subject, settings: Settings, access_log: bool = False) -> int
         timeout_keep_alive=30,
         timeout_graceful_shutdown=LINGER_SECONDS,
     )
-    try:
-        uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass  # it has ended in order, and says so again
-    finally:
-        listening.close()
-    return audit.count_to() - before
+    return uvicorn.Server(config)
 
 
 def _bound(settings: Settings) -> socket.socket:
