@@ -12,6 +12,7 @@ from ironrule.oracles.geco.distance import Distance, Mix
 from ironrule.oracles.nearest import nearest
 from ironrule.rule import Box
 from ironrule.space import Points
+from networks import network_models
 from readings import read_models
 from tiny import exceptions_in, meter_of
 
@@ -28,8 +29,8 @@ def close(one: Rank, other: Rank) -> bool:
     return one[0] == other[0] and abs(one[1] - other[1]) < 1e-6
 
 
-@settings(deadline=None, max_examples=200)
-@given(read_models(), st.integers(1, 4), st.data())
+@settings(deadline=None, max_examples=400)
+@given(st.one_of(read_models(), network_models()), st.integers(1, 4), st.data())
 def test_each_counterfactual_is_the_nearest_that_is_left(made: tuple[Case, Read], k: int, data: st.DataObject) -> None:
     case, read = made
     fixed = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(case.space), max_size=len(case.space)))) == 0

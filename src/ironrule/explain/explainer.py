@@ -203,7 +203,8 @@ class Explainer:
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        return found_counterfactuals(read, case, box, positive(k), meter, chosen_seed(seed), insisted)
+        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine)
+        return found_counterfactuals(read, case, box, *given)
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
         from ironrule.oracles.protocol import Case

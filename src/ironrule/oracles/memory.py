@@ -84,7 +84,14 @@ class Remembering:
 
     def _ask(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         meter.events["oracle calls"] += 1
-        verdict = self.oracle.find(case, box, k, meter, rng)
+        try:
+            verdict = self.oracle.find(case, box, k, meter, rng)
+        except Spent as spent:
+            if spent.known is not None:
+                self.known[_key(box)] = (box, spent.known)
+            if isinstance(spent.known, Refuted):
+                self._add(spent.known.points)
+            raise
         if isinstance(verdict, Refuted):
             self._add(verdict.points)
             if verdict.stopped:

@@ -26,6 +26,7 @@ FIELDS = frozenset(
 COUNTS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
 STATISTICS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNTS))
 CERTIFICATE = frozenset(["version", "method", "points", "space", "model", "low", "high", "covers"])
+SEARCHED = frozenset(("kind", "tried", "samples", "confidence", "bound"))
 OPTIONAL = frozenset(("column", "pattern", "allowed"))
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Searched:
     samples: int
     confidence: float
     bound: float
+    explored: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +190,9 @@ def _verdict(data: Plain) -> Certificate | Counterexample | Searched:
     if kind == "refuted":
         return Counterexample(_counterfactual(_fields(data, frozenset(("kind", "counterfactual")))["counterfactual"]))
     if kind == "unrefuted":
-        _fields(data, frozenset(("kind", "tried", "samples", "confidence", "bound")))
-        return Searched(
-            _count(data["tried"]), _count(data["samples"]), number(data["confidence"]), number(data["bound"])
-        )
+        _fields(data, SEARCHED | {"explored"} if "explored" in data else SEARCHED)
+        counts, shares = ("tried", "samples"), ("confidence", "bound", *sorted({"explored"} & set(data)))
+        return Searched(*(_count(data[name]) for name in counts), *(number(data[name]) for name in shares))
     raise ValueError(f"a verdict must be proven, refuted or unrefuted, but {_short(kind)} came")
 
 
