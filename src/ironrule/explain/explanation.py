@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ironrule.errors import InputError
+from ironrule.explain.background import Background
 from ironrule.model import Wanted
 from ironrule.rule import Counterfactual, Rule
-from ironrule.space import Value
+from ironrule.space import Space, Value
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 from ironrule.verdict.certificate import whole
@@ -103,6 +104,21 @@ class Explanation:
     widest: bool = False  # whether it is known that no bound of the wider rule can move further
     limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
     undecided: tuple[str, ...] = field(default=(), compare=False)  # components that may not be needed; not in documents
+    behind: Sequence[Background] = field(default=(), compare=False, repr=False)  # at most one; not in documents
+
+    @property
+    def background(self) -> Background | None:
+        """What pictures and reports show besides; None for one that was read back (see :meth:`with_history`)."""
+        return next(iter(self.behind), None)
+
+    def with_history(self, data: Any, space: Space | None = None) -> Explanation:
+        """The same explanation with past rows behind it again, for pictures and reports of one that was read back.
+
+        ``data`` and ``space`` must be those that it was made with, but for labels and units; raises InputError if not.
+        """
+        from ironrule.explain.reread import with_history
+
+        return with_history(self, data, space)
 
     @property
     def minimum(self) -> bool:
