@@ -203,7 +203,7 @@ class Explainer:
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine)
+        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
         return found_counterfactuals(read, case, box, *given)
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
