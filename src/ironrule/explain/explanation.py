@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
 from ironrule.explain.background import Background
@@ -16,6 +17,9 @@ from ironrule.space.plain import from_plain, to_plain
 from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 from ironrule.verdict.certificate import whole
 from ironrule.verdict.digest import FIELD, digest_of, with_digest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FORMAT = 3
 
@@ -238,6 +242,26 @@ class Explanation:
             return cls.from_dict(json.loads(text))
         except (json.JSONDecodeError, TypeError) as error:
             raise InputError(f"an explanation must be JSON, but: {error}") from None
+
+    def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:
+        """A picture on matplotlib's axes (``pip install 'ironrule[plots]'``), which are returned.
+
+        ``ladder``: every condition on its feature's distribution in the history; ``needs``: why no part can go;
+        ``growth``: the past rows covered as the rule grows.
+        """
+        from ironrule.report.pictures.plots import plot_explanation
+
+        return plot_explanation(self, kind, ax)
+
+    def to_html(self, voice: Literal["person", "validator"] = "person", path: str | Path | None = None) -> str:
+        """A report as one HTML page that needs nothing else, also written to ``path`` where one is given.
+
+        ``person``: plain sentences for whom the decision is about; ``validator``: verdict, proof, scope, seed, versions
+        and how to check it.
+        """
+        from ironrule.report.reports import explanation_report, written
+
+        return written(explanation_report(self, voice), path)
 
     def __str__(self) -> str:
         from ironrule.report.text import explanation_text
