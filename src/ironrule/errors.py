@@ -8,6 +8,7 @@
     │   ├── OutcomeError         the desired outcome or the threshold does not fit the model, or the row is not denied
     │   └── BudgetError          a budget that allows nothing
     ├── ModelError               the user's model failed or answered with something that is no decision
+    ├── AuditError               the server's audit log cannot be read or written
     └── MissingExtraError        an optional dependency is not installed; the message names the exact command
 
 A search that finds nothing, or runs out of budget, is no error: its outcome is a value (see :mod:`ironrule.verdict`).
@@ -46,6 +47,10 @@ class BudgetError(InputError):
 
 class ModelError(IronruleError, RuntimeError):
     """The user's model failed, or answered with something that is no decision."""
+
+
+class AuditError(IronruleError, RuntimeError):
+    """The audit log cannot be read or written; an answer without a record is not given."""
 
 
 class MissingExtraError(IronruleError, ImportError):

@@ -38,6 +38,7 @@ from ironrule.explain.recourse import (
 from ironrule.model import Wanted
 from ironrule.rule import relevant_to
 from ironrule.space import (
+    Codes,
     Constraint,
     Points,
     Space,
@@ -107,6 +108,26 @@ class Explainer:
     def outcomes(self) -> npt.NDArray[np.bool_]:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._prepared.outcomes
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's fingerprint, which certificates name; of a model that can only be asked, that of its answers."""
+        return self._prepared.fingerprint
+
+    @property
+    def codes(self) -> Codes:
+        """The past rows as codes, in the order of ``outcomes``."""
+        return self._prepared.history.codes
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of the past rows, in the same order."""
+        rows = self._prepared.rows
+        return np.arange(len(self.outcomes), dtype=np.int64) if rows is None else rows
+
+    def desired(self, row: Any) -> bool:
+        """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
+        return self._coded(row)[1]
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
