@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
 SAME_LEVEL = {"progress": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
-EXTRAS = {"onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "torch", "yaml"}
+EXTRAS = {"matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "torch", "yaml"}
 SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"}  # of the server alone
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -7,6 +7,7 @@
     │   ├── ConstraintError      a constraint cannot be read, names an unknown feature, or nothing satisfies it
     │   ├── OutcomeError         the desired outcome or the threshold does not fit the model, or the row is not denied
     │   └── BudgetError          a budget that allows nothing
+    ├── StorageError             a file could not be written; the message says what is safe and what to do
     ├── ModelError               the user's model failed or answered with something that is no decision
     ├── AuditError               the server's audit log cannot be read or written
     └── MissingExtraError        an optional dependency is not installed; the message names the exact command
@@ -43,6 +44,10 @@ class OutcomeError(InputError):
 
 class BudgetError(InputError):
     """A budget that allows nothing."""
+
+
+class StorageError(IronruleError, OSError):
+    """A file could not be written, such as on a full disk."""
 
 
 class ModelError(IronruleError, RuntimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -28,6 +29,7 @@ from ironrule.explain.judgement import Judgement
 from ironrule.explain.judging import Statement, judged, one_or_several, stated
 from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
 from ironrule.explain.prepared import prepare
+from ironrule.explain.question import KnownPoint, Question
 from ironrule.explain.recourse import (
     asked_for,
     chosen_reading,
@@ -50,6 +52,7 @@ from ironrule.space import (
 from ironrule.verdict import Budget, Meter, Proven
 
 if TYPE_CHECKING:
+    from ironrule.explain.batches import Batch
     from ironrule.oracles import Case
     from ironrule.search import Algorithm, Findings, Problem
     from ironrule.search.widening import Widened
@@ -170,6 +173,35 @@ class Explainer:
         permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
         return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
 
+    def explain_many(
+        self,
+        rows: Any = None,
+        algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+        *,
+        output: str | Path | None = None,
+        workers: int | None = None,
+        documents: bool = True,
+        progress: bool | None = None,
+        k: int = 5,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        require: Sequence[str] = (),
+        forbid: Sequence[str] = (),
+        weights: Weights = None,
+        widen: bool = True,
+    ) -> Batch:
+        """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
+
+        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
+        ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
+        where it ended. Without ``documents`` the explanations themselves, proofs included, are not kept, only what
+        ``to_frame`` shows.
+        """
+        from ironrule.explain.batches.making import make_batch
+
+        question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
+        return make_batch(self, self._prepared, rows, question, output, workers, documents, progress)
+
     def _widened(self, problem: Problem, findings: Findings) -> Widened | None:
         """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
         from ironrule.oracles import Ensemble, Networks, Remembering
@@ -224,7 +256,8 @@ class Explainer:
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        return found_counterfactuals(read, case, box, positive(k), meter, chosen_seed(seed), insisted)
+        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
+        return found_counterfactuals(read, case, box, *given)
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
         from ironrule.oracles.protocol import Case
@@ -251,6 +284,8 @@ class Explainer:
     def _coded(self, row: Any) -> tuple[Points, bool]:
         """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
         ready = self._prepared
+        if isinstance(row, KnownPoint):
+            return row.codes, False
         past = isinstance(row, (int, np.integer)) and len(ready.history) == len(ready.table)
         if past and not isinstance(row, bool) and -len(ready.table) <= row < len(ready.table):
             return ready.history.codes.row(row), bool(ready.outcomes[row])

@@ -109,16 +109,19 @@ def check_afresh(problem: Problem, box: Box, known: Verdict | None, place: int) 
     reserve, meter.reserve = meter.reserve, 0
     with meter.timed("check"):
         oracle = problem.oracle
-        answer = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.reads else UNKNOWN
+        said = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.reads else UNKNOWN
+        answer = said
         if isinstance(answer, Unrefuted):
             answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):
             confidence = 1.0 - DOUBT / (place * (place + 1))
             answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
     meter.reserve = reserve
-    if isinstance(answer, Unrefuted) and isinstance(known, Unrefuted):
-        return Unrefuted(known.tried + answer.tried, answer.samples, answer.confidence)
-    return answer
+    if not isinstance(answer, Unrefuted):
+        return answer
+    before = known if isinstance(known, Unrefuted) else UNKNOWN
+    explored = said.explored if isinstance(said, Unrefuted) else 0.0
+    return replace(answer, tried=before.tried + answer.tried, explored=max(before.explored, explored))
 
 
 def _impossible(problem: Problem) -> Findings:

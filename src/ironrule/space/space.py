@@ -159,8 +159,12 @@ class Space:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of features, domains and constraints: what a certificate names as its scope."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False)
+        """A hash of features, domains and constraints: what a certificate names as its scope. Labels and units are
+        for readers: they change nothing that is claimed, and so are left out of it.
+        """
+        document = self.to_dict()
+        entries = {name: _without_captions(entry) for name, entry in document["features"].items()}
+        text = json.dumps(document | {"features": entries}, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __len__(self) -> int:
@@ -220,6 +224,10 @@ def as_constraint(constraint: str | Constraint) -> Constraint:
     if not isinstance(constraint, (str, Constraint)):
         raise ConstraintError(f"a constraint must be a text such as 'cf.age >= 18', but {constraint!r} came")
     return parse(constraint) if isinstance(constraint, str) else constraint
+
+
+def _without_captions(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: part for key, part in entry.items() if key not in ("label", "unit")}
 
 
 def _refuse_repeats(features: Sequence[Feature]) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ironrule.errors import BudgetError
 from ironrule.model import Model
 from ironrule.space import Points
+from ironrule.verdict.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,11 @@ class Budget:
 
 
 class Spent(Exception):  # noqa: N818  # control flow inside a search, never seen by users
-    """The budget is spent."""
+    """The budget is spent. ``known`` is what an oracle had found out by then of the box that it was asked about."""
+
+    def __init__(self, known: Verdict | None = None) -> None:
+        super().__init__()
+        self.known = known
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,53 @@
+"""Past rows behind an explanation that was read back: what a document leaves out, taken from the data again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ironrule.errors import InputError
+from ironrule.explain.background import Background, Past, background_of
+from ironrule.explain.explanation import Explanation
+from ironrule.rule import Deferred
+from ironrule.space import Codes, Space, read_table
+
+
+def with_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
+    """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
+    table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
+    if space is None:
+        named = [name for name in explanation.instance if name in table.names]
+        space = Space.infer(table, columns=named if len(named) == len(explanation.instance) else None, progress=False)
+    if space.fingerprint != explanation.space:
+        raise InputError(
+            "the space must be the one that the explanation speaks of, but the data, the space and the constraints "
+            "at hand give another; pass those that it was made with"
+        )
+    codes = _occurring(space, space.encode(table, progress=False))
+    if len(codes) != explanation.history_rows:
+        raise InputError(
+            f"the explanation must have been made with this data, but it speaks of {explanation.history_rows} past "
+            f"rows and {len(codes)} came"
+        )
+    past, whole = Past(space, codes, None), space
+
+    def make() -> tuple[Background]:
+        known = _known(explanation, whole)
+        return (background_of(past, explanation.rule, explanation.instance, known, explanation.decision.margin > 0),)
+
+    return replace(explanation, behind=Deferred(make))
+
+
+def _occurring(space: Space, codes: Codes) -> Codes:
+    """The past rows that satisfy the constraints on the space."""
+    if not space.feasible.predicates:
+        return codes
+    return codes.take(space.feasible.admits(codes.points()))
+
+
+def _known(explanation: Explanation, space: Space) -> Any:
+    """The counterfactuals that an explanation itself names, as codes."""
+    named = [space.encode_row(one.values).tolist() for one in explanation.counterfactuals]
+    return np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(space))
