@@ -167,6 +167,22 @@ def test_labels_and_units_are_for_readers_and_leave_the_scope_as_it_is():
     assert labelled_value.fingerprint != Space((Feature("label", ("label", "unit"), ordered=False),)).fingerprint
 
 
+def test_a_space_takes_labels_and_units_later():
+    plain = Space(tuple(replace(feature, label=None, unit=None) for feature in SPACE.features))
+    told = plain.captioned({"age": "Age"}, {"age": "years"})
+    assert told == SPACE
+    assert plain.captioned({}) == plain
+    assert SPACE.captioned({"job": "Job"})["age"].label == "Age"
+    with pytest.raises(ironrule.SpaceError, match="'agee' is no feature of this space; did you mean 'age'"):
+        plain.captioned({"agee": "Age"})
+
+
+@pytest.mark.parametrize("key", ["label", "unit"])
+def test_a_caption_that_is_no_text_is_refused(key):
+    with pytest.raises(ironrule.SpaceError, match=f"'{key}' of feature 'age' must be a text, but 5 came"):
+        Space.from_dict({"features": {"age": {"values": [1, 2], key: 5}}})
+
+
 def test_the_libraries_at_work_are_told_with_their_versions():
     names = [name for name, _ in libraries_at_work()]
     assert names[:5] == ["ironrule", "Python", "numpy", "numba", "scikit-learn"]
