@@ -9,7 +9,7 @@ from scenes import ROW, SPACE, past, proven, refuted, unrefuted, widened
 
 import ironrule
 from ironrule.explain import Explanation
-from ironrule.explain.background import Need
+from ironrule.explain.background import Need, Seen
 from ironrule.report.pictures.growth import NOT_ASKED, NOT_AT_HAND, growth_of
 from ironrule.report.pictures.ladder import NO_HISTORY, ladder_of
 from ironrule.report.pictures.layouts import growth_drawing, ladder_drawing, needs_drawing, overview_drawing
@@ -98,7 +98,7 @@ def test_a_part_that_nobody_needs_for_sure_is_said_to_be_unknown(explanation):
     background = explanation.background
     assert background is not None
     needs = (Need(background.needs[0].component, None), background.needs[1])
-    drawing = drawing_of(replace(explanation, behind=(replace(background, needs=needs),)), "needs")
+    drawing = drawing_of(replace(explanation, behind=Seen(replace(background, needs=needs))), "needs")
     assert UNKNOWN in drawing.texts
     assert kinds(drawing).count("unknown") == 1
     assert kinds(drawing).count("fails") == 1 + 1

@@ -149,6 +149,19 @@ class Explainer:
         permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
         return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
 
+    def with_history(self, explanation: Explanation) -> Explanation:
+        """An explanation that was read back, or came from another process, with this explainer's past rows behind it.
+
+        Pictures and reports then show all they can. Raises InputError if it speaks of another model, space or history.
+        """
+        from ironrule.explain.history import Past
+        from ironrule.explain.reread import with_past
+
+        ready = self._prepared
+        if explanation.model != ready.fingerprint:
+            raise InputError("the explanation must be about this explainer's model, but it is about another")
+        return with_past(explanation, Past(ready.space, ready.history.codes, ready.outcomes), ready.withstands)
+
     def _widened(self, problem: Problem, findings: Findings) -> Widened | None:
         """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
         from ironrule.oracles import Ensemble, Networks, Remembering
