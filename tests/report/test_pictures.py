@@ -226,3 +226,16 @@ def test_friendly_words_reach_the_picture(explanation):
     drawing = ladder_drawing(ladder_of(explanation, Words.of(explanation, friendly=True)))
     assert "you: 500 EUR" in drawing.texts
     assert not any("row" in text for text in drawing.texts)
+
+
+def test_a_rule_of_many_parts_has_dark_cells_instead_of_signs_and_fewer_numbers(explanation):
+    needs = needs_of(explanation)
+    many = replace(
+        needs,
+        components=needs.components * 10,
+        cases=tuple(replace(needs.cases[0], place=place, values=("x",) * 20) for place in range(20)),
+    )
+    drawing = needs_drawing(many)
+    assert "✗" not in drawing.texts
+    assert kinds(drawing).count("fails") == 20 + 1
+    assert [text for text in drawing.texts if text.isdigit()] == ["1", "5", "10", "15", "20"]
