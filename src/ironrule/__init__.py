@@ -19,15 +19,18 @@ from ironrule.errors import (
     ModelError,
     OutcomeError,
     SpaceError,
+    StorageError,
     TableError,
 )
 
 if TYPE_CHECKING:
     from ironrule.explain import (
+        Batch,
         ChangeSet,
         Counterfactuals,
         Explainer,
         Explanation,
+        FewRules,
         Judgement,
         Listing,
         RankedRule,
@@ -61,6 +64,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Anchor": "search",
+    "Batch": "explain",
     "Bins": "model",
     "Budget": "verdict",
     "Certificate": "verdict",
@@ -76,6 +80,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Explainer": "explain",
     "Explanation": "explain",
     "Feature": "space",
+    "FewRules": "explain",
     "GeCo": "oracles",
     "GeneticRule": "search",
     "GeneticRuleCF": "search",
@@ -107,6 +112,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
 
 __all__ = [
     "Anchor",
+    "Batch",
     "Bins",
     "Budget",
     "BudgetError",
@@ -124,6 +130,7 @@ __all__ = [
     "Explainer",
     "Explanation",
     "Feature",
+    "FewRules",
     "GeCo",
     "GeneticRule",
     "GeneticRuleCF",
@@ -152,6 +159,7 @@ __all__ = [
     "Space",
     "SpaceError",
     "Statistics",
+    "StorageError",
     "Subscale",
     "TableError",
     "TorchNetwork",

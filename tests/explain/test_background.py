@@ -133,14 +133,14 @@ def test_a_copy_in_another_process_keeps_the_background_if_somebody_has_looked(e
 
 def test_an_explainer_puts_its_history_behind_an_explanation(explainer):
     explanation = explainer.explain({"income": 500, "accounts": 4})
-    again = explainer.with_history(ironrule.Explanation.from_json(explanation.to_json())).background
+    again = ironrule.Explanation.from_json(explanation.to_json()).with_history(explainer).background
     assert again is not None
     assert explanation.background is not None
     assert again.growth == explanation.background.growth
     assert again.distributions == explanation.background.distributions
     other = ironrule.Explainer(lambda table: table["income"] >= 500, past_rows())
     with pytest.raises(ironrule.InputError, match="about another"):
-        other.with_history(explanation)
+        explanation.with_history(other)
 
 
 def test_an_explanation_read_back_has_none_until_the_data_is_put_behind_it(explainer):

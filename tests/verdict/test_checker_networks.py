@@ -148,7 +148,7 @@ def certificate_of(made: Setting, data: st.DataObject) -> Certificate | None:
     box = made.case.relevant.box(data.draw(rules_of(made.case)))
     oracle = Networks(compile_network(made.reading, made.columns, made.case.space))
     with pytest.MonkeyPatch.context() as patch:  # what is found by climbing needs no cover
-        patch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
+        patch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
         verdict = oracle.find(made.case, box, 1, meter_of(None), np.random.default_rng(0))
     return verdict.certificate.drawn() if isinstance(verdict, Proven) else None
 

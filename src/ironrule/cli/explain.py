@@ -25,22 +25,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_model(parser)
     shared.add_data(parser)
     shared.add_row(parser)
-    add_rule(parser)
+    shared.add_search(parser)
+    shared.add_rule(parser)
     shared.add_json(parser)
     shared.add_output(parser, "the explanation (.json, .html or .txt)")
-
-
-def add_rule(parser: argparse.ArgumentParser) -> None:
-    """How the rule is searched, and which rules are permitted."""
-    shared.add_search(parser)
-    group = parser.add_argument_group("rule")
-    shared.add_algorithm(group)
-    group.add_argument(
-        "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
-    )
-    group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
-    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
-    shared.add_reach(group)
 
 
 def run(options: argparse.Namespace) -> Answer:

@@ -103,6 +103,18 @@ def add_reach(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_rule(parser: argparse.ArgumentParser) -> None:
+    """Which algorithm, and what is asked of a rule."""
+    group = parser.add_argument_group("rule")
+    add_algorithm(group)
+    group.add_argument(
+        "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
+    )
+    group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
+    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
+    add_reach(group)
+
+
 def add_constraint(group: argparse._ActionsContainer) -> None:
     """``--constraint``."""
     group.add_argument(

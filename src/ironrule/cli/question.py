@@ -34,30 +34,58 @@ def question_of(
     intervals: bool = False,
 ) -> Question:
     """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
+    wanted = row_of(options.row)
+    files = files_of(options, others)
+    row = _found(wanted, files.data, options.target)
+    space = files.space.extended(row) if options.extend_domain else files.space
+    return Question(files.explainer(options, space, constraints, margin, intervals), row)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the files hold that a question needs."""
+
+    model: Any
+    models: list[Any]
+    desired: Any
+    data: Any
+    space: Space
+
+    def explainer(
+        self,
+        options: argparse.Namespace,
+        space: Space,
+        constraints: Sequence[Constraint],
+        margin: float,
+        intervals: bool,
+    ) -> Explainer:
+        """An explainer for them."""
+        from ironrule.explain import Explainer
+
+        return Explainer(
+            self.model,
+            self.data,
+            desired=self.desired,
+            threshold=options.threshold,
+            space=space,
+            constraints=constraints,
+            margin=margin,
+            models=self.models,
+            intervals=intervals,
+        )
+
+
+def files_of(options: argparse.Namespace, others: Sequence[Path] = ()) -> Files:
+    """Read the model, the data and the space."""
     from ironrule.cli.files import read_data
     from ironrule.cli.models import desired_of, read_model
-    from ironrule.explain import Explainer
 
-    wanted = row_of(options.row)
     model = read_model(options.model, options.trust, options.trust_pickle)
     desired = desired_of(options.desired, model)
     data = read_data(options.data, options.target)
     space = space_of(options, data, columns_of(model))
-    row = _found(wanted, data, options.target)
-    space = space.extended(row) if options.extend_domain else space
     models = [read_model(path, options.trust, options.trust_pickle) for path in others]
-    explainer = Explainer(
-        model,
-        data,
-        desired=desired,
-        threshold=options.threshold,
-        space=space,
-        constraints=constraints,
-        margin=margin,
-        models=models,
-        intervals=intervals,
-    )
-    return Question(explainer, row)
+    return Files(model, models, desired, data, space)
 
 
 def row_of(text: str) -> int | Row:

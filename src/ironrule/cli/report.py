@@ -48,7 +48,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_space(parser.add_argument_group("data"))
     shared.add_decision(parser.add_argument_group("model"))
     shared.add_row(parser, required=False)
-    explain.add_rule(parser)
+    shared.add_search(parser)
+    shared.add_rule(parser)
     shared.add_json(parser)
 
 

@@ -54,6 +54,7 @@ class Assembly:
             self.wider is not None and self.wider.maximal,
             () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
             self._undecided(),
+            len(ready.model.boxes),
             Unseen(self._background),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -28,6 +29,7 @@ from ironrule.explain.judgement import Judgement
 from ironrule.explain.judging import Statement, judged, one_or_several, stated
 from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
 from ironrule.explain.prepared import prepare
+from ironrule.explain.question import KnownPoint, Question
 from ironrule.explain.recourse import (
     asked_for,
     chosen_reading,
@@ -38,6 +40,7 @@ from ironrule.explain.recourse import (
 from ironrule.model import Wanted
 from ironrule.rule import relevant_to
 from ironrule.space import (
+    Codes,
     Constraint,
     Points,
     Space,
@@ -49,6 +52,7 @@ from ironrule.space import (
 from ironrule.verdict import Budget, Meter, Proven
 
 if TYPE_CHECKING:
+    from ironrule.explain.batches import Batch
     from ironrule.oracles import Case
     from ironrule.search import Algorithm, Findings, Problem
     from ironrule.search.widening import Widened
@@ -108,6 +112,26 @@ class Explainer:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._prepared.outcomes
 
+    @property
+    def fingerprint(self) -> str:
+        """The model's fingerprint, which certificates name; of a model that can only be asked, that of its answers."""
+        return self._prepared.fingerprint
+
+    @property
+    def codes(self) -> Codes:
+        """The past rows as codes, in the order of ``outcomes``."""
+        return self._prepared.history.codes
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of the past rows, in the same order."""
+        rows = self._prepared.rows
+        return np.arange(len(self.outcomes), dtype=np.int64) if rows is None else rows
+
+    def desired(self, row: Any) -> bool:
+        """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
+        return self._coded(row)[1]
+
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
         return f"<Explainer: {self.space!r}; {len(self.outcomes)} past rows, {desired} desired>"
@@ -149,18 +173,34 @@ class Explainer:
         permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
         return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
 
-    def with_history(self, explanation: Explanation) -> Explanation:
-        """An explanation that was read back, or came from another process, with this explainer's past rows behind it.
+    def explain_many(
+        self,
+        rows: Any = None,
+        algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+        *,
+        output: str | Path | None = None,
+        workers: int | None = None,
+        documents: bool = True,
+        progress: bool | None = None,
+        k: int = 5,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        require: Sequence[str] = (),
+        forbid: Sequence[str] = (),
+        weights: Weights = None,
+        widen: bool = True,
+    ) -> Batch:
+        """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
-        Pictures and reports then show all they can. Raises InputError if it speaks of another model, space or history.
+        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
+        ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
+        where it ended. Without ``documents`` the explanations themselves, proofs included, are not kept, only what
+        ``to_frame`` shows.
         """
-        from ironrule.explain.history import Past
-        from ironrule.explain.reread import with_past
+        from ironrule.explain.batches.making import make_batch
 
-        ready = self._prepared
-        if explanation.model != ready.fingerprint:
-            raise InputError("the explanation must be about this explainer's model, but it is about another")
-        return with_past(explanation, Past(ready.space, ready.history.codes, ready.outcomes), ready.withstands)
+        question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
+        return make_batch(self, self._prepared, rows, question, output, workers, documents, progress)
 
     def _widened(self, problem: Problem, findings: Findings) -> Widened | None:
         """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
@@ -216,7 +256,8 @@ class Explainer:
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        return found_counterfactuals(read, case, box, positive(k), meter, chosen_seed(seed), insisted)
+        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
+        return found_counterfactuals(read, case, box, *given)
 
     def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
         from ironrule.oracles.protocol import Case
@@ -243,6 +284,8 @@ class Explainer:
     def _coded(self, row: Any) -> tuple[Points, bool]:
         """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
         ready = self._prepared
+        if isinstance(row, KnownPoint):
+            return row.codes, False
         past = isinstance(row, (int, np.integer)) and len(ready.history) == len(ready.table)
         if past and not isinstance(row, bool) and -len(ready.table) <= row < len(ready.table):
             return ready.history.codes.row(row), bool(ready.outcomes[row])

@@ -21,7 +21,7 @@ from ironrule.verdict.digest import FIELD, digest_of, with_digest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +107,22 @@ class Explanation:
     wider: RankedRule | None = None
     widest: bool = False  # whether it is known that no bound of the wider rule can move further
     limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
-    undecided: tuple[str, ...] = field(default=(), compare=False)  # components that may not be needed; not in documents
+    undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
+    models: int = 1  # how many models the rules hold for, all at once
     behind: Seen | Unseen | None = field(default=None, compare=False, repr=False)  # not in documents
 
     @property
     def background(self) -> Background | None:
         """What pictures and reports show besides; None for one that was read back, or that came unread
-        from another process: see :meth:`with_history`, or that of the explainer.
+        from another process: see :meth:`with_history`.
         """
         return None if self.behind is None else self.behind.read()
 
     def with_history(self, data: Any, space: Space | None = None) -> Explanation:
         """The same explanation with past rows behind it again, for pictures and reports of one that was read back.
 
-        ``data`` and ``space`` must be those that it was made with, but for labels and units; raises InputError if not.
+        ``data`` is the table, or the explainer that has read it, which knows the outcomes too. It and ``space`` must be
+        those that the explanation was made with, but for labels and units; raises InputError if not.
         """
         from ironrule.explain.reread import with_history
 
@@ -189,6 +191,8 @@ class Explanation:
             "decision": self.decision.to_dict(),
             "permitted": self.permitted.to_dict(),
             "witnesses": [list(point) for point in self.witnesses],
+            "undecided": [place for place, one in enumerate(self.rule.components) if str(one) in self.undecided],
+            "models": self.models,
         }
         return with_digest(document)
 
@@ -204,9 +208,10 @@ class Explanation:
                 raise InputError(
                     "an explanation must be as it was written, but its digest does not fit: it was altered"
                 )
+            ranked = tuple(RankedRule.from_dict(ranked) for ranked in data["rules"])
             return cls(
                 {name: from_plain(value) for name, value in data["instance"].items()},
-                tuple(RankedRule.from_dict(ranked) for ranked in data["rules"]),
+                ranked,
                 tuple(Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]),
                 Statistics(**data["statistics"]),
                 data["history_rows"],
@@ -221,10 +226,12 @@ class Explanation:
                 None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
                 data["widest"],
                 tuple(tuple(whole(code) for code in point) for point in data["limits"]),
+                tuple(str(ranked[0].rule.components[whole(place)]) for place in data["undecided"]),
+                whole(data["models"]),
             )
         except InputError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"an explanation must have all its fields, but: {error!r}") from None
 
     def to_json(self, indent: int | None = None) -> str:

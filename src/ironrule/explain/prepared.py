@@ -31,6 +31,7 @@ from ironrule.space import Codes, Constraint, Points, Space, Table, as_constrain
 
 if TYPE_CHECKING:
     from ironrule.oracles import Oracle
+    from ironrule.oracles.leaves import Leaves
     from ironrule.oracles.net_engine import Engine
 
 PAST_CHECKED = 4096
@@ -55,9 +56,35 @@ class Prepared:
     engine: Engine | None = None  # where networks are bounded, if not on the cores
     named: Named = field(default_factory=Named, repr=False)
 
+    def numbers_of(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of rows of the history."""
+        return places if self.rows is None else self.rows[places]
+
+    def places_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where in the history rows of the data are; raises an InputError if one is not there."""
+        total = len(self.table)
+        wrong = numbers[(numbers < -total) | (numbers >= total)]
+        if len(wrong):
+            raise TableError(f"the row number must be below {total}, the number of rows, but {wrong[0]} came")
+        wanted = np.where(numbers < 0, numbers + total, numbers)
+        if self.rows is None:
+            return wanted
+        places = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
+        left_out = wanted[self.rows[places] != wanted]
+        if len(left_out):
+            raise ConstraintError(f"the row must satisfy the constraints on the space, but row {left_out[0]} does not")
+        return places
+
     def row_of(self, past: int) -> int:
         """The number in the table of a row of the history."""
         return past if self.rows is None else int(self.rows[past])
+
+    @property
+    def leaves(self) -> Leaves | None:
+        """The leaves of the model itself, where it is a single tree."""
+        from ironrule.oracles.leaves import Leaves
+
+        return self.oracle if isinstance(self.oracle, Leaves) and not self.withstands else None
 
     @property
     def withstands(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ironrule.errors import InputError
 from ironrule.explain.background import Background, Unseen
+from ironrule.explain.explainer import Explainer
 from ironrule.explain.explanation import Explanation
 from ironrule.explain.history import Past, background_of
 from ironrule.space import Codes, Points, Space, read_table
@@ -16,16 +17,25 @@ from ironrule.space import Codes, Points, Space, read_table
 
 def with_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
+    if isinstance(data, Explainer):
+        return _with_explainer(explanation, data)
     table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
     if space is None:
         named = [name for name in explanation.instance if name in table.names]
         space = Space.infer(table, columns=named if len(named) == len(explanation.instance) else None, progress=False)
     _refuse_another_space(explanation, space)
     codes = _occurring(space, space.encode(table, progress=False))
-    return with_past(explanation, Past(space, codes, None), explanation.decision.margin > 0)
+    return _with_past(explanation, Past(space, codes, None), explanation.decision.margin > 0 or explanation.models > 1)
 
 
-def with_past(explanation: Explanation, past: Past, withstands: bool) -> Explanation:
+def _with_explainer(explanation: Explanation, explainer: Explainer) -> Explanation:
+    ready = explainer._prepared
+    if explanation.model != ready.fingerprint:
+        raise InputError("the explanation must be about this explainer's model, but it is about another")
+    return _with_past(explanation, Past(ready.space, ready.history.codes, ready.outcomes), ready.withstands)
+
+
+def _with_past(explanation: Explanation, past: Past, withstands: bool) -> Explanation:
     """The explanation with these past rows behind it; raises InputError if it speaks of another space or history."""
     _refuse_another_space(explanation, past.space)
     if len(past.codes) != explanation.history_rows:

@@ -45,6 +45,14 @@ class History:
     def __len__(self) -> int:
         return len(self.outcomes)
 
+    def fingerprint(self) -> str:
+        """A hash of all past rows and their outcomes."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.outcomes).tobytes())
+        for column in self.codes.columns:
+            digest.update(column.dtype.str.encode())
+            digest.update(column.data)
+        return digest.hexdigest()
+
     def coverage(self, box: Box, sizes: Any) -> int:
         """How many past rows lie in a box."""
         from ironrule.rule.count_kernels import count_inside

@@ -7,6 +7,7 @@ the model's own arithmetic may be off, is not above zero anywhere in it. A piece
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,12 +45,18 @@ class NetworkBounds:
     columns: Columns
     layers: Layers
 
-    def closed(self, pieces: Pieces, alternative: int) -> Flags:
-        """Which pieces surely hold no point where all margins of this alternative are positive."""
+    def closed(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Flags] | None = None) -> Flags:
+        """Which pieces surely hold no point where all margins of this alternative are positive, among those that can
+        occur if it is said in which pieces any can.
+        """
         limits = self.alternatives[alternative]
 
         def close(some: Pieces) -> Flags:
-            return np.asarray((self.highest(some, limits) <= -limits.slack).any(axis=1))
+            closed = np.asarray((self.highest(some, limits) <= -limits.slack).any(axis=1))
+            if holds_any is not None:
+                left = np.flatnonzero(~closed)
+                closed[left] = ~holds_any(some.some(left))
+            return closed
 
         return closed_in_parts(pieces, close, self.layers.entry)
 
