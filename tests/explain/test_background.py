@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.tiny import codes_of, every_point
 
 import ironrule
-from ironrule.explain.background import Past, background_of, interval, libraries_at_work
+from ironrule.explain.history import Past, background_of, interval
+from ironrule.explain.libraries import libraries_at_work
 from ironrule.rule import Component, Rule
 from ironrule.space import Feature, Space
 
@@ -97,10 +98,13 @@ def test_an_interval_is_the_codes_that_a_component_admits():
             assert list(range(low, high + 1)) == wanted
 
 
+def past_rows() -> pd.DataFrame:
+    return pd.DataFrame({"income": [300, 500, 500, 700, 900], "accounts": [4, 5, 2, 4, 1]})
+
+
 @pytest.fixture(scope="module")
 def explainer() -> ironrule.Explainer:
-    past = pd.DataFrame({"income": [300, 500, 500, 700, 900], "accounts": [4, 5, 2, 4, 1]})
-    return ironrule.Explainer(lambda table: (table["income"] >= 700) & (table["accounts"] <= 4), past)
+    return ironrule.Explainer(lambda table: (table["income"] >= 700) & (table["accounts"] <= 4), past_rows())
 
 
 def test_an_explanation_has_its_background_and_it_is_neither_compared_nor_written(explainer):
@@ -112,14 +116,31 @@ def test_an_explanation_has_its_background_and_it_is_neither_compared_nor_writte
     assert background.growth[-1].desired == 0
     assert all(need.counterfactual is not None for need in background.needs)
     assert dict(background.libraries)["ironrule"] == ironrule.__version__
-    assert replace(explanation, behind=()) == explanation
+    assert replace(explanation, behind=None) == explanation
     assert "behind" not in explanation.to_dict()
     assert "Background" not in repr(explanation)
 
 
-def test_a_copy_in_another_process_keeps_the_background(explainer):
+def test_a_copy_in_another_process_keeps_the_background_if_somebody_has_looked(explainer):
     explanation = explainer.explain({"income": 500, "accounts": 4})
-    assert pickle.loads(pickle.dumps(explanation)).background == explanation.background
+    assert pickle.loads(pickle.dumps(explanation)).background is None  # nobody has looked
+    background = explanation.background
+    assert background is not None
+    copy = pickle.loads(pickle.dumps(explanation))
+    assert copy.background == background
+    assert pickle.loads(pickle.dumps(copy)).background == background
+
+
+def test_an_explainer_puts_its_history_behind_an_explanation(explainer):
+    explanation = explainer.explain({"income": 500, "accounts": 4})
+    again = ironrule.Explanation.from_json(explanation.to_json()).with_history(explainer).background
+    assert again is not None
+    assert explanation.background is not None
+    assert again.growth == explanation.background.growth
+    assert again.distributions == explanation.background.distributions
+    other = ironrule.Explainer(lambda table: table["income"] >= 500, past_rows())
+    with pytest.raises(ironrule.InputError, match="about another"):
+        explanation.with_history(other)
 
 
 def test_an_explanation_read_back_has_none_until_the_data_is_put_behind_it(explainer):
@@ -165,6 +186,22 @@ def test_labels_and_units_are_for_readers_and_leave_the_scope_as_it_is():
     labelled_value = Space((Feature("label", ("unit", "label"), ordered=False),))
     assert json.dumps(labelled_value.to_dict())
     assert labelled_value.fingerprint != Space((Feature("label", ("label", "unit"), ordered=False),)).fingerprint
+
+
+def test_a_space_takes_labels_and_units_later():
+    plain = Space(tuple(replace(feature, label=None, unit=None) for feature in SPACE.features))
+    told = plain.captioned({"age": "Age"}, {"age": "years"})
+    assert told == SPACE
+    assert plain.captioned({}) == plain
+    assert SPACE.captioned({"job": "Job"})["age"].label == "Age"
+    with pytest.raises(ironrule.SpaceError, match="'agee' is no feature of this space; did you mean 'age'"):
+        plain.captioned({"agee": "Age"})
+
+
+@pytest.mark.parametrize("key", ["label", "unit"])
+def test_a_caption_that_is_no_text_is_refused(key):
+    with pytest.raises(ironrule.SpaceError, match=f"'{key}' of feature 'age' must be a text, but 5 came"):
+        Space.from_dict({"features": {"age": {"values": [1, 2], key: 5}}})
 
 
 def test_the_libraries_at_work_are_told_with_their_versions():

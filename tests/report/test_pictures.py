@@ -9,7 +9,7 @@ from scenes import ROW, SPACE, past, proven, refuted, unrefuted, widened
 
 import ironrule
 from ironrule.explain import Explanation
-from ironrule.explain.background import Need
+from ironrule.explain.background import Need, Seen
 from ironrule.report.pictures.growth import NOT_ASKED, NOT_AT_HAND, growth_of
 from ironrule.report.pictures.ladder import NO_HISTORY, ladder_of
 from ironrule.report.pictures.layouts import growth_drawing, ladder_drawing, needs_drawing, overview_drawing
@@ -98,7 +98,7 @@ def test_a_part_that_nobody_needs_for_sure_is_said_to_be_unknown(explanation):
     background = explanation.background
     assert background is not None
     needs = (Need(background.needs[0].component, None), background.needs[1])
-    drawing = drawing_of(replace(explanation, behind=(replace(background, needs=needs),)), "needs")
+    drawing = drawing_of(replace(explanation, behind=Seen(replace(background, needs=needs))), "needs")
     assert UNKNOWN in drawing.texts
     assert kinds(drawing).count("unknown") == 1
     assert kinds(drawing).count("fails") == 1 + 1
@@ -226,3 +226,16 @@ def test_friendly_words_reach_the_picture(explanation):
     drawing = ladder_drawing(ladder_of(explanation, Words.of(explanation, friendly=True)))
     assert "you: 500 EUR" in drawing.texts
     assert not any("row" in text for text in drawing.texts)
+
+
+def test_a_rule_of_many_parts_has_dark_cells_instead_of_signs_and_fewer_numbers(explanation):
+    needs = needs_of(explanation)
+    many = replace(
+        needs,
+        components=needs.components * 10,
+        cases=tuple(replace(needs.cases[0], place=place, values=("x",) * 20) for place in range(20)),
+    )
+    drawing = needs_drawing(many)
+    assert "✗" not in drawing.texts
+    assert kinds(drawing).count("fails") == 20 + 1
+    assert [text for text in drawing.texts if text.isdigit()] == ["1", "5", "10", "15", "20"]

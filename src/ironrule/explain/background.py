@@ -7,33 +7,12 @@ until :meth:`Explanation.with_history` puts the data behind it again.
 
 from __future__ import annotations
 
-import platform
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ironrule.rule import Component, Counterfactual, Rule
-from ironrule.space import Codes, Feature, Points, Space, Value
-
-ALWAYS = {"numpy": "numpy", "numba": "numba", "sklearn": "scikit-learn"}
-IF_LOADED = {
-    "xgboost": "xgboost",
-    "lightgbm": "lightgbm",
-    "catboost": "catboost",
-    "interpret": "interpret-core",
-    "pygam": "pygam",
-    "onnxruntime": "onnxruntime",
-    "torch": "torch",
-}
-
-MOST_ROWS = 5_000
-
-Mask = npt.NDArray[np.bool_]
+from ironrule.rule import Component, Counterfactual
+from ironrule.space import Feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,129 +69,37 @@ class Background:
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Past:
-    """Past rows as codes of a space; ``desired`` says which have the desired outcome, None where nobody asked."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A background that is there."""
 
-    space: Space
-    codes: Codes
-    desired: Mask | None
+    background: Background
 
-
-def background_of(
-    past: Past,
-    rule: Rule,
-    instance: Mapping[str, Value],
-    known: Points,
-    withstands: bool,
-    libraries: tuple[tuple[str, str], ...] = (),
-) -> Background:
-    """What stands behind a rule; ``known`` are counterfactuals as codes."""
-    space = past.space
-    inside = [_admitted(component, space, past.codes) for component in rule.components]
-    return Background(
-        tuple(Caption(feature.name, feature.label, feature.unit) for feature in space.features),
-        tuple(_distribution(past, space.index(name)) for name in rule.features),
-        _growth(rule.components, inside, past),
-        _needs(rule.components, inside, past, space.encode_row(instance), known),
-        space.size,
-        tuple(map(str, space.constraints)),
-        withstands,
-        libraries,
-    )
+    def read(self) -> Background:
+        """The background."""
+        return self.background
 
 
-def interval(component: Component, feature: Feature) -> tuple[int, int]:
-    """The first and the last code that a component admits."""
-    code = feature.missing_code if component.value is None else feature.places[component.value]
-    if component.op == "==":
-        return code, code
-    return (0, code) if component.op == "<=" else (code, feature.last)
+class Unseen:
+    """A background that is worked out when somebody first looks, which can take longer than to explain. A copy in
+    another process has it only if somebody has looked.
+    """
+
+    __slots__ = ("_make", "_seen")
+
+    def __init__(self, make: Callable[[], Background]) -> None:
+        self._make = make
+        self._seen: Seen | None = None
+
+    def read(self) -> Background:
+        """The background."""
+        if self._seen is None:
+            self._seen = Seen(self._make())
+        return self._seen.background
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _kept, (self._seen,)
 
 
-def _admitted(component: Component, space: Space, codes: Codes) -> Mask:
-    place = space.index(component.feature)
-    low, high = interval(component, space.features[place])
-    column = codes.columns[place]
-    return np.asarray((column >= low) & (column <= high), dtype=np.bool_)
-
-
-def _distribution(past: Past, place: int) -> Distribution:
-    feature = past.space.features[place]
-    return Distribution(feature, tuple(np.bincount(past.codes.columns[place], minlength=feature.size).tolist()))
-
-
-def _growth(components: Sequence[Component], inside: Sequence[Mask], past: Past) -> tuple[Step, ...]:
-    """The rule grown by what excludes most desired rows first; most rows of any kind, where the model was not asked."""
-    here = np.ones(len(past.codes), dtype=np.bool_)
-    steps, left = [_step(None, here, past)], list(range(len(components)))
-    while left:
-        options = {place: _step(components[place], here & inside[place], past) for place in left}
-        best = min(left, key=lambda place: (options[place].desired or 0, options[place].covered, place))
-        here = here & inside[best]
-        steps.append(options[best])
-        left.remove(best)
-    return tuple(steps)
-
-
-def _step(component: Component | None, here: Mask, past: Past) -> Step:
-    desired = None if past.desired is None else int((here & past.desired).sum())
-    return Step(component, int(here.sum()), desired)
-
-
-def _needs(
-    components: Sequence[Component], inside: Sequence[Mask], past: Past, instance: Points, known: Points
-) -> tuple[Need, ...]:
-    """For every component the nearest counterfactual that it alone excludes: a past row, or one of those known."""
-    admit = [_admitted(component, past.space, Codes(tuple(known.T))) for component in components]
-    needs = []
-    for place, component in enumerate(components):
-        rows = _rows(past, _excluded_by(place, inside))
-        needs.append(_need(component, known[_excluded_by(place, admit)], rows, past.space, instance))
-    return tuple(needs)
-
-
-def _excluded_by(place: int, admitted: Sequence[Mask]) -> Mask:
-    """Which points this component alone excludes."""
-    others = [mask for other, mask in enumerate(admitted) if other != place]
-    return np.asarray(np.logical_and.reduce([~admitted[place], *others]), dtype=np.bool_)
-
-
-def _rows(past: Past, chosen: Mask) -> Points:
-    """Some of the chosen past rows that are desired."""
-    desired = np.zeros(len(past.codes), dtype=np.bool_) if past.desired is None else past.desired
-    return past.codes.points(np.flatnonzero(chosen & desired)[:MOST_ROWS])
-
-
-def _need(component: Component, found: Points, rows: Points, space: Space, instance: Points) -> Need:
-    past = len(rows) > 0 and (len(found) == 0 or _least(rows, instance) <= _least(found, instance))
-    points = rows if past else found
-    if len(points) == 0:
-        return Need(component, None)
-    nearest = points[np.argmin((points != instance).sum(axis=1))]
-    return Need(component, Counterfactual.between(space, instance, nearest), past)
-
-
-def _least(points: Points, instance: Points) -> int:
-    return int((points != instance).sum(axis=1).min())
-
-
-@lru_cache(maxsize=1)
-def _always() -> tuple[tuple[str, str], ...]:
-    import ironrule
-
-    own = (("ironrule", ironrule.__version__), ("Python", platform.python_version()))
-    return (*own, *((name, version(name)) for name in ALWAYS.values()))
-
-
-def libraries_at_work() -> tuple[tuple[str, str], ...]:
-    """The libraries that explanations are made with here, and their versions."""
-    loaded = (name for module, name in IF_LOADED.items() if module in sys.modules)
-    return (*_always(), *((name, found) for name in loaded if (found := _version(name)) is not None))
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # a module of that name that is no such distribution
-        return None
+def _kept(seen: Seen | None) -> Seen | None:
+    return seen

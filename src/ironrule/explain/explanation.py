@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
-from ironrule.explain.background import Background
+from ironrule.explain.background import Background, Seen, Unseen
 from ironrule.model import Wanted
 from ironrule.rule import Counterfactual, Rule
 from ironrule.space import Space, Value
@@ -109,17 +109,20 @@ class Explanation:
     limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
     undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
     models: int = 1  # how many models the rules hold for, all at once
-    behind: Sequence[Background] = field(default=(), compare=False, repr=False)  # at most one; not in documents
+    behind: Seen | Unseen | None = field(default=None, compare=False, repr=False)  # not in documents
 
     @property
     def background(self) -> Background | None:
-        """What pictures and reports show besides; None for one that was read back (see :meth:`with_history`)."""
-        return next(iter(self.behind), None)
+        """What pictures and reports show besides; None for one that was read back, or that came unread
+        from another process: see :meth:`with_history`.
+        """
+        return None if self.behind is None else self.behind.read()
 
     def with_history(self, data: Any, space: Space | None = None) -> Explanation:
         """The same explanation with past rows behind it again, for pictures and reports of one that was read back.
 
-        ``data`` and ``space`` must be those that it was made with, but for labels and units; raises InputError if not.
+        ``data`` is the table, or the explainer that has read it, which knows the outcomes too. It and ``space`` must be
+        those that the explanation was made with, but for labels and units; raises InputError if not.
         """
         from ironrule.explain.reread import with_history
 

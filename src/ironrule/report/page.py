@@ -25,7 +25,8 @@ p, ul, ol, table { margin: 0.5rem 0; }
 .reasons { padding-left: 1.25rem; }
 .reasons li { margin: 0.3rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: 0.95rem; }
-.facts td { overflow-wrap: anywhere; }
+.facts { table-layout: fixed; }
+.facts th, .facts td { overflow-wrap: anywhere; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.75rem 0.3rem 0; border-bottom: 1px solid #ccc; }
 th[scope=row] { width: 38%; font-weight: 600; }
 code, pre { font: 0.9em/1.45 ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono", monospace; }

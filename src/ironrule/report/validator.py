@@ -66,7 +66,7 @@ def proof_facts(explanation: Explanation) -> list[tuple[str, str]]:
     rows = [("That the rule holds", holds), ("That nothing shorter holds", _lower_bound(explanation))]
     wider = wider_of(explanation)
     if wider is not None and isinstance(wider.verdict, Proven):
-        further = f"{len(explanation.limits)} counterfactuals show that no bound can move further"
+        further = f"no bound can move further (counterfactuals that show it: {len(explanation.limits)})"
         end = further if explanation.widest else "not known whether bounds can move further"
         rows.append(("That the wider rule holds", f"{_certificate(wider.verdict.certificate)}; {end}"))
     return rows

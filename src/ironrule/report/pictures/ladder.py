@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ironrule.explain import Explanation
-from ironrule.explain.background import Distribution, interval
+from ironrule.explain.background import Distribution
+from ironrule.explain.history import interval
 from ironrule.report.pictures.looks import Look, look_of
 from ironrule.report.pictures.scale import Bar, Tick, scale_of
 from ironrule.report.words import Condition, Words, conditions_of, outcome_of, wider_of

@@ -32,11 +32,11 @@ class Overview:
     left_out: int  # features that are used, but not among those
 
 
-def overview_of(explanations: Sequence[Explanation]) -> Overview:
+def overview_of(explanations: Sequence[Explanation], words: Words | None = None) -> Overview:
     """The batch in numbers; raises InputError if there is no explanation in it."""
     if not explanations:
         raise InputError("an overview must have at least one explanation, but none came")
-    words = Words.of(explanations[0])
+    words = words or Words.of(explanations[0])
     by_length = Counter((one.cardinality, look_of(one.verdict).word) for one in explanations)
     by_feature = Counter((name, look_of(one.verdict).word) for one in explanations for name in one.rule.features)
     used = Counter(name for one in explanations for name in one.rule.features)

@@ -20,6 +20,7 @@ from ironrule.report.pictures.needs import UNKNOWN, Case, Needs
 
 PART, VALUE, CELLS, OUTCOME = 0.0, 236.0, 424.0, 636.0  # where the columns begin
 HEAD, ROW, OTHERS = 58.0, 44.0, 14.0
+NARROW = 15.0  # a column below this has no room for a number or a sign
 
 
 def needs_drawing(needs: Needs) -> Drawing:
@@ -33,7 +34,7 @@ def needs_drawing(needs: Needs) -> Drawing:
     for case in needs.cases:
         marks += _case(case, needs, top)
         top += ROW + (OTHERS if case.others else 0)
-    marks += [*_legend(top + 20), *column(0, top + 40, needs.notes, 11, fill=GREY)]
+    marks += [*_legend(needs, top + 20), *column(0, top + 40, needs.notes, 11, fill=GREY)]
     return Drawing(tuple(marks), top + 30 + 16 * len(needs.notes), _sentence(needs))
 
 
@@ -47,7 +48,9 @@ def _sentence(needs: Needs) -> str:
 
 def _head(needs: Needs) -> list[Mark]:
     wide = _wide(needs)
-    numbers = [Text(CELLS + (place + 0.5) * wide, 50, f"{place + 1}", 11, "middle", True) for place in _places(needs)]
+    step = 1 if wide >= NARROW else 5  # numbers that would run into each other are left out
+    shown = [place for place in _places(needs) if place == 0 or (place + 1) % step == 0]
+    numbers = [Text(CELLS + (place + 0.5) * wide, 50, f"{place + 1}", 11, "middle", True) for place in shown]
     titles = ((PART, "without this part"), (VALUE, "somebody with"), (OUTCOME, "gets"))
     return [*(Text(x, 50, text, 11, bold=True) for x, text in titles), *numbers, Line(0, HEAD, WIDTH, HEAD, INK, 1)]
 
@@ -99,15 +102,18 @@ def _cells(needs: Needs, fails: int | None, top: float) -> list[Mark]:
 
 def _cell(x: float, y: float, width: float, height: float, fails: bool) -> list[Mark]:
     fill, stroke, kind = ("#ffffff", INK, "fails") if fails else ("#e4e4e4", None, "satisfies")
+    if width < NARROW:  # too narrow for a sign: dark is what fails
+        return [Rect(x, y, width, height, INK if fails else fill, stroke, kind=kind)]
     middle, size = x + width / 2, min(13.0, width * 0.8)
     sign = Text(middle, y + height / 2 + size * 0.35, "✗" if fails else "✓", size, "middle", fails, INK)
     return [Rect(x, y, width, height, fill, stroke, kind=kind), sign]
 
 
-def _legend(y: float) -> list[Mark]:
+def _legend(needs: Needs, y: float) -> list[Mark]:
+    wide = min(22.0, _wide(needs) - 3)
     return [
-        *_cell(0, y - 13, 22, 18, False),
+        *_cell(0, y - 13, wide, 18, False),
         Text(28, y, "satisfies the part with this number", 11, fill=GREY),
-        *_cell(248, y - 13, 22, 18, True),
+        *_cell(248, y - 13, wide, 18, True),
         Text(276, y, "does not: without it the rule would have this exception", 11, fill=GREY),
     ]
