@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import Any
+from ironrule.explain import Explainer, Explanation
+from ironrule.report.recheck import Recheck
+from ironrule.report.reports import Voice, explanation_report
+from ironrule.server.audit import Record
 
-from ironrule.explain import Explanation
-from ironrule.report.html import explanation_html
-
-VOICES = ("person", "validator")
+__all__ = ["Voice", "file_name", "report_html"]
 
 
-def report_html(document: dict[str, Any], voice: str) -> str:
-    """A whole HTML file, for the person who was denied or for the validator."""
-    explanation = Explanation.from_dict(document)
-    written = getattr(explanation, "to_html", None)
-    if written is not None:
-        text: str = written(voice=voice)
-        return text
-    title = escape(f"Explanation, for the {voice}")
-    return f'<!doctype html>\n<meta charset="utf-8">\n<title>{title}</title>\n{explanation_html(explanation)}\n'
+def file_name(record: Record) -> str:
+    """What the document of a record is called as a file."""
+    return f"{record.kind}-{record.number}.json"
+
+
+def report_html(record: Record, explainer: Explainer, voice: Voice) -> str:
+    """A whole HTML file; with pictures of the past rows, if the model and the data are those of the explanation."""
+    explanation = Explanation.from_dict(record.document)
+    if (record.model, record.space) == (explainer.fingerprint, explainer.space.fingerprint):
+        explanation = explanation.with_history(explainer)
+    return explanation_report(explanation, voice, Recheck(file_name(record)))
