@@ -66,6 +66,7 @@ def bars_of(counts: npt.NDArray[np.int64], inside: Sequence[bool], here: int) ->
         {
             "height": round(height / top, 3),
             "inside": round(sum(inside[low:high]) / (high - low), 3),
+            "right": bool(inside[high - 1]),  # where the allowed part of a bar is, if it is not all of it
             "here": low <= here < high,
         }
         for (low, high), height in zip(parts, heights.tolist(), strict=True)
