@@ -64,6 +64,8 @@ def walk(page: Page, root: str, size: str) -> None:
     page.get_by_role("button", name="Stop").click()
     page.wait_for_url("**/explanations/*")
     shot("stopped")
+    page.goto(f"{root}/explanations")
+    shot("log")
     page.goto(f"{root}/api")
     shot("api")
     page.goto(f"{root}/applicants/123456")

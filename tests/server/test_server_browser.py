@@ -189,7 +189,7 @@ def test_the_door_lets_in_who_has_the_token(wide: Page, german: Subject, tmp_pat
         page.wait_for_url("**/login")
 
 
-@pytest.mark.parametrize("path", ["/api", "/check", "/login"])
+@pytest.mark.parametrize("path", ["/api", "/check", "/login", "/explanations"])
 def test_the_other_pages_pass_the_audit_too(page: Page, client: httpx.Client, path: str) -> None:
     page.goto(f"{client.base_url}{path}")
     audited(page)

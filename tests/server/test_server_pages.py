@@ -130,6 +130,19 @@ def test_counterfactuals_keep_what_must_stay(client: httpx.Client) -> None:
     assert client.get(where.replace("counterfactuals", "explanations")).status_code == 404
 
 
+def test_the_log_is_shown_the_last_record_first(german: Subject, tmp_path: Path) -> None:
+    with client_of(german, tmp_path) as client:
+        assert "0 records" in client.get("/explanations").text
+        for _ in range(26):
+            client.post("/api/explain", json={"row": DENIED})
+        client.post("/api/counterfactuals", json={"row": DENIED})
+        first, second = client.get("/explanations.json").json(), client.get("/explanations.json?page=2").json()
+        assert [one["number"] for one in first["records"] + second["records"]] == list(range(27, 0, -1))
+        assert (first["pages"], first["records"][0]["kind"]) == (2, "counterfactuals")
+        assert client.get("/explanations.json?page=99").json() == second
+        assert '<a href="/counterfactuals/27"' in client.get("/explanations").text
+
+
 def test_the_certificate_can_be_downloaded_and_checked(client: httpx.Client) -> None:
     where = explained(client)
     file = client.get(f"{where}/explanation.json")

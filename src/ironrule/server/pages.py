@@ -101,6 +101,14 @@ def counterfactuals(request: Request, service: Serving, number: int) -> Response
     return page(request, "counterfactuals.html", data | {"applicant": about})
 
 
+@shown_at("/explanations")
+def log(
+    request: Request, service: Serving, number: Annotated[int, Query(alias="page", ge=1, le=2**53)] = 1
+) -> Response:
+    """What was said so far."""
+    return page(request, "log.html", views.log(service, number))
+
+
 @shown_at("/explanations/{number:int}")
 def explanation(request: Request, service: Serving, number: int) -> Response:
     """An explanation that was given."""

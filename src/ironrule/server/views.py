@@ -19,6 +19,7 @@ from ironrule.server.whatif import what_if as decided
 from ironrule.space.plain import to_plain
 
 COLUMNS = 5
+LOG_PAGE = 25
 
 
 def model(service: Service) -> dict[str, Any]:
@@ -93,6 +94,16 @@ def applicant(service: Service, row: int) -> dict[str, Any]:
         "seconds": service.settings.limits.seconds,
         "readable": service.subject.explainer.unread is None,
     }  # fmt: skip
+
+
+def log(service: Service, page: int) -> dict[str, Any]:
+    """One page of the audit log, the last records first."""
+    total = service.audit.count_to()
+    pages = max(1, -(-total // LOG_PAGE))
+    page = min(page, pages)
+    last = total - (page - 1) * LOG_PAGE
+    found = list(service.audit.records(max(1, last - LOG_PAGE + 1), last))
+    return {"total": total, "page": page, "pages": pages, "records": [one.facts for one in reversed(found)]}
 
 
 def explanation(service: Service, number: int) -> dict[str, Any]:
