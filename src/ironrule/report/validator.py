@@ -100,6 +100,7 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     rows += [("Desired", desired), ("Threshold", threshold), ("Margin", f"{decision.margin:g}")]
     rows += [("Required in the rule", ", ".join(permitted.require) or "nothing")]
     rows += [("Forbidden in the rule", ", ".join(permitted.forbid) or "nothing"), ("Weights", weights)]
+    rows += [("Holds for", "this model" if explanation.models == 1 else f"{explanation.models} models at once")]
     return [*rows, ("Past rows", f"{explanation.history_rows:,}")]
 
 
