@@ -152,6 +152,7 @@ def test_the_report_is_a_file_that_may_run_nothing(client: httpx.Client, voice: 
     assert "sandbox" in report.headers["content-security-policy"]
     assert "script-src" not in report.headers["content-security-policy"]
     assert report.text.lower().startswith("<!doctype html>")
+    assert "<svg" in report.text  # the past rows that are served
     assert client.get(f"{where}/report.html", params={"voice": "whisper"}).status_code == 422
     assert client.get("/explanations/99999/report.html").status_code == 404
 

@@ -66,12 +66,13 @@ def document(service: Serving, number: int) -> Response:
 @router.get("/explanations/{number:int}/report.html")
 def report(service: Serving, number: int, voice: str = "person") -> Response:
     """The report, as a file that needs nothing else."""
-    if voice not in VOICES:
+    chosen = next((one for one in VOICES if one == voice), None)
+    if chosen is None:
         raise Problem(422, "UnknownVoice", f"the voice must be one of {', '.join(VOICES)}", "another came")
     record = record_of(service, number)
     if record.kind != "explanation":
         raise missing(f"explanation {number}")
-    text = report_html(record.document, voice)
+    text = report_html(record.document, chosen, service.subject.explainer, f"{record.kind}-{number}.json")
     return _file(text, "text/html", f"report-{number}-{voice}.html", REPORT_POLICY)
 
 
