@@ -13,8 +13,10 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
 SAME_LEVEL = {"progress": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
-EXTRAS = {"matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "torch", "yaml"}
-SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"}  # of the server alone
+EXTRAS = {
+    "duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "sqlalchemy", "torch", "yaml",
+}  # fmt: skip
+SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # of the server alone
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

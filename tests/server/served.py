@@ -37,7 +37,7 @@ class Gate:
 
     def __call__(self, rows: pd.DataFrame) -> Any:
         self.asked.set()
-        assert self.open.wait(60)
+        assert self.open.wait(20)
         return (rows.a * rows.b + rows.c > 30).to_numpy(dtype=float)
 
 

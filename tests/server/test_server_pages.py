@@ -152,7 +152,8 @@ def test_the_report_is_a_file_that_may_run_nothing(client: httpx.Client, voice: 
     assert "sandbox" in report.headers["content-security-policy"]
     assert "script-src" not in report.headers["content-security-policy"]
     assert report.text.lower().startswith("<!doctype html>")
-    assert "<svg" in report.text  # the past rows that are served
+    assert "<svg" in report.text  # with pictures of the past rows
+    assert "<script" not in report.text
     assert client.get(f"{where}/report.html", params={"voice": "whisper"}).status_code == 422
     assert client.get("/explanations/99999/report.html").status_code == 404
 

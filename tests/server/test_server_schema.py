@@ -52,7 +52,7 @@ def test_no_request_makes_the_server_fail(operation: APIOperation, mode: Generat
         return  # nothing can be wrong with it
 
     @given(case=operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def answered(case: schemathesis.Case) -> None:
         case.call_and_validate(base_url=str(limited.base_url), checks=CHECKS, timeout=30)
 

@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     shared.add_model(parser)
     shared.add_data(parser)
+    shared.add_cache(parser)
     group = parser.add_argument_group("batch")
     group.add_argument(
         "--output", metavar="FOLDER", type=Path, required=True, help="where finished rows are written, and found again"

@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read the explanations, or explain; write the report."""
     from ironrule.cli.answer import Answer
-    from ironrule.cli.recheck import recheck_of
+    from ironrule.cli.checking_command import recheck_of
     from ironrule.cli.show import report_view
     from ironrule.report.reports import batch_report, explanation_report
 

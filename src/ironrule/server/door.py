@@ -13,8 +13,8 @@ from ironrule.server.access import COOKIE, Sessions
 from ironrule.server.answers import go, page
 from ironrule.server.api import Serving
 from ironrule.server.pages import shown_at
-from ironrule.server.problem import Problem, missing
-from ironrule.server.report import VOICES, report_html
+from ironrule.server.problem import missing
+from ironrule.server.report import Voice, file_name, report_html
 from ironrule.server.waiting import record_of
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -60,19 +60,16 @@ def document(service: Serving, number: int) -> Response:
     """The explanation with its certificate, as a file for ``ironrule check``."""
     record = record_of(service, number)
     text = json.dumps(record.document, indent=2, ensure_ascii=False)
-    return _file(text, "application/json", f"{record.kind}-{number}.json")
+    return _file(text, "application/json", file_name(record))
 
 
 @router.get("/explanations/{number:int}/report.html")
-def report(service: Serving, number: int, voice: str = "person") -> Response:
+def report(service: Serving, number: int, voice: Voice = "person") -> Response:
     """The report, as a file that needs nothing else."""
-    chosen = next((one for one in VOICES if one == voice), None)
-    if chosen is None:
-        raise Problem(422, "UnknownVoice", f"the voice must be one of {', '.join(VOICES)}", "another came")
     record = record_of(service, number)
     if record.kind != "explanation":
         raise missing(f"explanation {number}")
-    text = report_html(record.document, chosen, service.subject.explainer, f"{record.kind}-{number}.json")
+    text = report_html(record, service.subject.explainer, voice)
     return _file(text, "text/html", f"report-{number}-{voice}.html", REPORT_POLICY)
 
 

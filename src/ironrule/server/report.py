@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ironrule.errors import InputError
 from ironrule.explain import Explainer, Explanation
 from ironrule.report.recheck import Recheck
-from ironrule.report.reports import VOICES, Voice, explanation_report
+from ironrule.report.reports import Voice, explanation_report
+from ironrule.server.audit import Record
 
-__all__ = ["VOICES", "Voice", "report_html"]
-
-
-def report_html(document: dict[str, Any], voice: Voice, explainer: Explainer, file: str) -> str:
-    """A whole HTML file, for the person who was denied or for the validator; ``file`` is what to check is called."""
-    explanation = _with_history(Explanation.from_dict(document), explainer)
-    return explanation_report(explanation, voice, Recheck(file))
+__all__ = ["Voice", "file_name", "report_html"]
 
 
-def _with_history(explanation: Explanation, explainer: Explainer) -> Explanation:
-    """With the past rows that are served; one made with another model or data is reported without, and says so."""
-    try:
-        return explanation.with_history(explainer)
-    except InputError:
-        return explanation
+def file_name(record: Record) -> str:
+    """What the document of a record is called as a file."""
+    return f"{record.kind}-{record.number}.json"
+
+
+def report_html(record: Record, explainer: Explainer, voice: Voice) -> str:
+    """A whole HTML file; with pictures of the past rows, if the model and the data are those of the explanation."""
+    explanation = Explanation.from_dict(record.document)
+    if (record.model, record.space) == (explainer.fingerprint, explainer.space.fingerprint):
+        explanation = explanation.with_history(explainer)
+    return explanation_report(explanation, voice, Recheck(file_name(record)))
