@@ -14,7 +14,8 @@ LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "e
 SAME_LEVEL = {"progress": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
 EXTRAS = {
-    "duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "sqlalchemy", "torch", "yaml",
+    "duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "sqlalchemy", "torch",
+    "yaml",
 }  # fmt: skip
 SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # of the server alone
 MODULES = sorted(PACKAGE.rglob("*.py"))
