@@ -158,10 +158,15 @@ def _pictures(explanation: Explanation) -> str:
 
 def _others(explanation: Explanation) -> str:
     rows = [
-        (" and ".join(other.rule.conditions), verdict_word(other.verdict), f"{other.coverage:,}")
-        for other in explanation.ranked[1:]
+        (
+            f"{place}",
+            " and ".join(other.rule.conditions) or "everyone",
+            verdict_word(other.verdict),
+            f"{other.coverage:,}",
+        )
+        for place, other in enumerate(explanation.ranked[1:], 2)
     ]
-    return section("Other rules", table(("rule", "verdict", "past rows"), rows)) if rows else ""
+    return section("Other rules", table(("", "rule", "verdict", "past rows"), rows)) if rows else ""
 
 
 def _counterfactuals(explanation: Explanation) -> str:
