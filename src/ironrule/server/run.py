@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import sys
@@ -21,22 +22,23 @@ LINGER_SECONDS = 5
 def serve(subject: Subject, settings: Settings, access_log: bool = False) -> int:
     """Serve until interrupted; gives how many explanations were given in that time."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
-    app = create_app(subject, settings)
-    audit: AuditLog = app.state.service.audit
-    before = audit.count_to()
-    listening = _bound(settings)
+    with contextlib.closing(_bound(settings)) as listening:
+        app = create_app(subject, settings)
+        audit: AuditLog = app.state.service.audit
+        before = audit.count_to()
+        _announce(subject.title, listening, audit)
+        with contextlib.suppress(KeyboardInterrupt):  # it has ended in order by then
+            new_server(app, access_log).run(sockets=[listening])
+        given = audit.count_to() - before
+        audit.close()
+        return given
+
+
+def _announce(title: str, listening: socket.socket, audit: AuditLog) -> None:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    print(f"Serving {subject.title}", file=sys.stderr)
-    print(f"  http://{shown}:{port}/ (Ctrl-C ends it)", file=sys.stderr)
-    print(f"  audit log: {audit.shown}", file=sys.stderr, flush=True)
-    try:
-        new_server(app, access_log).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass  # it has ended in order, and says so again
-    finally:
-        listening.close()
-    return audit.count_to() - before
+    print(f"Serving {title}", f"  audit log: {audit.shown}", sep="\n", file=sys.stderr)
+    print(f"  http://{shown}:{port}/ (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
 
 def new_server(app: FastAPI, access_log: bool = False) -> uvicorn.Server:
@@ -58,8 +60,13 @@ def _bound(settings: Settings) -> socket.socket:
         found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
         made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            made.listen(512)
+        except OSError:
+            made.close()
+            raise
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise InputError(
