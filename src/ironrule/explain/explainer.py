@@ -192,6 +192,8 @@ class Explainer:
         *,
         output: str | Path | None = None,
         workers: int | None = None,
+        engine: Literal["local", "ray"] = "local",
+        address: str | None = None,
         documents: bool = True,
         progress: bool | None = None,
         k: int = 5,
@@ -206,13 +208,15 @@ class Explainer:
 
         Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
         ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
-        where it ended. Without ``documents`` the explanations themselves, proofs included, are not kept, only what
-        ``to_frame`` shows.
+        where it ended. ``engine="ray"`` works on the Ray cluster at an ``address``, or on one started here
+        (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations themselves, proofs included, are not
+        kept, only what ``to_frame`` shows.
         """
-        from ironrule.explain.batches.making import make_batch
+        from ironrule.explain.batches.making import chosen_crew, make_batch
 
+        crew = chosen_crew(engine, workers, address)
         question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
-        return make_batch(self, self._prepared, rows, question, output, workers, documents, progress)
+        return make_batch(self, self._prepared, rows, question, output, crew, documents, progress)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
