@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 HERE = Path(__file__).parent
@@ -24,7 +25,10 @@ def walk(page: Page, root: str, size: str) -> None:
     """Every page, in the order in which somebody comes to them."""
 
     def shot(name: str) -> None:
-        page.screenshot(path=HERE / f"{name}-{size}.png", full_page=name in ("applicant", "explanation", "what-if"))
+        path = HERE / f"{name}-{size}.png"
+        page.wait_for_load_state("networkidle" if name != "job" else "load")
+        page.screenshot(path=path, full_page=name in ("applicant", "explanation", "what-if"))
+        Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
 
     page.goto(f"{root}/applicants")
     page.get_by_label("Search", exact=True).fill("age in years >= 60")

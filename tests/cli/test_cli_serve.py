@@ -6,6 +6,8 @@ import json
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +87,15 @@ def test_what_cannot_be_served_is_refused_before_anything_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert message in refused("serve", *options)
+
+
+@pytest.mark.parametrize(("command", "package"), [("serve", "fastapi"), ("audit", "sqlalchemy")])
+def test_what_is_not_installed_is_named_with_the_command_that_installs_it(command: str, package: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from ironrule.cli import main; sys.exit(main(sys.argv[1:]))"
+    arguments = [command] if command == "serve" else [command, "verify"]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    told = f"error: ironrule {command} needs {package}, which is not installed: pip install 'ironrule[server]'\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_a_port_that_is_taken_is_refused(

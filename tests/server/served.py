@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import pandas as pd
 
 from ironrule.cli.demo import DESIRED, demo_model
 from ironrule.server.app import create_app
-from ironrule.server.run import new_server
+from ironrule.server.run import bound, new_server
 from ironrule.server.settings import Limits, Settings
 from ironrule.server.subject import Subject
 
@@ -51,9 +50,10 @@ def gated() -> tuple[Gate, Subject]:
 @contextmanager
 def client_of(subject: Subject, folder: Path, limits: Limits | None = None, **settings: Any) -> Iterator[httpx.Client]:
     """A client of a new server, in a thread, with an audit log of its own."""
-    chosen = Settings(audit=f"sqlite:///{folder}/audit.sqlite", limits=limits or Limits(), **settings)
+    url = f"sqlite:///{folder}/audit.sqlite"
+    chosen = Settings(port=0, audit=url, limits=limits or Limits(), **settings)
     server = new_server(create_app(subject, chosen))
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = bound(chosen)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     root = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -79,6 +79,17 @@ def test_a_check_proves_what_was_said_and_refutes_what_was_altered(client: httpx
     refused(client.post("/api/check", json={"explanation": {}}), 422)
 
 
+def test_many_kinds_of_decisions_do_not_pile_up(german: Subject) -> None:
+    document = german.explainer.explain(DENIED).to_dict()
+    first = german._checker
+    for place in range(20):
+        strange = document | {"decision": document["decision"] | {"threshold": place / 20}}
+        assert german.check(strange).status == "refuted"  # at least the digest is wrong
+    assert german._checker is not first
+    assert len(german._checker._scopes) <= 8
+    assert german.check(document).status == "proven"
+
+
 def test_an_answer_can_be_read_again_from_the_log(client: httpx.Client) -> None:
     answer = client.post("/api/explain", json={"row": DENIED}).json()
     assert client.get(f"/api/explanations/{answer['number']}").json() == answer

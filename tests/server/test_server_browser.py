@@ -32,6 +32,11 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     yield from new_page(browser, request.param)
 
 
+@pytest.fixture
+def wide(browser: Browser) -> Iterator[Page]:
+    yield from new_page(browser)
+
+
 def new_page(browser: Browser, size: str = "desktop", javascript: bool = True) -> Iterator[Page]:
     """A page of a size; whatever the browser complains about fails the test."""
     width, height = SIZES[size]
@@ -113,8 +118,8 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     audited(page)
 
 
-def test_progress_appears_by_itself_and_can_be_stopped(page: Page, tmp_path: Path) -> None:
-    gate, subject = gated()
+def test_progress_appears_by_itself_and_can_be_stopped(wide: Page, tmp_path: Path) -> None:
+    page, (gate, subject) = wide, gated()
     with client_of(subject, tmp_path) as client:
         row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
         page.goto(f"{client.base_url}/applicants/{row}")
@@ -150,26 +155,27 @@ def test_without_javascript_the_answer_comes_too(browser: Browser, tmp_path: Pat
             expect(page.get_by_text("Everyone like this gets the same")).to_be_visible()
 
 
-def test_the_keyboard_alone_is_enough(browser: Browser, client: httpx.Client) -> None:
-    for page in new_page(browser):
-        page.goto(f"{client.base_url}/applicants")
-        page.keyboard.press("Tab")
-        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-        page.keyboard.press("Enter")
-        page.keyboard.press("Tab")
-        expect(page.get_by_label("Search", exact=True)).to_be_focused()
-        page.keyboard.type(f"row {DENIED}")
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"**/applicants/{DENIED}")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")  # the skip link
-        page.keyboard.press("Tab")
-        expect(page.get_by_role("button", name="Explain", exact=True)).to_be_focused()
-        page.keyboard.press("Enter")
-        page.wait_for_url("**/explanations/*")
+def test_the_keyboard_alone_is_enough(wide: Page, client: httpx.Client) -> None:
+    page = wide
+    page.goto(f"{client.base_url}/applicants")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Search", exact=True)).to_be_focused()
+    page.keyboard.type(f"row {DENIED}")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/applicants/{DENIED}")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the skip link
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Explain", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/explanations/*")
 
 
-def test_the_door_lets_in_who_has_the_token(page: Page, german: Subject, tmp_path: Path) -> None:
+def test_the_door_lets_in_who_has_the_token(wide: Page, german: Subject, tmp_path: Path) -> None:
+    page = wide
     with client_of(german, tmp_path, tokens={TOKEN: "ann"}) as client:
         page.goto(f"{client.base_url}/applicants/{DENIED}")
         audited(page)
@@ -189,11 +195,11 @@ def test_the_other_pages_pass_the_audit_too(page: Page, client: httpx.Client, pa
     audited(page)
 
 
-def test_an_audit_can_fail(browser: Browser) -> None:
-    for page in new_page(browser):
-        page.set_content('<html lang="en"><title>x</title><main><img src="data:,"><input></main></html>')
-        with pytest.raises(AssertionError):
-            audited(page)
+def test_an_audit_can_fail(wide: Page) -> None:
+    page = wide
+    page.set_content('<html lang="en"><title>x</title><main><img src="data:,"><input></main></html>')
+    with pytest.raises(AssertionError):
+        audited(page)
 
 
 def test_another_site_can_do_nothing_here(browser: Browser, client: httpx.Client) -> None:

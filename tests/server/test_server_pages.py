@@ -40,7 +40,7 @@ def test_every_page_is_also_there_as_json(client: httpx.Client, path: str) -> No
 def test_an_error_is_a_page_for_people_and_data_for_programs(client: httpx.Client) -> None:
     page, data = client.get("/applicants/12345"), client.get("/applicants/12345.json")
     assert (page.status_code, data.status_code) == (404, 404)
-    assert "applicant 12345 must exist" in page.text
+    assert "Applicant 12345 must exist" in page.text
     assert data.json()["error"]["must_hold"] == "applicant 12345 must exist"
 
 

@@ -81,6 +81,11 @@ class Service:
         """Check an explanation; nothing is recorded, since nothing is explained."""
         return self.jobs.start("check", lambda _: self.subject.check(document).to_dict())
 
+    def close(self) -> None:
+        """End all jobs, and let go of the log."""
+        self.jobs.close()
+        self.audit.close()
+
     def _past(self, row: Row) -> int | None:
         if not isinstance(row, int):
             return None

@@ -59,8 +59,7 @@ def create_app(subject: Subject, settings: Settings | None = None) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
-    app.state.service.jobs.close()
-    app.state.service.audit.close()
+    app.state.service.close()
 
 
 def _add_handlers(app: FastAPI) -> None:

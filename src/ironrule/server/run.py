@@ -22,7 +22,7 @@ LINGER_SECONDS = 5
 def serve(subject: Subject, settings: Settings, access_log: bool = False) -> int:
     """Serve until interrupted; gives how many explanations were given in that time."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
-    with contextlib.closing(_bound(settings)) as listening:
+    with contextlib.closing(bound(settings)) as listening:
         app = create_app(subject, settings)
         audit: AuditLog = app.state.service.audit
         before = audit.count_to()
@@ -54,7 +54,7 @@ def new_server(app: FastAPI, access_log: bool = False) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def _bound(settings: Settings) -> socket.socket:
+def bound(settings: Settings) -> socket.socket:
     """A socket that listens; raises InputError if the address is taken or not ours."""
     try:
         found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)

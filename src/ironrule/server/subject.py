@@ -17,6 +17,9 @@ from ironrule.space import Feature, Space, Value
 from ironrule.verdict.checker import Check, Checker
 
 
+MOST_DECISIONS = 8
+
+
 @dataclass(frozen=True)
 class Subject:
     """An explainer, how to make the checker that goes with it, and a name for people."""
@@ -24,7 +27,8 @@ class Subject:
     explainer: Explainer
     new_checker: Callable[[], Checker]
     title: str
-    _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _checking: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _decisions: set[str] = field(default_factory=set, repr=False)  # that the checker has met with
 
     @classmethod
     def of(cls, model: Any, data: Any, title: str, shared: Mapping[str, Any] | None = None, **wanted: Any) -> Subject:
@@ -48,8 +52,15 @@ class Subject:
         return self.new_checker()
 
     def check(self, document: Any) -> Check:
-        """Check an explanation; one at a time, since the checker keeps what it has learned."""
-        with self._making:
+        """Check an explanation; one at a time, since the checker keeps what it learns of every kind of decision.
+
+        Documents come from anybody, so a checker that has met with many kinds gives way to a new one.
+        """
+        with self._checking:
+            self._decisions.add(repr(document.get("decision")) if isinstance(document, Mapping) else "")
+            if len(self._decisions) > MOST_DECISIONS:
+                self._decisions.clear()
+                self.__dict__.pop("_checker", None)
             return self._checker.check(document)
 
 

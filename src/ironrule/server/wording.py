@@ -39,7 +39,7 @@ def conditions(
         own = [one for one in rule.components if one.feature == name]
         moved = [] if wider is None else [one for one in wider.components if one.feature == name]
         inside = [all(is_true(one, feature, code) for one in own) for code in range(feature.size)]
-        bars = bars_of(frequencies[place], inside, feature.code(instance[name]))
+        bars = bars_of(frequencies[place], bins_of(feature), inside, feature.code(instance[name]))
         said, further = phrase(own), phrase(moved) if moved else None
         entries.append(
             {
@@ -56,20 +56,40 @@ def conditions(
     return entries
 
 
-def bars_of(counts: npt.NDArray[np.int64], inside: Sequence[bool], here: int) -> list[dict[str, Any]]:
-    """A distribution as at most forty bars: heights from 0 to 1, the part that is allowed, the row's own place."""
-    edges = np.linspace(0, len(counts), min(len(counts), MOST_BARS) + 1).astype(int)
-    parts = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    heights = np.array([int(counts[low:high].sum()) for low, high in parts], dtype=float)
+def bars_of(
+    counts: npt.NDArray[np.int64], bins: npt.NDArray[np.int64], inside: Sequence[bool], here: int
+) -> list[dict[str, Any]]:
+    """A distribution as bars: heights from 0 to 1, which share of the rows in each is allowed, the row's own place."""
+    heights = np.bincount(bins, weights=counts)
+    allowed = np.bincount(bins, weights=counts * np.array(inside))
+    last = {int(place): bool(one) for place, one in zip(bins, inside, strict=True)}
     top = float(heights.max()) or 1.0
     return [
         {
             "height": round(height / top, 3),
-            "inside": round(sum(inside[low:high]) / (high - low), 3),
-            "here": low <= here < high,
+            "inside": round(part / height, 3) if height else 0.0,
+            "right": last.get(place, False),  # on which side the allowed part of a bar is, if it is not all of it
+            "here": place == int(bins[here]),
         }
-        for (low, high), height in zip(parts, heights.tolist(), strict=True)
+        for place, (height, part) in enumerate(zip(heights.tolist(), allowed.tolist(), strict=True))
     ]
+
+
+def bins_of(feature: Feature) -> npt.NDArray[np.int64]:
+    """Which bar every code belongs to: its own, or where there are too many, by value or else by place in the order.
+
+    >>> bins_of(Feature("age", (20, 30, 40), ordered=True)).tolist()
+    [0, 1, 2]
+    """
+    places = np.arange(feature.size, dtype=np.int64)
+    if feature.size <= MOST_BARS:
+        return places
+    if not (feature.natural and feature.numeric):
+        return places * MOST_BARS // feature.size
+    values = np.array(feature.values, dtype=float)
+    scaled = (values - values[0]) / (values[-1] - values[0]) * MOST_BARS
+    bins = np.minimum(scaled.astype(np.int64), MOST_BARS - 1)
+    return np.append(bins, MOST_BARS) if feature.missing else bins
 
 
 def changes(found: Counterfactual, space: Space) -> list[dict[str, str]]:
