@@ -13,8 +13,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
 SAME_LEVEL = {"progress": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
-EXTRAS = {"matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "torch", "yaml"}
-SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"}  # of the server alone
+EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
+DATABASE = "sqlalchemy"  # an extra, but for the server, which cannot be had without
+SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # of the server alone
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -106,6 +107,7 @@ def test_numba_is_imported_by_kernels_alone_and_extras_only_when_they_are_used(p
     if not path.name.endswith("_kernels.py"):
         assert not any(one.target.split(".")[0] == "numba" for one in found)
     extras = EXTRAS - {"torch"} if path.name.endswith("_torch.py") else EXTRAS
+    extras = extras if path.relative_to(PACKAGE).parts[0] == "server" else extras | {DATABASE}
     assert not [one.target for one in found if one.at_import and one.target.split(".")[0] in extras]
 
 

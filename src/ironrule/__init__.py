@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         Judgement,
         Listing,
         RankedRule,
+        Recheck,
+        Rechecked,
         Statistics,
     )
     from ironrule.model import (
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
         MinSetCover,
     )
     from ironrule.space import Constraint, Feature, Space
+    from ironrule.space.sources import SqlQuery
     from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
 
@@ -97,12 +100,15 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Proven": "verdict",
     "Quality": "verdict",
     "RankedRule": "explain",
+    "Recheck": "explain",
+    "Rechecked": "explain",
     "Refuted": "verdict",
     "Rule": "rule",
     "RuleClassifier": "model",
     "Sampling": "oracles",
     "Scorecard": "model",
     "Space": "space",
+    "SqlQuery": "space.sources",
     "Statistics": "explain",
     "Subscale": "model",
     "TorchNetwork": "model",
@@ -153,6 +159,8 @@ __all__ = [
     "Proven",
     "Quality",
     "RankedRule",
+    "Recheck",
+    "Rechecked",
     "Refuted",
     "Rule",
     "RuleClassifier",
@@ -160,6 +168,7 @@ __all__ = [
     "Scorecard",
     "Space",
     "SpaceError",
+    "SqlQuery",
     "Statistics",
     "StorageError",
     "Subscale",

@@ -57,3 +57,15 @@ def test_another_question_in_the_same_folder_is_refused(
     run(*command(files, tmp_path / "batch"))
     assert "another question" in refused(*command(files, tmp_path / "batch", "--seed", "3"))
     assert "required" in refused("batch", files.model, files.data)
+
+
+def test_data_that_is_too_long_for_memory_is_read_in_chunks(
+    files: Files, run: Callable[..., Run], tmp_path: Path
+) -> None:
+    cache = ["--cache", str(tmp_path / "cache")]
+    in_memory = run(*command(files, tmp_path / "one", "--json"))
+    for folder in ("two", "three"):  # the second time from the cache
+        assert run(*command(files, tmp_path / folder, "--json", *cache)).json == in_memory.json
+    told = [run("explain", *files.ask("--json", *more)).json for more in ([], cache, ["--target", "paid", *cache])]
+    assert told[0]["rules"] == told[1]["rules"] == told[2]["rules"]
+    assert told[0]["instance"] == told[1]["instance"]

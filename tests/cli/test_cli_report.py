@@ -129,9 +129,9 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
         (["{json}"], "required: --output"),
         (["{json}", "--output", "why.pdf"], "must end in .html"),
         (["{json}", "--output", "no/such/why.html"], "must lie in a folder that exists"),
-        (["{json}", "--row", "3", "--output", "{out}"], "of explanations (.json), or of a row"),
-        (["{model}", "{data}", "--output", "{out}"], "of explanations (.json), or of a row"),
-        (["{model}", "--row", "3", "--output", "{out}"], "of explanations (.json), or of a row"),
+        (["{json}", "--row", "3", "--output", "{out}"], "must be of explanations (.json), of a batch"),
+        (["{model}", "{data}", "--output", "{out}"], "must be of explanations (.json), of a batch"),
+        (["{model}", "--row", "3", "--output", "{out}"], "must be of explanations (.json), of a batch"),
         (["{model}", "{data}", "--row", "3", "--data", "{data}", "--output", "{out}"], "belong to explanations from"),
         (["{json}", "--space", "space.toml", "--output", "{out}"], "--space must come with --data"),
         (["{json}", "--data", "{data}", "--output", "{out}", "--voice", "poet"], "invalid choice: 'poet'"),
@@ -167,3 +167,25 @@ def test_an_extended_domain_is_heeded_when_the_data_is_read_again(run, files: Fi
     arguments = ["report", str(document), "--data", files.data, "--target", "paid", "--extend-domain"]
     assert run(*arguments, "--output", str(output)).code == 0
     assert ironrule.Explanation.from_json(document.read_text()).instance["age"] == 17
+
+
+def test_a_batch_is_reported_from_its_folder(run, files: Files, tmp_path: Path):
+    folder, output = tmp_path / "explained", tmp_path / "all.html"
+    made = ["batch", files.model, files.data, "--desired", "yes", "--target", "paid", "--workers", "1"]
+    assert run(*made, "--output", str(folder)).code == 0
+    result = run("report", str(folder), "--output", str(output))
+    assert result.code == 0, result.err
+    batch = ironrule.Batch.open(folder)
+    assert result.out == f"Report for the validator: {output} ({len(batch)} proven)\n"
+    html = output.read_text(encoding="utf-8")
+    assert f"<h1>{len(batch)} explanations</h1>" in html
+    assert f"<td>row {batch.rows[0]}</td>" in html
+    letters = ["report", str(folder), "--voice", "person", "--data", files.data, "--target", "paid", "--overwrite"]
+    assert run(*letters, "--output", str(output)).code == 0
+    html = output.read_text(encoding="utf-8")
+    assert html.count('<article class="letter">') == len(batch)
+    assert html.count("<svg") == len(batch)
+
+
+def test_a_folder_that_holds_no_batch_is_refused(refused, tmp_path: Path):
+    refused("report", str(tmp_path), "--output", str(tmp_path / "all.html"))

@@ -174,6 +174,13 @@ def test_the_command_to_check_quotes_what_a_shell_would_read_otherwise(value):
     ]  # fmt: skip
 
 
+def test_other_rules_are_told_with_their_verdicts():
+    other = refuted(EXPLANATION).ranked[0]
+    text = " ".join(read(replace(EXPLANATION, ranked=(*EXPLANATION.ranked, other)).to_html("validator")).text.split())
+    assert f"2 income <= 500 and home = 'rent' refuted {other.coverage}" in text
+    assert "Other rules" not in EXPLANATION.to_html("validator")
+
+
 def test_a_complete_command_needs_no_hint():
     recheck = Recheck("why.json", "m.skops", "d.csv", ("--target", "paid"))
     text = read(explanation_report(EXPLANATION, "validator", recheck)).text

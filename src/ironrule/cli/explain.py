@@ -24,6 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     shared.add_model(parser)
     shared.add_data(parser)
+    shared.add_cache(parser)
     shared.add_row(parser)
     shared.add_search(parser)
     shared.add_rule(parser)
@@ -64,7 +65,7 @@ def explained(options: argparse.Namespace) -> Explanation:
 
 def _as_file(explanation: Explanation, ending: str, options: argparse.Namespace) -> str:
     from ironrule.cli.answer import json_text
-    from ironrule.cli.recheck import recheck_of
+    from ironrule.cli.checking_command import recheck_of
     from ironrule.report.reports import explanation_report
     from ironrule.report.text import explanation_text
 

@@ -35,6 +35,12 @@ def add_space(group: argparse._ActionsContainer) -> None:
     group.add_argument("--keep-constant", action="store_true", help="accept columns that never change")
 
 
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """``--cache``: data that is too long for memory."""
+    text = "read DATA in chunks (.parquet, a folder of them, .csv), and keep its codes here for the next time"
+    parser.add_argument("--cache", metavar="FOLDER", type=Path, help=text)
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
     parser.add_argument(

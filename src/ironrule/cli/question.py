@@ -23,7 +23,7 @@ class Question:
     """An explainer, and the row to ask it about."""
 
     explainer: Explainer
-    row: Row
+    row: Row | int
 
 
 def question_of(
@@ -36,8 +36,8 @@ def question_of(
     """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
     wanted = row_of(options.row)
     files = files_of(options, others)
-    row = _found(wanted, files.data, options.target)
-    space = files.space.extended(row) if options.extend_domain else files.space
+    row = wanted if isinstance(wanted, int) and files.cache else _found(wanted, files.data, options.target)
+    space = files.space.extended(row) if options.extend_domain and isinstance(row, Mapping) else files.space
     return Question(files.explainer(options, space, constraints, margin, intervals), row)
 
 
@@ -48,8 +48,9 @@ class Files:
     model: Any
     models: list[Any]
     desired: Any
-    data: Any
+    data: Any  # a table, or the path of one that is read in chunks
     space: Space
+    cache: Path | None = None
 
     def explainer(
         self,
@@ -72,6 +73,7 @@ class Files:
             margin=margin,
             models=self.models,
             intervals=intervals,
+            cache=self.cache,
         )
 
 
@@ -82,10 +84,25 @@ def files_of(options: argparse.Namespace, others: Sequence[Path] = ()) -> Files:
 
     model = read_model(options.model, options.trust, options.trust_pickle)
     desired = desired_of(options.desired, model)
-    data = read_data(options.data, options.target)
-    space = space_of(options, data, columns_of(model))
     models = [read_model(path, options.trust, options.trust_pickle) for path in others]
-    return Files(model, models, desired, data, space)
+    cache = getattr(options, "cache", None)
+    if cache is not None:
+        return Files(model, models, desired, options.data, _streamed_space(options, columns_of(model), cache), cache)
+    data = read_data(options.data, options.target)
+    return Files(model, models, desired, data, space_of(options, data, columns_of(model)))
+
+
+def _streamed_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:
+    """The space of data that is read in chunks, by what the explainer will find in the cache."""
+    from ironrule.space.sources import as_source
+    from ironrule.space.streamed import open_source
+
+    source = as_source(options.data)
+    names = () if source is None else source.names
+    wanted = [name for name in names if name != options.target and (columns is None or name in columns)]
+    if source is None or not wanted:
+        raise TableError(f"the data must have the model's columns, but it has {', '.join(names)}")
+    return space_of(options, open_source(source, wanted, cache, None).gathered.like, wanted)
 
 
 def row_of(text: str) -> int | Row:

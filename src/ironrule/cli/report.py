@@ -5,6 +5,10 @@ From what ironrule explain has written; several explanations make one report of 
   ironrule report why.json --output why.html
   ironrule report why.json --voice validator --model model.skops --data loans.csv --output why.html
 
+Or of a batch, from the folder that ironrule batch has written:
+
+  ironrule report explained --output all.html
+
 Or explained afresh, with the options of ironrule explain:
 
   ironrule report model.skops loans.csv --row 17 --target status --desired paid --output why.html
@@ -13,6 +17,7 @@ Or explained afresh, with the options of ironrule explain:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +39,7 @@ VOICES = ("person", "validator")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument(
-        "files", metavar="FILE", type=Path, nargs="+", help="explanations as JSON; or MODEL and DATA, to explain afresh"
+        "files", metavar="FILE", type=Path, nargs="+", help="explanations as JSON; a batch's folder; or MODEL and DATA"
     )
     group = parser.add_argument_group("report")
     group.add_argument("--output", metavar="FILE", type=Path, required=True, help="the report (.html)")
@@ -56,19 +61,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read the explanations, or explain; write the report."""
     from ironrule.cli.answer import Answer
-    from ironrule.cli.recheck import recheck_of
+    from ironrule.cli.checking_command import recheck_of
     from ironrule.cli.show import report_view
     from ironrule.report.reports import batch_report, explanation_report
 
     output = _output(options)
-    explanations = _explanations(options)
-    voice: Voice = options.voice or ("person" if len(explanations) == 1 else "validator")
-    if len(explanations) == 1:
+    explanations, names = _explanations(options)
+    alone = len(explanations) == 1 and not options.files[0].is_dir()
+    voice: Voice = options.voice or ("person" if alone else "validator")
+    if alone:
         named = options.files[0].name if options.row is None else None
         recheck = recheck_of(options) if named is None else recheck_of(options, named)
         text = explanation_report(explanations[0], voice, recheck)
     else:
-        text = batch_report(explanations, voice, [path.stem for path in options.files])
+        text = batch_report(explanations, voice, names)
     told = {"output": str(output), "voice": voice, "verdicts": [_word(one) for one in explanations]}
     return Answer(report_view(told), lambda: told, output, text)
 
@@ -89,26 +95,38 @@ def _output(options: argparse.Namespace) -> Path:
     return output
 
 
-def _explanations(options: argparse.Namespace) -> list[Explanation]:
+def _explanations(options: argparse.Namespace) -> tuple[Sequence[Explanation], list[str]]:
+    """What to report, and how each is called."""
+    from ironrule.explain import Batch
+
     documents = all(path.suffix.lower() == ".json" for path in options.files)
     if documents and options.row is None:
-        return _from_files(options)
+        return _with_data(_from_files(options.files), options), [path.stem for path in options.files]
+    if len(options.files) == 1 and options.files[0].is_dir() and options.row is None:
+        batch = Batch.open(options.files[0])
+        return _with_data(batch, options), [f"row {row}" for row in batch.rows]
     if documents or len(options.files) != 2 or options.row is None:
         raise InputError(
-            "a report must be of explanations (.json), or of a row: MODEL, DATA and --row, but something else came"
+            "a report must be of explanations (.json), of a batch (its folder), or of a row (MODEL, DATA and --row), "
+            "but something else came"
         )
     if options.data or options.model:
         raise InputError("--data and --model belong to explanations from a file, but a row is explained afresh")
     options.model, options.data = options.files
-    return [explain.explained(options)]
+    return [explain.explained(options)], []
 
 
-def _from_files(options: argparse.Namespace) -> list[Explanation]:
+def _from_files(paths: Sequence[Path]) -> list[Explanation]:
     from ironrule.cli.check import text_of
-    from ironrule.cli.files import read_data
     from ironrule.explain import Explanation
 
-    found = [Explanation.from_json(text_of(path)) for path in options.files]
+    return [Explanation.from_json(text_of(path)) for path in paths]
+
+
+def _with_data(found: Sequence[Explanation], options: argparse.Namespace) -> Sequence[Explanation]:
+    """The explanations with the past rows behind them, where the data is given."""
+    from ironrule.cli.files import read_data
+
     if options.data is None:
         if options.space is not None:
             raise InputError("--space must come with --data, whose values it describes, but --data is missing")

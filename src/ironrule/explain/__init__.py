@@ -5,6 +5,7 @@ from ironrule.explain.explainer import Explainer
 from ironrule.explain.explanation import Counterfactuals, Explanation, RankedRule, Statistics
 from ironrule.explain.judgement import Judgement
 from ironrule.explain.listing import ChangeSet, Listing
+from ironrule.explain.rechecking import Recheck, Rechecked
 
 __all__ = [
     "Batch",
@@ -16,5 +17,7 @@ __all__ = [
     "Judgement",
     "Listing",
     "RankedRule",
+    "Recheck",
+    "Rechecked",
     "Statistics",
 ]

@@ -1,13 +1,13 @@
 """From past rows to what stands behind a rule: distributions, growth, and who needs every component.
 
-All of it is read off the codes: a component admits an interval of codes, so a few comparisons per component and one
-pass over their results tell what the rule covers at every step, and whom one component alone excludes.
+All of it is read off the codes: a component admits an interval of codes, so comparing a column with it tells whom it
+admits. Only a few bytes per row are held at a time, so that histories which do not fit into memory can be drawn too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,12 +40,11 @@ def background_of(
 ) -> Background:
     """What stands behind a rule; ``known`` are counterfactuals as codes."""
     space = past.space
-    inside = [_admitted(component, space, past.codes) for component in rule.components]
     return Background(
         tuple(Caption(feature.name, feature.label, feature.unit) for feature in space.features),
         tuple(_distribution(past, space.index(name)) for name in rule.features),
-        _growth(rule.components, inside, past),
-        _needs(rule.components, inside, past, space.encode_row(instance), known),
+        _growth(rule.components, past),
+        _needs(rule.components, past, space.encode_row(instance), known),
         space.size,
         tuple(map(str, space.constraints)),
         withstands,
@@ -73,46 +72,54 @@ def _distribution(past: Past, place: int) -> Distribution:
     return Distribution(feature, tuple(np.bincount(past.codes.columns[place], minlength=feature.size).tolist()))
 
 
-def _growth(components: Sequence[Component], inside: Sequence[Mask], past: Past) -> tuple[Step, ...]:
+def _growth(components: Sequence[Component], past: Past) -> tuple[Step, ...]:
     """The rule grown by what excludes most desired rows first; most rows of any kind, where the model was not asked."""
-    here = np.ones(len(past.codes), dtype=np.bool_)
-    steps, left = [_step(None, here, past)], list(range(len(components)))
+    everyone = np.ones(len(past.codes), dtype=np.bool_)
+    steps, left, here = [_step(None, everyone, past.desired)], list(components), past
     while left:
-        options = {place: _step(components[place], here & inside[place], past) for place in left}
-        best = min(left, key=lambda place: (options[place].desired or 0, options[place].covered, place))
-        here = here & inside[best]
-        steps.append(options[best])
-        left.remove(best)
+        found = [_step(one, _admitted(one, past.space, here.codes), here.desired) for one in left]
+        best = min(range(len(left)), key=lambda place: (found[place].desired or 0, found[place].covered, place))
+        steps.append(found[best])
+        here = _among(here, _admitted(left.pop(best), past.space, here.codes), left)
     return tuple(steps)
 
 
-def _step(component: Component | None, here: Mask, past: Past) -> Step:
-    desired = None if past.desired is None else int((here & past.desired).sum())
-    return Step(component, int(here.sum()), desired)
+def _step(component: Component | None, inside: Mask, desired: Mask | None) -> Step:
+    covered = int(np.count_nonzero(inside))
+    return Step(component, covered, None if desired is None else int(np.count_nonzero(inside & desired)))
 
 
-def _needs(
-    components: Sequence[Component], inside: Sequence[Mask], past: Past, instance: Points, known: Points
-) -> tuple[Need, ...]:
+def _among(past: Past, inside: Mask, left: Sequence[Component]) -> Past:
+    """The rows inside; of the columns, only those that what is left of the rule speaks of."""
+    needed = {past.space.index(component.feature) for component in left}
+    columns = [column[inside] if place in needed else column[:0] for place, column in enumerate(past.codes.columns)]
+    return replace(past, codes=Codes(tuple(columns)), desired=None if past.desired is None else past.desired[inside])
+
+
+def _needs(components: Sequence[Component], past: Past, instance: Points, known: Points) -> tuple[Need, ...]:
     """For every component the nearest counterfactual that it alone excludes: a past row, or one of those known."""
-    admit = [_admitted(component, past.space, Codes(tuple(known.T))) for component in components]
+    rows, points = past.codes, Codes(tuple(known.T))
+    broken_by_rows, broken_by_points = (_broken(components, past.space, codes) for codes in (rows, points))
     needs = []
-    for place, component in enumerate(components):
-        rows = _rows(past, _excluded_by(place, inside))
-        needs.append(_need(component, known[_excluded_by(place, admit)], rows, past.space, instance))
+    for component in components:
+        found = known[(broken_by_points == 1) & ~_admitted(component, past.space, points)]
+        chosen = (broken_by_rows == 1) & ~_admitted(component, past.space, rows)
+        needs.append(_need(component, found, _desired(past, chosen), past.space, instance))
     return tuple(needs)
 
 
-def _excluded_by(place: int, admitted: Sequence[Mask]) -> Mask:
-    """Which points this component alone excludes."""
-    others = [mask for other, mask in enumerate(admitted) if other != place]
-    return np.asarray(np.logical_and.reduce([~admitted[place], *others]), dtype=np.bool_)
+def _broken(components: Sequence[Component], space: Space, codes: Codes) -> npt.NDArray[np.uint8]:
+    """How many components every row breaks: at most two for every feature, of which there are few."""
+    counts = np.zeros(len(codes), dtype=np.uint8)
+    for component in components:
+        counts += ~_admitted(component, space, codes)
+    return counts
 
 
-def _rows(past: Past, chosen: Mask) -> Points:
+def _desired(past: Past, chosen: Mask) -> Points:
     """Some of the chosen past rows that are desired."""
-    desired = np.zeros(len(past.codes), dtype=np.bool_) if past.desired is None else past.desired
-    return past.codes.points(np.flatnonzero(chosen & desired)[:MOST_ROWS])
+    places = np.flatnonzero(chosen if past.desired is None else chosen & past.desired)
+    return past.codes.points(places[: MOST_ROWS if past.desired is not None else 0])
 
 
 def _need(component: Component, found: Points, rows: Points, space: Space, instance: Points) -> Need:

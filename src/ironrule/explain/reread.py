@@ -14,6 +14,8 @@ from ironrule.explain.explanation import Explanation
 from ironrule.explain.history import Past, background_of
 from ironrule.space import Codes, Points, Space, read_table
 
+CHUNK = 1 << 16
+
 
 def with_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
@@ -63,7 +65,9 @@ def _occurring(space: Space, codes: Codes) -> Codes:
     """The past rows that satisfy the constraints on the space."""
     if not space.feasible.predicates:
         return codes
-    return codes.take(space.feasible.admits(codes.points()))
+    starts = range(0, len(codes), CHUNK)
+    kept = [space.feasible.admits(codes.points(slice(start, start + CHUNK))) for start in starts]
+    return codes.take(np.concatenate(kept))
 
 
 def _known(explanation: Explanation, space: Space) -> Points:

@@ -65,8 +65,8 @@ def _unsigned(column: npt.NDArray[Any]) -> npt.DTypeLike:
     return column.dtype if column.dtype in (np.uint8, np.uint16, np.uint32) else np.dtype(np.uint32)
 
 
-def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> History:
-    """Prepare a history for searches."""
+def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_], desired: Codes | None = None) -> History:
+    """Prepare a history for searches; ``desired`` are its desired rows, where somebody has them already."""
     places = np.flatnonzero(outcomes)
     if len(places) > SEED_ROWS:
         places = np.sort(np.random.default_rng(0).choice(places, SEED_ROWS, replace=False))
@@ -74,7 +74,7 @@ def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> H
         np.bincount(column, minlength=size).astype(np.int64)
         for column, size in zip(codes.columns, space.sizes, strict=True)
     )
-    return History(codes, outcomes, codes.take(outcomes), codes.points(places), frequencies)
+    return History(codes, outcomes, desired or codes.take(outcomes), codes.points(places), frequencies)
 
 
 def behaviour(history: History) -> str:

@@ -33,7 +33,8 @@ code, pre { font: 0.9em/1.45 ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans
 code { overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f4f4f4; border: 1px solid #ccc; padding: 0.6rem; }
 a { color: #0b5394; }
-.picture { margin: 1rem 0; overflow-x: auto; }
+.wide td:first-child { white-space: nowrap; }
+.picture, .wide { margin: 1rem 0; overflow-x: auto; }
 .picture svg { min-width: 34rem; }
 .letter + .letter { border-top: 2px solid #767676; margin-top: 3rem; padding-top: 2rem; }
 footer { margin-top: 2.5rem; border-top: 1px solid #ccc; padding-top: 0.5rem; }
@@ -43,7 +44,7 @@ footer { margin-top: 2.5rem; border-top: 1px solid #ccc; padding-top: 0.5rem; }
   main { max-width: none; padding: 0; }
   h2 { break-after: avoid; }
   li, tr, pre, .answer, .picture { break-inside: avoid; }
-  .picture { overflow: visible; }
+  .picture, .wide { overflow: visible; }
   .picture svg { min-width: 0; max-height: 245mm; }
   .letter + .letter { break-before: page; border: 0; margin: 0; padding: 0; }
   a { color: inherit; text-decoration: none; }

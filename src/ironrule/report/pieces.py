@@ -48,10 +48,11 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a heading; its cells are plain text."""
+    """A table with a heading, which can be scrolled sideways like a picture; its cells are plain text."""
     top = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     inside = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{inside}</tbody></table>"
+    whole = f"<table><thead><tr>{top}</tr></thead><tbody>{inside}</tbody></table>"
+    return f'<div class="wide" tabindex="0" role="group" aria-label="table">{whole}</div>'
 
 
 def picture(drawing: Drawing) -> str:

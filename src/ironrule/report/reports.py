@@ -13,6 +13,8 @@ from ironrule.report.page import page
 from ironrule.report.person import person_body, person_title
 from ironrule.report.recheck import Recheck
 from ironrule.report.validator import validator_body, validator_title
+from ironrule.report.words import Words
+from ironrule.space import Space
 
 Voice = Literal["person", "validator"]
 VOICES: tuple[Voice, ...] = get_args(Voice)
@@ -26,15 +28,22 @@ def explanation_report(explanation: Explanation, voice: Voice = "person", rechec
 
 
 def batch_report(
-    explanations: Sequence[Explanation], voice: Voice = "validator", names: Sequence[str] | None = None
+    explanations: Sequence[Explanation],
+    voice: Voice = "validator",
+    names: Sequence[str] | None = None,
+    space: Space | None = None,
 ) -> str:
-    """Many explanations as one HTML page: an account of all for the validator, or one letter per person."""
+    """Many explanations as one HTML page: an account of all for the validator, or one letter per person.
+
+    Labels in the account come from the space, or from what stands behind the first explanation.
+    """
     if not explanations:
         raise InputError("a report must have at least one explanation, but none came")
     called = names_of(explanations, names)
     title = f"{len(explanations):,} explanations"
-    body = letters_body if _checked(voice) == "person" else account_body
-    return page(title, body(explanations, called))
+    if _checked(voice) == "person":
+        return page(title, letters_body(explanations, called))
+    return page(title, account_body(explanations, called, None if space is None else Words.over(space)))
 
 
 def written(text: str, path: str | Path | None) -> str:

@@ -100,6 +100,7 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     rows += [("Desired", desired), ("Threshold", threshold), ("Margin", f"{decision.margin:g}")]
     rows += [("Required in the rule", ", ".join(permitted.require) or "nothing")]
     rows += [("Forbidden in the rule", ", ".join(permitted.forbid) or "nothing"), ("Weights", weights)]
+    rows += [("Holds for", "this model" if explanation.models == 1 else f"{explanation.models} models at once")]
     return [*rows, ("Past rows", f"{explanation.history_rows:,}")]
 
 
@@ -157,10 +158,15 @@ def _pictures(explanation: Explanation) -> str:
 
 def _others(explanation: Explanation) -> str:
     rows = [
-        (" and ".join(other.rule.conditions), verdict_word(other.verdict), f"{other.coverage:,}")
-        for other in explanation.ranked[1:]
+        (
+            f"{place}",
+            " and ".join(other.rule.conditions) or "everyone",
+            verdict_word(other.verdict),
+            f"{other.coverage:,}",
+        )
+        for place, other in enumerate(explanation.ranked[1:], 2)
     ]
-    return section("Other rules", table(("rule", "verdict", "past rows"), rows)) if rows else ""
+    return section("Other rules", table(("", "rule", "verdict", "past rows"), rows)) if rows else ""
 
 
 def _counterfactuals(explanation: Explanation) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ironrule.explain import Explanation, RankedRule
 from ironrule.explain.background import Caption
 from ironrule.rule import Component, Rule
-from ironrule.space import Value
+from ironrule.space import Space, Value
 from ironrule.verdict import Proven
 
 FEW = 4  # values of a declared order that are listed one by one
@@ -96,6 +96,11 @@ class Words:
         background = explanation.background
         captions = () if background is None else background.captions
         return cls({caption.name: caption for caption in captions}, friendly)
+
+    @classmethod
+    def over(cls, space: Space) -> Words:
+        """Those of a space."""
+        return cls({one.name: Caption(one.name, one.label, one.unit) for one in space.features})
 
     def label(self, feature: str) -> str:
         """How the feature is called."""

@@ -23,7 +23,7 @@ from ironrule.space.constrained import Feasible, feasible
 from ironrule.space.feature import Feature, Value, is_missing
 from ironrule.space.infer import Hints, OneHot, infer_features
 from ironrule.space.plaf import Constraint, bind, parse
-from ironrule.space.table import as_python, read_table
+from ironrule.space.table import Table, as_python, read_table
 
 if TYPE_CHECKING:
     from ironrule.space.file import Document
@@ -84,10 +84,11 @@ class Space:
     ) -> Space:
         """The space of a table: domains are the values seen, and what ``domains`` (a list or a grid) adds to them.
 
+        The table may also be a source that is too long for memory, such as the path of Parquet files.
         ``nominal`` names columns without an order although they are numbers; ``ordered`` gives categories their order;
         ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array.
         """
-        read = read_table(table, names)
+        read = _values_of(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
         absent = [name for name in chosen if name not in read.names]
         if absent:
@@ -229,6 +230,15 @@ class Space:
         kinds = sum(feature.ordered for feature in self.features)
         text = f"Space({len(self)} features: {kinds} ordered, {len(self) - kinds} nominal; {self.size:.3g} points"
         return text + (f"; {len(self.constraints)} constraints)" if self.constraints else ")")
+
+
+def _values_of(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:
+    """The small table with every value of a source that comes in chunks; None if the data is no source."""
+    from ironrule.space.sources import as_source
+    from ironrule.space.streamed import open_source
+
+    source = as_source(data)
+    return None if source is None else open_source(source, columns or source.names, None, progress).gathered.like
 
 
 def as_constraint(constraint: str | Constraint) -> Constraint:

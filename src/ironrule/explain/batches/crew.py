@@ -98,17 +98,18 @@ def _ours(work: Work, tasks: Tasks, answers: SimpleQueue[Any]) -> Iterator[list[
             if answer is None:
                 ends += 1
             else:
-                yield _checked(answer)
+                yield checked(answer)
     for _ in range(ends):
         answers.put(None)
 
 
 def _until_end(answers: SimpleQueue[Any]) -> Iterator[list[Line]]:
     while (answer := answers.get()) is not None:
-        yield _checked(answer)
+        yield checked(answer)
 
 
-def _checked(answer: list[Line] | Exception) -> list[Line]:
+def checked(answer: list[Line] | Exception) -> list[Line]:
+    """The lines; raises what went wrong instead."""
     if isinstance(answer, Exception):
         raise answer
     return answer

@@ -53,7 +53,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):  # so it is told that nobody is left to work for
         work = _loaded(Path(pickle.load(tasks)))
         while True:
-            pickle.dump(_answered(work, pickle.load(tasks)), answers, protocol=5)
+            pickle.dump(answered(work, pickle.load(tasks)), answers, protocol=5)
             answers.flush()
     os._exit(0)  # what is still in the pipe can go nowhere
 
@@ -65,7 +65,7 @@ def _loaded(path: Path) -> Work:
     return work
 
 
-def _answered(work: Work, task: Task) -> list[Line] | Exception:
+def answered(work: Work, task: Task) -> list[Line] | Exception:
     """Lines, or what went wrong."""
     try:
         return work.lines(task)

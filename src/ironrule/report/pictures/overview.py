@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,28 +32,34 @@ class Overview:
     left_out: int  # features that are used, but not among those
 
 
-def overview_of(explanations: Sequence[Explanation], words: Words | None = None) -> Overview:
-    """The batch in numbers; raises InputError if there is no explanation in it."""
-    if not explanations:
+def overview_of(explanations: Iterable[Explanation], words: Words | None = None) -> Overview:
+    """The batch in numbers, read once; raises InputError if there is no explanation in it."""
+    by_length: Counter[tuple[int, str]] = Counter()
+    by_feature: Counter[tuple[str, str]] = Counter()
+    verdicts: Counter[str] = Counter()
+    shortest = 0
+    for one in explanations:
+        words, word = words or Words.of(one), look_of(one.verdict).word
+        verdicts[word] += 1
+        by_length[one.cardinality, word] += 1
+        by_feature.update((name, word) for name in one.rule.features)
+        shortest += one.minimum
+    if words is None or not verdicts:
         raise InputError("an overview must have at least one explanation, but none came")
-    words = words or Words.of(explanations[0])
-    by_length = Counter((one.cardinality, look_of(one.verdict).word) for one in explanations)
-    by_feature = Counter((name, look_of(one.verdict).word) for one in explanations for name in one.rule.features)
-    used = Counter(name for one in explanations for name in one.rule.features)
+    features, left_out = _most_used(by_feature, words)
+    lengths = range(min(by_length)[0], max(by_length)[0] + 1)
+    spread = tuple((length, _part(by_length, length)) for length in lengths)
+    return Overview(verdicts.total(), _split(verdicts), shortest, spread, features, left_out)
+
+
+def _most_used(by_feature: Counter[tuple[str, str]], words: Words) -> tuple[tuple[tuple[str, Split], ...], int]:
+    """The features that most rules name, and how many others there are."""
+    used: Counter[str] = Counter()
+    for (name, _), number in by_feature.items():
+        used[name] += number
     ranked = sorted(used, key=lambda name: (-used[name], name))
-    longest = max(length for length, _ in by_length)
-    return Overview(
-        len(explanations),
-        _split(Counter(look_of(one.verdict).word for one in explanations)),
-        sum(one.minimum for one in explanations),
-        tuple((length, _part(by_length, length)) for length in range(_shortest(by_length), longest + 1)),
-        tuple((words.label(name), _part(by_feature, name)) for name in ranked[:MOST_FEATURES]),
-        len(ranked[MOST_FEATURES:]),
-    )
-
-
-def _shortest(by_length: Counter[tuple[int, str]]) -> int:
-    return min(length for length, _ in by_length)
+    shown = tuple((words.label(name), _part(by_feature, name)) for name in ranked[:MOST_FEATURES])
+    return shown, len(ranked[MOST_FEATURES:])
 
 
 def _part(counted: Mapping[tuple[T, str], int], key: T) -> Split:

@@ -14,6 +14,8 @@ from ironrule.report.pictures.layouts import growth_drawing, ladder_drawing, nee
 from ironrule.report.pictures.marks import Drawing
 from ironrule.report.pictures.needs import needs_of
 from ironrule.report.pictures.overview import overview_of
+from ironrule.report.words import Words
+from ironrule.space import Space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +39,10 @@ def plot_explanation(explanation: Explanation, kind: str = "ladder", ax: Axes | 
     return draw(drawing_of(explanation, kind), ax)
 
 
-def plot_batch(explanations: Sequence[Explanation], ax: Axes | None = None) -> Axes:
-    """A picture of many explanations on axes: what share is proven, how long rules are, which features they name."""
-    return draw(overview_drawing(overview_of(explanations)), ax)
+def plot_batch(explanations: Sequence[Explanation], ax: Axes | None = None, space: Space | None = None) -> Axes:
+    """A picture of many explanations on axes: what share is proven, how long rules are, which features they name.
+
+    Labels come from the space, or from what stands behind the first explanation.
+    """
+    words = None if space is None else Words.over(space)
+    return draw(overview_drawing(overview_of(explanations, words)), ax)
