@@ -176,6 +176,14 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
         Batch.open(tmp_path)
 
 
+def test_a_run_that_was_killed_before_it_had_begun_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "batch").mkdir()
+    for name in ("lock", "manifest.json.unfinished"):
+        (tmp_path / "batch" / name).write_text("{")
+    assert explainer().explain_many(range(5), output=tmp_path / "batch", workers=1).complete
+    assert not list((tmp_path / "batch").glob("*.unfinished"))
+
+
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     with locked(tmp_path / "batch"), pytest.raises(InputError, match="another one is at work"):
         explainer().explain_many(output=tmp_path / "batch")

@@ -70,42 +70,38 @@ class Tasks:
 
 
 def explained(work: Work, waiting: Task, workers: int) -> Iterator[list[Line]]:
-    """The lines of all rows, as they are finished, by this process and ``workers - 1`` others."""
+    """The lines of all rows, as they are finished, by this process and ``workers - 1`` others.
+
+    A worker that is still starting when the last row is finished is not waited for.
+    """
     tasks, answers = Tasks(waiting), SimpleQueue[Any]()
     others = min(workers, len(waiting[0])) - 1
     with tempfile.TemporaryDirectory(prefix="ironrule-") as folder:
         path = _handed_over(work, Path(folder)) if others > 0 else None
         posts = [] if path is None else [_Post(path, tasks, answers) for _ in range(others)]
         try:
-            yield from _ours(work, tasks, answers)
-            for _ in posts:
-                yield from _until_end(answers)
-            yield from _ours(work, tasks, answers)  # what the last process that died had taken
+            yield from _until_done(work, tasks, answers, len(waiting[0]))
         finally:
             for post in posts:
                 post.close()
 
 
-def _ours(work: Work, tasks: Tasks, answers: SimpleQueue[Any]) -> Iterator[list[Line]]:
-    """Work of our own; between two portions, what others have finished."""
-    ends = 0
-    while (task := tasks.take()) is not None:
-        lines = work.lines(task)
-        tasks.learn(lines)
-        yield lines
-        while not answers.empty():
+def _until_done(work: Work, tasks: Tasks, answers: SimpleQueue[Any], rows: int) -> Iterator[list[Line]]:
+    """Work of our own; between two portions, and when nothing is left to take, what others have finished."""
+    while rows:
+        task = tasks.take()
+        if task is not None:
+            lines = work.lines(task)
+            tasks.learn(lines)
+            rows -= len(lines)
+            yield lines
+        while rows and (task is None or not answers.empty()):
             answer = answers.get()
-            if answer is None:
-                ends += 1
-            else:
-                yield checked(answer)
-    for _ in range(ends):
-        answers.put(None)
-
-
-def _until_end(answers: SimpleQueue[Any]) -> Iterator[list[Line]]:
-    while (answer := answers.get()) is not None:
-        yield checked(answer)
+            if answer is None:  # a worker died, and gave back what it had taken
+                break
+            lines = checked(answer)
+            rows -= len(lines)
+            yield lines
 
 
 def checked(answer: list[Line] | Exception) -> list[Line]:
@@ -158,24 +154,33 @@ class _Post:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def _serve(self) -> None:
-        greeted = False
-        while not self._closed and (task := self._tasks.take()) is not None:
+        """Have the worker explain what waits, from when it is ready until nothing does."""
+        ready, task = False, None
+        while not self._closed:
             try:
-                if not greeted:
+                if not ready:
                     self._send(str(self._path))
-                    greeted = True
+                    ready = bool(self._received())
+                task = self._tasks.take()
+                if task is None:
+                    return
                 self._send(task)
-                answer = pickle.load(cast(IO[bytes], self._process.stdout))  # of our own worker
-            except (EOFError, OSError, pickle.UnpicklingError):
-                self._tasks.give_back(task)
+                answer = self._received()
+            except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+                if task is not None:
+                    self._tasks.give_back(task)
+                    self._answers.put(None)
+                ready, task = False, None
                 if not self._replaced():
-                    break
-                greeted = False
+                    return
                 continue
+            task = None
             if not isinstance(answer, Exception):
                 self._tasks.learn(answer)
             self._answers.put(answer)
-        self._answers.put(None)
+
+    def _received(self) -> Any:
+        return pickle.load(cast(IO[bytes], self._process.stdout))  # of our own worker
 
     def _replaced(self) -> bool:
         """Whether there is a new worker for the one that died; one that always dies is given up."""

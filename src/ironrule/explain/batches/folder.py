@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ironrule.errors import InputError, StorageError
-from ironrule.explain.batches.durable import remove_unfinished, write_durably
+from ironrule.explain.batches.durable import UNFINISHED, remove_unfinished, write_durably
 from ironrule.explain.batches.line import Line
 from ironrule.explain.batches.parquet import read_column, table_bytes
 
@@ -77,7 +77,8 @@ def begun(path: Path, keys: Mapping[str, Any]) -> Folder:
         _refuse_others(path, folder.manifest(), keys)
         remove_unfinished(path)
         return folder
-    if path.exists() and (not path.is_dir() or {file.name for file in path.iterdir()} - {LOCK}):
+    left_behind = {LOCK, MANIFEST + UNFINISHED}  # by a run that was killed before it had begun
+    if path.exists() and (not path.is_dir() or {file.name for file in path.iterdir()} - left_behind):
         raise InputError(f"the output must be a new folder or that of the same batch, but {str(path)!r} is neither")
     try:
         path.mkdir(parents=True, exist_ok=True)

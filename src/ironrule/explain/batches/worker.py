@@ -52,9 +52,11 @@ def main() -> None:
     tasks = sys.stdin.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):  # so it is told that nobody is left to work for
         work = _loaded(Path(pickle.load(tasks)))
+        answer: Any = "ready"
         while True:
-            pickle.dump(answered(work, pickle.load(tasks)), answers, protocol=5)
+            pickle.dump(answer, answers, protocol=5)
             answers.flush()
+            answer = answered(work, pickle.load(tasks))
     os._exit(0)  # what is still in the pipe can go nowhere
 
 
