@@ -30,7 +30,7 @@ def test_ones_own_model_is_served_and_every_answer_is_in_the_log(
             assert client.get("/api/model").json()["title"] == "model.skops on loans.csv"
         server.send_signal(signal.SIGINT)
         out, err = server.communicate(timeout=30)
-        assert (server.returncode, out, err) == (0, "Served 1 explanations.\n", "")
+        assert (server.returncode, out, err) == (0, "Explanations given: 1.\n", "")
     url = f"sqlite:///{tmp_path}/ironrule-audit.sqlite"
     shown = run("audit", "show", "1", "--audit", url, "--output", str(tmp_path / "why.json"))
     assert shown.code == 0

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> Answer:
     settings = _settings(options)
     subject = _bundled() if options.model is None and options.data is None else _subject(options)
     served = serve(subject, settings, options.access_log)
-    return Answer(Text(f"Served {served:,} explanations."), lambda: {"explanations": served})
+    return Answer(Text(f"Explanations given: {served:,}."), lambda: {"explanations": served})
 
 
 def _settings(options: argparse.Namespace) -> Settings:
