@@ -19,18 +19,19 @@ from ironrule.oracles.net_parts import Parts, Taken
 from ironrule.verdict import Meter, Spent, Verdict
 
 Answer = dict[str, Any]
+Clock = type[Meter]
 NO_LIMIT = 1 << 40
 DISTINCT = 1024  # parts of a box that speeds are measured on
 
 
-def decide(pack: Pack, query: Query, limit: float, engine: Engine) -> Answer:
+def decide(pack: Pack, query: Query, limit: float, engine: Engine, clock: Clock = Meter) -> Answer:
     """Our answer to a query, and what it took."""
-    return asked(Networks(pack.nets, limit=NO_LIMIT, engine=engine), pack.case(query.row), query, limit)
+    return asked(Networks(pack.nets, limit=NO_LIMIT, engine=engine), pack.case(query.row), query, limit, clock)
 
 
-def asked(oracle: Oracle, case: Case, query: Query, limit: float) -> Answer:
+def asked(oracle: Oracle, case: Case, query: Query, limit: float, clock: Clock = Meter) -> Answer:
     """An oracle's answer to a query, and what it took."""
-    meter = Meter(Budget(seconds=limit))
+    meter = clock(Budget(seconds=limit))
     verdict, taken = timed(lambda: _verdict(oracle, case, query, meter))
     answer = {"wall": taken.wall, "cpu": taken.cpu, "parts": meter.events["boxes"], "kind": query.kind}
     if isinstance(verdict, Refuted):
@@ -54,8 +55,8 @@ def warm(pack: Pack, engine: Engine) -> None:
         engine.bounded(pack.nets[0], *some)
 
 
-def line(name: str, kind: str, answers: list[Answer]) -> Answer:
-    """One line of the table; medians are of decided boxes."""
+def line(name: str, kind: str, answers: list[Answer], by: str = "wall") -> Answer:
+    """One line of the table, by one clock; medians are of decided boxes."""
     decided = [one for one in answers if one["answer"] != "undecided"]
     long_ones = [one for one in answers if one["parts"] > 10_000]
     return {
@@ -64,23 +65,23 @@ def line(name: str, kind: str, answers: list[Answer]) -> Answer:
         "asked": len(answers),
         "found": sum(one["answer"] == "found" for one in answers),
         "none": sum(one["answer"] == "none" for one in answers),
-        "within 1 s": _share(answers, 1.0),
-        "within 10 s": _share(answers, 10.0),
-        "median ms": _median(decided),
-        "found ms": _median([one for one in decided if one["answer"] == "found"]),
-        "none ms": _median([one for one in decided if one["answer"] == "none"]),
-        "p90 ms": quantile([1000 * one["wall"] for one in answers], 0.9),
+        "within 1 s": _share(answers, 1.0, by),
+        "within 10 s": _share(answers, 10.0, by),
+        "median ms": _median(decided, by),
+        "found ms": _median([one for one in decided if one["answer"] == "found"], by),
+        "none ms": _median([one for one in decided if one["answer"] == "none"], by),
+        "p90 ms": quantile([1000 * one[by] for one in answers], 0.9),
         "most parts": max((one["parts"] for one in decided), default=None),
-        "parts a s": quantile([one["parts"] / one["wall"] for one in long_ones], 0.5),
+        "parts a s": quantile([one["parts"] / one[by] for one in long_ones], 0.5),
     }
 
 
-def _share(answers: list[Answer], seconds: float) -> float:
-    return sum(one["answer"] != "undecided" and one["wall"] <= seconds for one in answers) / max(len(answers), 1)
+def _share(answers: list[Answer], seconds: float, by: str) -> float:
+    return sum(one["answer"] != "undecided" and one[by] <= seconds for one in answers) / max(len(answers), 1)
 
 
-def _median(answers: list[Answer]) -> float | None:
-    return quantile([1000 * one["wall"] for one in answers], 0.5)
+def _median(answers: list[Answer], by: str) -> float | None:
+    return quantile([1000 * one[by] for one in answers], 0.5)
 
 
 def spread_out(pack: Pack, count: int) -> tuple[Any, Any, Any] | None:

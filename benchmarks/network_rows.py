@@ -34,20 +34,21 @@ class State:
 
     pack: Pack
     engine: Engine
+    clock: type[Meter] = Meter
 
 
-def prepare(folder: Path, name: str, warm: int, device: str | None) -> tuple[State, Answer]:
+def prepare(folder: Path, name: str, warm: int, device: str | None, clock: type[Meter] = Meter) -> tuple[State, Answer]:
     """A task that was prepared before, compiled and warm."""
-    state = State(load(folder, name), engine_on(device))
+    state = State(load(folder, name), engine_on(device), clock)
     explain(state, warm, WARM_SECONDS)
     return state, {"task": name}
 
 
-def problem_of(pack: Pack, row: int, engine: Engine, budget: float) -> Problem:
+def problem_of(state: State, row: int, budget: float) -> Problem:
     """The problem of explaining a row."""
-    case = pack.case(row)
-    relevant, oracle = case.relevant, Networks(pack.nets, engine=engine)
-    meter, rng = Meter(Budget(seconds=budget)), np.random.default_rng(0)
+    case = state.pack.case(row)
+    relevant, oracle = case.relevant, Networks(state.pack.nets, engine=state.engine)
+    meter, rng = state.clock(Budget(seconds=budget)), np.random.default_rng(0)
     duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
     weights = unit_weights(2 * len(case.space))
     remembering = Remembering(oracle, reads=True)
@@ -56,7 +57,7 @@ def problem_of(pack: Pack, row: int, engine: Engine, budget: float) -> Problem:
 
 def explain(state: State, row: int, budget: float) -> Answer:
     """One row: what was found, and what is known of it when time is up."""
-    problem = problem_of(state.pack, row, state.engine, budget)
+    problem = problem_of(state, row, budget)
     findings, taken = timed(lambda: solve(problem, Minimum()))
     rule, verdict = findings.rules[0], findings.verdicts[0]
     proven = isinstance(verdict, Proven)

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.network_clock import ProcessorMeter
 from benchmarks.network_packs import Pack, Query, load
 from benchmarks.network_queries import decide, warm
 from benchmarks.proof_log import Answer, Log
 from ironrule.oracles.net_engine import Engine, engine_on
 from ironrule.progress import track
+from ironrule.verdict import Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,16 @@ class Run:
         """Seconds per question or row."""
         return float(self.given.limit or (min(usual, 2.0) if self.given.quick else usual))
 
+    @property
+    def clock(self) -> type[Meter]:
+        """What limits are measured by."""
+        return ProcessorMeter if self.given.cpu else Meter
+
+    @property
+    def by(self) -> Answer:
+        """How measurements by the processor's clock are told from others."""
+        return {"clock": "cpu"} if self.given.cpu else {}
+
     def known(self, what: Answer, measure: Callable[..., Answer], *given: Any) -> Answer:
         """A measurement, unless the log has it."""
         found = self.log.known(**what)
@@ -53,11 +65,11 @@ class Run:
         engine, device, ready = self.engine, self.given.device, False
         answers = []
         for place, query in enumerate(track(queries, f"{section}: {pack.name}", len(queries))):
-            what = {"section": section, "task": pack.name, "box": place, "of": len(queries), "limit": limit}
+            what = {"section": section, "task": pack.name, "box": place, "of": len(queries), "limit": limit} | self.by
             if not ready and self.log.known(**what, device=device) is None:
                 warm(pack, engine)
                 ready = True
-            answers.append(self.known(what | {"device": device}, decide, pack, query, limit, engine))
+            answers.append(self.known(what | {"device": device}, decide, pack, query, limit, engine, self.clock))
         return answers
 
 

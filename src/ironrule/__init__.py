@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import (
+    AuditError,
     BudgetError,
     ConstraintError,
     InputError,
@@ -118,6 +119,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
 
 __all__ = [
     "Anchor",
+    "AuditError",
     "Batch",
     "Bins",
     "Budget",

@@ -11,6 +11,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -114,6 +115,12 @@ def test_whole_numbers_stay_whole() -> None:
 def test_a_model_that_may_be_higher_in_between_is_refused() -> None:
     model, table = fitted(GaussianNB())
     with pytest.raises(ModelError, match="between two values"):
+        Explainer(model, table, desired=1, intervals=True)
+
+
+def test_a_network_is_refused_with_the_reason() -> None:
+    model, table = fitted(MLPClassifier((3,), solver="lbfgs", random_state=0))
+    with pytest.raises(ModelError, match="between two values its decision may turn anywhere"):
         Explainer(model, table, desired=1, intervals=True)
 
 

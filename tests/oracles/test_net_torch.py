@@ -156,7 +156,7 @@ def test_with_torch_every_box_is_decided_and_rightly(made: tuple[Case, Networks]
     there = replace(oracle, batch=batch, engine=TorchEngine(DEVICE, few=0, room=room))
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
+        patch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
         verdict = there.find(case, box, 2, meter_of(None), np.random.default_rng(0))
     assert not isinstance(verdict, Unrefuted)
     if isinstance(verdict, Proven):

@@ -67,7 +67,7 @@ def test_without_climbing_cutting_alone_decides_every_box(made: tuple[Case, Netw
     box = case.relevant.box(data.draw(rules_of(case)))
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
+        patch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
         few = replace(oracle, batch=data.draw(st.integers(1, 40)))
         answer = few.one(case, box, meter_of(None), np.random.default_rng(0))
     assert answer is not None
@@ -172,7 +172,7 @@ def sum_above_one(texts: list[str]) -> tuple[Case, Networks]:
 def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
     texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
+    monkeypatch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
     case, oracle = sum_above_one(texts)
     verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
     assert isinstance(verdict, Refuted)
@@ -182,7 +182,7 @@ def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
 
 
 def test_what_cannot_occur_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
+    monkeypatch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
     case, oracle = sum_above_one(["cf.f0 + cf.f1 <= 1"])
     verdict = oracle.find(case, case.relevant.box(0), 1, meter_of(None), np.random.default_rng(0))
     assert isinstance(verdict, Proven)

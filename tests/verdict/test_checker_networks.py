@@ -26,12 +26,14 @@ from ironrule.model.readable import Read
 from ironrule.model.reading import Unreadable
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Networks
+from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.space import Feature, Space
 from ironrule.verdict import Certificate, Cover, Proven
 from ironrule.verdict.checker.certificates import check_certificate
 from ironrule.verdict.checker.lines import lines_of
 from ironrule.verdict.checker.networks import NetworkBounds, network_bounds_of
 from ironrule.verdict.checker.pieces import Pieces, pieces_of
+from ironrule.verdict.checker.sharpening import STEPS, moved_lines
 from ironrule.verdict.digest import with_digest
 from networks import KINDS, network_models
 from tiny import case_of, every_point, meter_of, rules_of
@@ -134,6 +136,21 @@ def test_lines_leave_their_activation_by_no_more_than_is_said(kind: Any, slope: 
         assert (lines.above * at + lines.above_at >= value - off).all()
 
 
+@settings(deadline=None, max_examples=600)
+@given(st.sampled_from(KINDS), st.sampled_from([0.0, 0.01, 0.5, 1.0]), ENDS, ENDS, st.lists(st.tuples(ENDS, ENDS)))
+def test_lines_that_are_moved_stay_on_their_side(kind: Any, slope: float, one: float, other: float, to: Any) -> None:
+    activation, ends = Activation(kind, slope), (np.array([min(one, other)]), np.array([max(one, other)]))
+    lines = lines_of(activation, *ends)
+    off = 564 * UNIT * (1.0 + max(abs(one), abs(other)))
+    for (factor, at), step in zip(to, STEPS, strict=False):
+        lines = moved_lines(activation, lines, np.array([factor]), np.array([at]), ends, step)
+        for share in np.linspace(0.0, 1.0, 33, dtype=PRECISE):
+            here = np.clip(ends[0] + share * (ends[1] - ends[0]), *ends)
+            value = activation.of(here)
+            assert (lines.below * here + lines.below_at <= value + off).all()
+            assert (lines.above * here + lines.above_at >= value - off).all()
+
+
 @pytest.mark.parametrize("kind", ["tanh", "logistic"])
 @pytest.mark.parametrize(("low", "high"), [(-3, 1), (-1, 3), (-0.5, 0.5), (0.5, 3), (-3, -0.5), (-40, 40), (-4, 0.1)])
 def test_lines_of_curved_functions_touch_them(kind: Any, low: float, high: float) -> None:
@@ -143,12 +160,12 @@ def test_lines_of_curved_functions_touch_them(kind: Any, low: float, high: float
     assert (activation.of(at) - lines.below * at - lines.below_at).min() < 1e-3
 
 
-def certificate_of(made: Setting, data: st.DataObject) -> Certificate | None:
+def certificate_of(made: Setting, data: st.DataObject, engine: Engine | None = None) -> Certificate | None:
     """What the exact oracle hands out for a rule, if it proves it."""
     box = made.case.relevant.box(data.draw(rules_of(made.case)))
-    oracle = Networks(compile_network(made.reading, made.columns, made.case.space))
+    oracle = Networks(compile_network(made.reading, made.columns, made.case.space), engine=engine or Cores())
     with pytest.MonkeyPatch.context() as patch:  # what is found by climbing needs no cover
-        patch.setattr("ironrule.oracles.networks._Work._uphill", lambda *_: None)
+        patch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
         verdict = oracle.find(made.case, box, 1, meter_of(None), np.random.default_rng(0))
     return verdict.certificate.drawn() if isinstance(verdict, Proven) else None
 
@@ -162,6 +179,22 @@ def test_what_the_exact_oracle_closes_the_checker_closes_at_once(made: Setting, 
     assert not has_exception(made, certificate)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ironrule.verdict.checker.asking.MOST_PER_PIECE", 1)  # only points by themselves are asked about
+        patch.setattr("ironrule.verdict.checker.halving.LEVELS", 0)
+        check_certificate(certificate, made.scope, made.replies)
+
+
+@settings(deadline=None, max_examples=150)
+@given(network_settings(), st.data())
+def test_what_torch_closes_the_checker_closes_at_once(made: Setting, data: st.DataObject) -> None:
+    pytest.importorskip("torch")
+    from ironrule.oracles.net_torch import TorchEngine
+
+    certificate = certificate_of(made, data, TorchEngine("cpu", few=0))
+    if certificate is None:
+        return
+    assert not has_exception(made, certificate)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ironrule.verdict.checker.asking.MOST_PER_PIECE", 1)
         patch.setattr("ironrule.verdict.checker.halving.LEVELS", 0)
         check_certificate(certificate, made.scope, made.replies)
 

@@ -45,6 +45,13 @@ def test_a_search_without_samples_claims_no_bound():
     )
 
 
+def test_the_share_explored_is_never_rounded_up():
+    assert str(Unrefuted(tried=9, samples=0, confidence=0.0, explored=0.99999)) == (
+        "unrefuted, not proven: no exception among 9 points tried; 99.99% of the box is proven to hold none"
+    )
+    assert "explored" not in verdict_to_dict(Unrefuted(tried=9, samples=0, confidence=0.0))
+
+
 def test_proven_and_refuted_say_so():
     assert str(Proven(Certificate("enumeration", 1200, "f", "m", (0,), (1,)))) == (
         "proven: all 1,200 points of the rule's box are undesired"
@@ -58,6 +65,7 @@ def test_proven_and_refuted_say_so():
         Proven(Certificate("enumeration", 12, "abc", "m", (0,), (1,))),
         Refuted(POINT, np.zeros((1, 1), dtype=np.int32)),
         Unrefuted(tried=10, samples=5, confidence=0.95),
+        Unrefuted(tried=10, samples=5, confidence=0.95, explored=0.75),
     ],
     ids=lambda verdict: type(verdict).__name__,
 )

@@ -32,6 +32,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--rows", metavar="FILE", type=Path, help="the rows to explain (default: all rows of DATA)")
     group.add_argument("--workers", metavar="N", type=int, help="processes at work (default: one per processor)")
+    group.add_argument("--engine", choices=("local", "ray"), default="local", help="who works (default: this machine)")
+    group.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster (default: one is started here)")
     group.add_argument("--no-documents", action="store_true", help="keep no proofs, only what a table shows")
     shared.add_search(parser)
     shared.add_rule(parser)
@@ -55,6 +57,8 @@ def run(options: argparse.Namespace) -> Answer:
         options.algorithm,
         output=options.output,
         workers=options.workers,
+        engine=options.engine,
+        address=options.address,
         documents=not options.no_documents,
         k=options.k,
         budget=budget,

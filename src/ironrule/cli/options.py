@@ -66,11 +66,11 @@ def add_trust(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_row(parser: argparse.ArgumentParser) -> None:
+def add_row(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """The row in question."""
     group = parser.add_argument_group("row")
     group.add_argument(
-        "--row", metavar="ROW", required=True, help="a row number from 0, or a JSON object of column: value"
+        "--row", metavar="ROW", required=required, help="a row number from 0, or a JSON object of column: value"
     )
     group.add_argument("--extend-domain", action="store_true", help="add the row's values to domains that lack them")
 

@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
+from ironrule.errors import InputError, ModelError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
     Weights,
     as_list,
-    as_mapping,
     chosen_algorithm,
     chosen_budget,
     chosen_seed,
     positive,
 )
+from ironrule.explain.asking import case_of, coded
 from ironrule.explain.assembled import Assembly, statistics_of
 from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
 from ironrule.explain.judgement import Judgement
 from ironrule.explain.judging import Statement, judged, one_or_several, stated
 from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
-from ironrule.explain.past import InMemory
 from ironrule.explain.posing import posed
 from ironrule.explain.prepared import Given
 from ironrule.explain.question import KnownPoint, Question
@@ -40,22 +39,18 @@ from ironrule.explain.recourse import (
 from ironrule.explain.wider import widened
 from ironrule.model import Wanted
 from ironrule.progress import track
-from ironrule.rule import relevant_to
 from ironrule.space import (
+    Codes,
     Constraint,
-    Points,
     Space,
     Value,
     as_constraint,
-    bind,
-    feasible,
 )
 from ironrule.verdict import Budget, Meter
 
 if TYPE_CHECKING:
     from ironrule.explain.batches import Batch
     from ironrule.explain.rechecking import Recheck
-    from ironrule.oracles import Case
     from ironrule.search import Algorithm, Problem
 
 
@@ -114,6 +109,26 @@ class Explainer:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._prepared.outcomes
 
+    @property
+    def fingerprint(self) -> str:
+        """The model's fingerprint, which certificates name; of a model that can only be asked, that of its answers."""
+        return self._prepared.fingerprint
+
+    @property
+    def codes(self) -> Codes:
+        """The past rows as codes, in the order of ``outcomes``."""
+        return self._prepared.history.codes
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of the past rows, in the same order."""
+        rows = self._prepared.rows
+        return np.arange(len(self.outcomes), dtype=np.int64) if rows is None else rows
+
+    def desired(self, row: Any) -> bool:
+        """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
+        return coded(self._prepared, row)[1]
+
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
         return f"<Explainer: {self.space!r}; {len(self.outcomes)} past rows, {desired} desired>"
@@ -161,7 +176,7 @@ class Explainer:
             algorithm = "greedy_cf" if self._prepared.oracle is None else "minimum"
         chosen = chosen_algorithm(algorithm)
         meter = Meter(chosen_budget(budget))
-        problem = posed(self._prepared, self._case(row), meter, k, seed, require, forbid, weights)
+        problem = posed(self._prepared, case_of(self._prepared, row), meter, k, seed, require, forbid, weights)
         findings = solve(problem, chosen)
         if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
             asked_for(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, problem.rng)
@@ -178,6 +193,8 @@ class Explainer:
         *,
         output: str | Path | None = None,
         workers: int | None = None,
+        engine: Literal["local", "ray"] = "local",
+        address: str | None = None,
         documents: bool = True,
         progress: bool | None = None,
         k: int = 5,
@@ -192,13 +209,15 @@ class Explainer:
 
         Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
         ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
-        where it ended. Without ``documents`` the explanations themselves, proofs included, are not kept, only what
-        ``to_frame`` shows.
+        where it ended. ``engine="ray"`` works on the Ray cluster at an ``address``, or on one started here
+        (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations themselves, proofs included, are not
+        kept, only what ``to_frame`` shows.
         """
-        from ironrule.explain.batches.making import make_batch
+        from ironrule.explain.batches.making import chosen_crew, make_batch
 
+        crew = chosen_crew(engine, workers, address)
         question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
-        return make_batch(self, self._prepared, rows, question, output, workers, documents, progress)
+        return make_batch(self, self._prepared, rows, question, output, crew, documents, progress)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
@@ -228,50 +247,12 @@ class Explainer:
         """
         extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
         ranges = recourse_constraints(self.space, permitted_range or {})
-        case = self._case(row, (*extra, *ranges), of_itself=True)
+        case = case_of(self._prepared, row, (*extra, *ranges), of_itself=True)
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        return found_counterfactuals(read, case, box, positive(k), meter, chosen_seed(seed), insisted)
-
-    def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
-        from ironrule.oracles.protocol import Case
-
-        ready = self._prepared
-        instance, desired = self._coded(row)
-        if desired:
-            raise OutcomeError(
-                "the row must have the undesired outcome, but the model already gives it the desired one"
-            )
-        if ready.withstands and not of_itself and ready.model.desired(instance[None, :])[0]:
-            raise OutcomeError(
-                "no rule can withstand so much for this row: its score lies within the margin, or another of the "
-                "models gives it the desired outcome; lower the margin, or leave that model out"
-            )
-        allowed = ready.space.feasible
-        if recourse:
-            predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
-            allowed = feasible(self.space.features, predicates, instance)
-        relevant = relevant_to(ready.space, instance, ready.named)
-        model = ready.model.own if of_itself else ready.model
-        return Case(ready.space, model, ready.history, relevant, allowed, ready.fingerprint)
-
-    def _coded(self, row: Any) -> tuple[Points, bool]:
-        """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
-        ready = self._prepared
-        if isinstance(row, KnownPoint):
-            return row.codes, False
-        by_number = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
-        if by_number and (ready.rows is None or not isinstance(ready.past, InMemory)):
-            place = int(ready.places_of(np.array([row], dtype=np.int64))[0])
-            return ready.history.codes.row(place), bool(ready.outcomes[place])
-        given = as_mapping(row, ready.table, ready.model.own.layout.names)
-        instance = self.space.encode_row(given, ignore=ready.table.names)
-        for predicate in ready.space.feasible.predicates:
-            if not predicate(instance[None, :], None)[0]:
-                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
-        decides = ready.model.own if ready.withstands else ready.word
-        return instance, bool(decides.desired(instance[None, :])[0])
+        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
+        return found_counterfactuals(read, case, box, *given)
 
     def rules(
         self,
@@ -292,7 +273,7 @@ class Explainer:
         what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
         """
         meter = Meter(chosen_budget(budget))
-        problem = posed(self._prepared, self._case(row), meter, 5, seed, require, forbid, weights)
+        problem = posed(self._prepared, case_of(self._prepared, row), meter, 5, seed, require, forbid, weights)
         return list_rules(problem, self._prepared.model.own.decision.undesired, minimum_only, limit, self._confirm)
 
     @overload
@@ -333,7 +314,7 @@ class Explainer:
         be proven within the budget, which several rules share, is not judged.
         """
         meter = Meter(chosen_budget(budget))
-        problem = posed(self._prepared, self._case(row), meter, 1, seed, (), (), weights)
+        problem = posed(self._prepared, case_of(self._prepared, row), meter, 1, seed, (), (), weights)
         given, alone = one_or_several(rule)
         rules = [stated(problem.case.relevant, one) for one in given]
         found = judged(self._prepared, problem, rules, self.unread, self._confirm)
@@ -351,12 +332,12 @@ class Explainer:
         items: list[Rechecked] = []
         total = len(explanations) if hasattr(explanations, "__len__") else 1
         for name, explanation in track(named_explanations(explanations), "Rechecking", total, progress):
-            instance, desired = self._coded(explanation.instance)
+            instance, desired = coded(self._prepared, explanation.instance)
             if desired:
                 items.append(Rechecked(name, explanation.instance, explanation.rule, "overturned"))
                 continue
             meter = Meter(chosen_budget(budget))
-            problem = posed(self._prepared, self._case(KnownPoint(instance)), meter, 1, seed, (), (), None)
+            problem = posed(self._prepared, case_of(self._prepared, KnownPoint(instance)), meter, 1, seed, (), (), None)
             items.append(recheck_one(name, explanation, problem))
             self._confirm(problem)
         return Recheck(tuple(items))
@@ -374,7 +355,7 @@ class Explainer:
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
         """
         exact, meter = self._prepared.exact, Meter(chosen_budget(budget))
-        case = self._case(row, self._prepared.recourse, of_itself=True)
+        case = case_of(self._prepared, row, self._prepared.recourse, of_itself=True)
         problem = posed(self._prepared, case, meter, 5, seed, (), (), None)
         read = None if isinstance(exact, str) else exact.own
         engine = self._prepared.engine

@@ -35,6 +35,7 @@ from ironrule.space.streamed import open_source
 
 if TYPE_CHECKING:
     from ironrule.oracles import Oracle
+    from ironrule.oracles.leaves import Leaves
     from ironrule.oracles.net_engine import Engine
 
 PAST_CHECKED = 4096
@@ -86,6 +87,13 @@ class Prepared:
     def row_of(self, past: int) -> int:
         """The number in the table of a row of the history."""
         return past if self.rows is None else int(self.rows[past])
+
+    @property
+    def leaves(self) -> Leaves | None:
+        """The leaves of the model itself, where it is a single tree."""
+        from ironrule.oracles.leaves import Leaves
+
+        return self.oracle if isinstance(self.oracle, Leaves) and not self.withstands else None
 
     @property
     def withstands(self) -> bool:

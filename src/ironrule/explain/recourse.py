@@ -20,7 +20,9 @@ from ironrule.verdict import Meter, Refuted, Spent, Verdict
 
 if TYPE_CHECKING:
     from ironrule.oracles import Case, Oracle
+    from ironrule.oracles.leaves import Leaves
     from ironrule.oracles.nearest import Nearest
+    from ironrule.oracles.net_engine import Engine
 
 
 def recourse_box(relevant: Relevant, features_to_vary: Sequence[str] | str) -> Box:
@@ -67,7 +69,15 @@ def chosen_reading(algorithm: str, exact: Readable | str) -> Read | None:
 
 
 def found_counterfactuals(
-    read: Read | None, case: Case, box: Box, k: int, meter: Meter, seed: int, insisted: bool = False
+    read: Read | None,
+    case: Case,
+    box: Box,
+    k: int,
+    meter: Meter,
+    seed: int,
+    insisted: bool = False,
+    engine: Engine | None = None,
+    leaves: Leaves | None = None,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     from ironrule.oracles.nearest import nearest
@@ -77,8 +87,8 @@ def found_counterfactuals(
         found, name = _by_geco(case, box, k, meter, rng), "GeCo"
     else:
         try:
-            found, name = nearest(read, case, box, k, meter, rng), "Nearest"
-        except Unreadable as reason:  # a network, or constraints on what may change that are too intricate
+            found, name = nearest(read, case, box, k, meter, rng, engine=engine, leaves=leaves), "Nearest"
+        except Unreadable as reason:  # constraints on what may change that are too intricate
             if insisted:
                 raise InputError(f"exact counterfactuals cannot be had here: {reason}; use algorithm='geco'") from None
             found, name = _by_geco(case, box, k, meter, rng), "GeCo"

@@ -45,7 +45,10 @@ class Read:
     def sums(self) -> Reading:
         """The reading of a model that is no network; raises Unreadable if it is one."""
         if isinstance(self.reading, Network):
-            raise Unreadable("that can be read off sums of trees and terms so far, and the model is a network")
+            raise Unreadable(
+                "a network has no thresholds: between two values its decision may turn anywhere, so no list of values "
+                "speaks for those in between; a space with a finer grid of values comes nearest"
+            )
         return self.reading
 
     @property

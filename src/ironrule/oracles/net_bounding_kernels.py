@@ -4,6 +4,8 @@ A layer's sums are bounded by going back through the layers before it: every act
 below it, whichever the sign of what stands before it wants, until a linear function of the first layer's sums is left.
 Its maximum over a box is exact, since every feature adds its own part (Zhang et al. 2018; Singh et al., "An Abstract
 Domain for Certifying Neural Networks", POPL 2019). Rounding is covered by `gamma` times the sizes of all that meets.
+Where the bound of the tightest margin does not close a box, better lines are tried a few times
+(:mod:`ironrule.oracles.net_sharpening_kernels`).
 
 A box is cut at the feature that widens most those sums whose lines lie far from their activations.
 """
@@ -18,12 +20,14 @@ import numpy.typing as npt
 from ironrule.model.net import Net
 from ironrule.model.net_kernels import enter, forward, least_margin
 from ironrule.oracles.net_relaxing_kernels import lines
+from ironrule.oracles.net_sharpening_kernels import sharpen
 from ironrule.rule.bit_kernels import kernel, part
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 CLOSED, OPEN, POINT, FOUND = 0, 1, 2, 3
+STEPS, FIRST_STEP, SHRINKS = 4, 0.5, 0.7  # downhill, for better slopes
 TINY = 1e-290  # times sizes, more than products too small for a double can lose
 
 
@@ -191,6 +195,19 @@ def margin_bound(net: Net, opened: Opened, lo: Ints, hi: Ints, margin: int, room
 
 
 @part
+def sharpened_bound(net: Net, opened: Opened, lo: Ints, hi: Ints, margin: int, room: Scratch) -> float:
+    """An upper bound of the margin that was bounded last, with better lines."""
+    least, step = np.inf, FIRST_STEP
+    for _ in range(STEPS):
+        sharpen(net, opened, room, step)
+        least = min(least, margin_bound(net, opened, lo, hi, margin, room))
+        if least <= 0.0:
+            break
+        step *= SHRINKS
+    return least
+
+
+@part
 def spread(net: Net, layers: int, room: Scratch) -> None:
     """In `flow`, how much the last bound loses for every unit by which a first sum's interval is wide."""
     flow, then = room.flow, room.then
@@ -287,6 +304,10 @@ def bound_boxes(
             continue
         if net.offset.shape[0] > 1:
             margin_bound(net, opened, lo, hi, tightest, room)
+        least = min(least, sharpened_bound(net, opened, lo, hi, tightest, room))
+        if least <= 0.0:
+            status[row] = CLOSED
+            continue
         for j in range(lo.shape[0]):
             points[row, j] = opened.cells[opened.starts[j] + room.best[j]]
         enter(net, points[row], room.sums)

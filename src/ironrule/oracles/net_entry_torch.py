@@ -43,6 +43,11 @@ class Sums(NamedTuple):
     middle: Tensor
     moved: list[Tensor]
 
+    def of(self, some: Tensor) -> Sums:
+        """Those of some boxes."""
+        low, high, middle, moved = self
+        return Sums(low[some], high[some], middle[some], [one[some] for one in moved])
+
 
 class Highest(NamedTuple):
     """Per box and linear function of the first layer's sums: what ranges and tables add to its bound, and where."""

@@ -59,7 +59,7 @@ def _s_shaped(kind: int, low: Tensor, high: Tensor) -> Lines:
     at_low, at_high = activated(kind, 0.0, low), activated(kind, 0.0, high)
     chord = (at_high - at_low) / (high - low)
     start = at_low - chord * low
-    slope, value = _tangent(kind, 0.5 * (low + high))
+    slope, value = tangent(kind, 0.5 * (low + high))
     over, over_at = _touching(kind, low, high)
     under, under_at = _touching(kind, high, low)
     narrow, right, left = high - low < NARROW, low >= 0.0, high <= 0.0
@@ -85,7 +85,8 @@ def _steepness(kind: int, z: Tensor) -> Tensor:
     return 0.25 - half * half
 
 
-def _tangent(kind: int, at: Tensor) -> tuple[Tensor, Tensor]:
+def tangent(kind: int, at: Tensor) -> tuple[Tensor, Tensor]:
+    """A tangent's slope and its value at zero."""
     slope = _steepness(kind, at)
     return slope, activated(kind, 0.0, at) - slope * at
 
@@ -96,7 +97,7 @@ def _touching(kind: int, end: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     near, far = torch.zeros_like(end), other
     for _ in range(HALVINGS):
         middle = 0.5 * (near + far)
-        slope, start = _tangent(kind, middle)
+        slope, start = tangent(kind, middle)
         outside = sign * (slope * end + start - value) >= 0.0
         near, far = torch.where(outside, near, middle), torch.where(outside, middle, far)
-    return _tangent(kind, far)
+    return tangent(kind, far)

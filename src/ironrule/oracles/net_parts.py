@@ -106,6 +106,10 @@ class Parts:
         self.waiting = start
         return Taken(self.number[some].copy(), self.low[some].copy(), self.high[some].copy())
 
+    def put_back(self, some: Taken) -> None:
+        """Let those that were taken last wait again."""
+        self.waiting += len(some.number)
+
     def cut(self, parents: Taken, cuts: Ints) -> None:
         """Cut boxes in two, each after a place of a feature; the halves wait."""
         two = 2 * len(parents.number)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND, OPEN, POINT, Opened
+from ironrule.oracles.net_bounding_kernels import CLOSED, FIRST_STEP, FOUND, OPEN, POINT, SHRINKS, STEPS, Opened
 from ironrule.oracles.net_entry_torch import Ends, Entry, Sums
 from ironrule.oracles.net_layers_torch import Layers, Relaxed
 from ironrule.oracles.net_lines_torch import Lines, activated, lines
 from ironrule.oracles.net_parts import Ints, Outcome
+from ironrule.oracles.net_sharpening_torch import moved
 
 RESERVE = 64.0  # how much farther than rounding asks for a bound stays below zero, by what rounding asks for
 
@@ -30,6 +31,20 @@ class Bounds:
     places: list[Tensor]
     relaxed: list[Relaxed]
     sums: Sums
+    tightest: Tensor  # per box, which margin is
+
+    def of(self, some: Tensor) -> Bounds:
+        """Those of some boxes."""
+        return Bounds(
+            self.margins[some],
+            self.reserve[some],
+            [one[some] for one in self.given],
+            self.slopes[some],
+            [one[some] for one in self.places],
+            [Relaxed(one.low[some], one.high[some], Lines(*(x[some] for x in one.lines))) for one in self.relaxed],
+            self.sums.of(some),
+            self.tightest[some],
+        )
 
     @property
     def closed(self) -> Tensor:
@@ -62,12 +77,15 @@ class Question:
     def bound(self, low: Ints, high: Ints, into: Outcome) -> None:
         """Write down what is known of boxes."""
         ends = self.entry.ends(*(torch.as_tensor(one, device=self.device) for one in (low, high)))
-        bounds = self.bounds(ends)
-        rest = (~bounds.closed).nonzero()[:, 0]
-        if len(rest) == 0:
-            return
-        cells, most, sure = self._reached(bounds, ends, rest)
-        feature, place = self._cut(bounds, ends, rest)
+        bounds, rest = self.bounds(ends), torch.arange(len(low), device=self.device)
+        for step in (*(FIRST_STEP * SHRINKS**k for k in range(STEPS)), None):
+            left = (~bounds.closed).nonzero()[:, 0]
+            if len(left) == 0:
+                return
+            bounds, ends, rest = bounds.of(left), ends.of(left), rest[left]
+            bounds = bounds if step is None else self._sharpened(bounds, ends, step)
+        cells, most, sure = self._reached(bounds, ends)
+        feature, place = self._cut(bounds, ends)
         whole = torch.where(most > 0.0, POINT, CLOSED)
         status = torch.where(sure > 0.0, FOUND, torch.where(feature >= 0, OPEN, whole))
         numbers = torch.cat([rest[:, None], status[:, None], feature[:, None], place[:, None]], dim=1).cpu().numpy()
@@ -85,6 +103,14 @@ class Question:
             relaxed.append(self._relaxed(layer, *self._inner(layer, traced, ends)))
             traced.append(relaxed[-1].lines)
         return self._margins(traced, relaxed, sums, ends)
+
+    def _sharpened(self, bounds: Bounds, ends: Ends, step: float) -> Bounds:
+        """Bounds of the tightest margins alone, with lines that do better where these are reached."""
+        _, reached = self.entry.cells_of(bounds.slopes, bounds.places, ends)
+        relaxed = moved(self.layers, bounds.relaxed, bounds.given, reached, step)
+        traced = [_around(relaxed[0].lines, bounds.sums.middle), *(one.lines for one in relaxed[1:])]
+        found, which = self._margins(traced, relaxed, bounds.sums, ends, bounds.tightest), bounds.tightest[:, None]
+        return replace(found, margins=found.margins.gather(1, which), reserve=found.reserve.gather(1, which))
 
     def _inner(self, layer: int, traced: list[Lines], ends: Ends) -> tuple[Tensor, Tensor]:
         """Bounds of the sums of a layer behind the first; none are needed where the activation is the identity."""
@@ -105,13 +131,15 @@ class Question:
         most = torch.maximum(least, torch.minimum(high, layers.sizes[layer]))
         return Relaxed(low, high, lines(layers.kinds[layer], layers.slopes[layer], least, most))
 
-    def _margins(self, traced: list[Lines], relaxed: list[Relaxed], sums: Sums, ends: Ends) -> Bounds:
+    def _margins(
+        self, traced: list[Lines], relaxed: list[Relaxed], sums: Sums, ends: Ends, tightest: Tensor | None = None
+    ) -> Bounds:
         layers = self.layers
         back = layers.highest(layers.coefficients, len(traced) - 1, traced)
         highest = self.entry.highest(back.now, ends)
         rounding = layers.gamma * (back.error + layers.offset.abs())
         margins = _in_reach(back.total + highest.total + rounding + layers.offset + layers.slack)
-        tightest = margins.argmin(1)
+        tightest = margins.argmin(1) if tightest is None else tightest
         return Bounds(
             margins,
             (RESERVE * rounding).expand_as(margins),
@@ -120,14 +148,12 @@ class Question:
             [_chosen(one, tightest) for one in highest.places],
             relaxed,
             sums,
+            tightest,
         )
 
-    def _reached(self, bounds: Bounds, ends: Ends, some: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The points where the bounds of some boxes are reached, and their smallest margins at the most and at the
-        least.
-        """
-        places = [one[some] for one in bounds.places]
-        cells, values = self.entry.cells_of(bounds.slopes[some], places, ends.of(some))
+    def _reached(self, bounds: Bounds, ends: Ends) -> tuple[Tensor, Tensor, Tensor]:
+        """The points where bounds are reached, and their smallest margins at the most and at the least."""
+        cells, values = self.entry.cells_of(bounds.slopes, bounds.places, ends)
         layers = self.layers
         for k, (kind, slope) in enumerate(zip(layers.kinds, layers.slopes, strict=True)):
             if k > 0:
@@ -136,11 +162,9 @@ class Question:
         margins = values @ layers.coefficients.T + layers.offset
         return cells, (margins + layers.slack).amin(1), (margins - layers.slack).amin(1)
 
-    def _cut(self, bounds: Bounds, ends: Ends, some: Tensor) -> tuple[Tensor, Tensor]:
-        """Where to cut some boxes."""
-        relaxed = [Relaxed(low[some], high[some], Lines(*(x[some] for x in one))) for low, high, one in bounds.relaxed]
-        flow = self.layers.spread([one[some] for one in bounds.given], relaxed)
-        return self.entry.cuts(flow, [one[some] for one in bounds.sums.moved], ends.of(some))
+    def _cut(self, bounds: Bounds, ends: Ends) -> tuple[Tensor, Tensor]:
+        """Where to cut boxes."""
+        return self.entry.cuts(self.layers.spread(bounds.given, bounds.relaxed), bounds.sums.moved, ends)
 
 
 def _in_reach(bounds: Tensor) -> Tensor:

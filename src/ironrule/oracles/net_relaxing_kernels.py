@@ -28,10 +28,15 @@ def steepness(kind: int, z: float) -> float:
 
 
 @part
-def _tangent(kind: int, at: float) -> tuple[float, float]:
+def tangent(kind: int, at: float) -> tuple[float, float]:
     """A tangent's slope and its value at zero."""
-    slope = steepness(kind, at)
-    return slope, activated(kind, 0.0, at) - slope * at
+    if kind == 3:
+        value = float(np.tanh(at))
+        slope = 1.0 - value * value
+        return slope, value - slope * at
+    half = 0.5 * float(np.tanh(0.5 * at))
+    slope = 0.25 - half * half
+    return slope, 0.5 + half - slope * at
 
 
 @part
@@ -44,12 +49,12 @@ def _touching(kind: int, end: float, other: float) -> tuple[float, float]:
     near, far = 0.0, other  # a tangent at `far` is sound
     for _ in range(HALVINGS):
         middle = 0.5 * (near + far)
-        slope, start = _tangent(kind, middle)
+        slope, start = tangent(kind, middle)
         if sign * (slope * end + start - value) >= 0.0:
             far = middle
         else:
             near = middle
-    return _tangent(kind, far)
+    return tangent(kind, far)
 
 
 @part
@@ -71,10 +76,10 @@ def lines(kind: int, slope: float, low: float, high: float) -> tuple[float, floa
     chord = (at_high - at_low) / (high - low)
     start = at_low - chord * low
     if low >= 0.0:
-        s, t = _tangent(kind, 0.5 * (low + high))
+        s, t = tangent(kind, 0.5 * (low + high))
         return chord, start, s, t
     if high <= 0.0:
-        s, t = _tangent(kind, 0.5 * (low + high))
+        s, t = tangent(kind, 0.5 * (low + high))
         return s, t, chord, start
     s1, t1, s2, t2 = chord, start, chord, start
     if steepness(kind, high) < chord:

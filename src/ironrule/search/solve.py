@@ -19,6 +19,7 @@ from ironrule.rule.bits import unpack
 from ironrule.rule.hitting import minimum_hitting_set
 from ironrule.search.problem import Algorithm, Problem, Trail
 from ironrule.verdict import Proven, Refuted, Spent, Unrefuted, Verdict
+from ironrule.verdict.budget import Glance
 
 DOUBT = 0.05
 CHECK_SAMPLES = 10_000
@@ -39,6 +40,7 @@ class Findings:
 def solve(problem: Problem, algorithm: Algorithm) -> Findings:
     """Run an algorithm within its budget; whatever stops it, the answer is the best it has and an honest verdict."""
     trail, meter = Trail(), problem.meter
+    meter.glance = lambda: Glance(problem.weight(trail.best[0]) if trail.best else None, trail.lower_bound)
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
     try:
@@ -107,16 +109,19 @@ def check_afresh(problem: Problem, box: Box, known: Verdict | None, place: int) 
     reserve, meter.reserve = meter.reserve, 0
     with meter.timed("check"):
         oracle = problem.oracle
-        answer = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.reads else UNKNOWN
+        said = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.reads else UNKNOWN
+        answer = said
         if isinstance(answer, Unrefuted):
             answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):
             confidence = 1.0 - DOUBT / (place * (place + 1))
             answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
     meter.reserve = reserve
-    if isinstance(answer, Unrefuted) and isinstance(known, Unrefuted):
-        return Unrefuted(known.tried + answer.tried, answer.samples, answer.confidence)
-    return answer
+    if not isinstance(answer, Unrefuted):
+        return answer
+    before = known if isinstance(known, Unrefuted) else UNKNOWN
+    explored = said.explored if isinstance(said, Unrefuted) else 0.0
+    return replace(answer, tried=before.tried + answer.tried, explored=max(before.explored, explored))
 
 
 def _impossible(problem: Problem) -> Findings:

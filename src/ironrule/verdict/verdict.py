@@ -2,7 +2,8 @@
 
 ``Proven``     no exception exists anywhere in the space, and here is the certificate.
 ``Refuted``    here is a point that satisfies the rule and has the desired outcome.
-``Unrefuted``  searched, not proven: how many points were tried, and the bound on the share of exceptions that follows.
+``Unrefuted``  searched, not proven: how many points were tried, the bound on the share of exceptions that follows, and
+               the share of the box that is proven to hold none.
 
 The bound is the exact binomial one of Clopper and Pearson (1934): of n points drawn uniformly from the box, none was
 an exception; had a share p or more been exceptions, that would happen with probability (1 - p)^n at the most.
@@ -50,12 +51,14 @@ class Unrefuted:
     """No exception was found, and none is excluded: ``bound`` limits their share of the rule's box.
 
     ``tried`` counts every point of the box that the model was asked about; ``samples`` those among them that were
-    drawn uniformly after the rule was chosen, which alone carry the bound.
+    drawn uniformly after the rule was chosen, which alone carry the bound. ``explored`` is the share of the box, by
+    points, that an exact search had proven to hold no exception when it ended.
     """
 
     tried: int
     samples: int
     confidence: float
+    explored: float = 0.0
 
     @property
     def bound(self) -> float:
@@ -63,13 +66,11 @@ class Unrefuted:
         return upper_bound(self.samples, self.confidence)
 
     def __str__(self) -> str:
-        if self.samples == 0:
-            return f"unrefuted, not proven: no exception among {self.tried:,} points tried"
-        return (
-            f"unrefuted, not proven: no exception among {self.tried:,} points tried; "
-            f"with {_floor_percent(self.confidence)} confidence at most {_ceil(self.bound):.2g} of the box are "
-            f"exceptions"
-        )
+        text = f"unrefuted, not proven: no exception among {self.tried:,} points tried"
+        if self.samples:
+            most = f"at most {_ceil(self.bound):.2g} of the box are exceptions"
+            text = f"{text}; with {_floor_percent(self.confidence)} confidence {most}"
+        return f"{text}; {_floor_percent(self.explored)} of the box is proven to hold none" if self.explored else text
 
 
 def _floor_percent(share: float) -> str:
@@ -104,9 +105,9 @@ def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
             return {"kind": "proven", "certificate": certificate.to_dict()}
         case Refuted(counterfactual):
             return {"kind": "refuted", "counterfactual": counterfactual.to_dict()}
-        case Unrefuted(tried, samples, confidence):
+        case Unrefuted(tried, samples, confidence, explored):
             data = {"kind": "unrefuted", "tried": tried, "samples": samples, "confidence": confidence}
-            return data | {"bound": verdict.bound}
+            return data | {"bound": verdict.bound} | ({"explored": explored} if explored else {})
 
 
 def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
@@ -117,6 +118,6 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
         case "refuted":
             return Refuted(Counterfactual.from_dict(data["counterfactual"]), np.empty((0, 0), dtype=np.int32))
         case "unrefuted":
-            return Unrefuted(data["tried"], data["samples"], data["confidence"])
+            return Unrefuted(data["tried"], data["samples"], data["confidence"], data.get("explored", 0.0))
         case other:
             raise InputError(f"a verdict must be proven, refuted or unrefuted, but {other!r} came")

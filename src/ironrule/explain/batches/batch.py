@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ironrule.explain.batches.keeping import InFolder, Kept
 from ironrule.explain.batches.line import NAMES, Line
 from ironrule.explain.explanation import Explanation
 from ironrule.space import Space
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SECONDS = 10.0
 SHOWN = tuple(name for name in NAMES if name not in ("document", "point", "low", "high", "wider_low", "wider_high"))
@@ -101,6 +104,28 @@ class Batch(Sequence[Explanation]):
         """
         read = self.columns("row", "point", "rule", "low", "high", "wider", "wider_low", "wider_high")
         return few_rules(read, wider, seconds)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """A picture on matplotlib's axes: what share is proven, how long rules are, which features they name."""
+        from ironrule.report.pictures.plots import plot_batch
+
+        return plot_batch(self, ax, self.space)
+
+    def to_html(
+        self,
+        voice: Literal["person", "validator"] = "validator",
+        path: str | Path | None = None,
+        *,
+        history: Any = None,
+    ) -> str:
+        """A report as one HTML page, also written to ``path``: an account for the validator, or a letter per person.
+
+        Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data.
+        """
+        from ironrule.report.reports import batch_report, written
+
+        told = self if history is None else [one.with_history(history, self.space) for one in self]
+        return written(batch_report(told, voice, [f"row {row}" for row in self.rows], self.space), path)
 
     def __str__(self) -> str:
         from ironrule.report.batch_text import batch_text

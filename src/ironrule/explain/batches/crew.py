@@ -99,12 +99,13 @@ def _until_done(work: Work, tasks: Tasks, answers: SimpleQueue[Any], rows: int) 
             answer = answers.get()
             if answer is None:  # a worker died, and gave back what it had taken
                 break
-            lines = _checked(answer)
+            lines = checked(answer)
             rows -= len(lines)
             yield lines
 
 
-def _checked(answer: list[Line] | Exception) -> list[Line]:
+def checked(answer: list[Line] | Exception) -> list[Line]:
+    """The lines; raises what went wrong instead."""
     if isinstance(answer, Exception):
         raise answer
     return answer

@@ -22,18 +22,24 @@ MAPPED_BYTES = 1 << 20  # arrays from files that are smaller are copied
 
 def written(thing: Any, folder: Path) -> Path:
     """Write anything that can be pickled, functions of a script included; raises what pickling it raises."""
-    buffers: list[pickle.PickleBuffer] = []
-    stream = io.BytesIO()
-    _pickler(stream, buffers).dump(thing)
+    content, buffers = pickled(thing)
     path, sizes = folder / "handover", [buffer.raw().nbytes for buffer in buffers]
     with open(path, "wb") as file:
         for buffer in buffers:
             file.write(buffer.raw())
             file.write(bytes(-file.tell() % ALIGNED))
         begins = file.tell()
-        pickle.dump((sizes, stream.getvalue()), file)
+        pickle.dump((sizes, content), file)
         file.write(begins.to_bytes(8, "little"))
     return path
+
+
+def pickled(thing: Any, in_files: bool = True) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """A thing and, apart, its arrays; those that are mapped from files stay there, or come along as others do."""
+    buffers: list[pickle.PickleBuffer] = []
+    stream = io.BytesIO()
+    _pickler(stream, buffers, in_files).dump(thing)
+    return stream.getvalue(), buffers
 
 
 def read(path: Path) -> Any:
@@ -47,8 +53,8 @@ def read(path: Path) -> Any:
     return pickle.loads(pickled, buffers=[content[a : a + size] for a, size in zip(begins, sizes, strict=False)])
 
 
-def _pickler(stream: io.BytesIO, buffers: list[pickle.PickleBuffer]) -> Any:
-    """One that also takes functions of a script, and leaves arrays that are mapped from a file in it."""
+def _pickler(stream: io.BytesIO, buffers: list[pickle.PickleBuffer], in_files: bool) -> Any:
+    """One that also takes functions of a script, and may leave arrays that are mapped from a file in it."""
     try:
         import cloudpickle  # type: ignore[import-untyped,unused-ignore]  # joblib needs it, and scikit-learn joblib
     except ImportError:
@@ -56,7 +62,7 @@ def _pickler(stream: io.BytesIO, buffers: list[pickle.PickleBuffer]) -> Any:
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
-            origin = _origin(thing) if isinstance(thing, np.ndarray) else None
+            origin = _origin(thing) if in_files and isinstance(thing, np.ndarray) else None
             return super().reducer_override(thing) if origin is None else (_mapped, origin)
 
     return Pickler(stream, protocol=5, buffer_callback=buffers.append)

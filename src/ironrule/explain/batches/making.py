@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +27,10 @@ from ironrule.progress import Bar
 
 FLUSH_SECONDS = 5.0
 FLUSH_ROWS = 2_000
+ENGINES = ("local", "ray")
+
+Crew = Callable[[Work, Task], Iterator[list[Line]]]
+"""Explains rows, and hands out lines as they are finished."""
 
 
 class Keeper(Protocol):
@@ -42,12 +47,12 @@ def make_batch(
     rows: Any,
     question: Question,
     output: str | Path | None,
-    workers: int | None,
+    crew: Crew,
     documents: bool,
     progress: bool | None,
 ) -> Batch:
     """Explain every undesired row, or those that a folder lacks."""
-    crew, asked = _chosen_workers(workers), question.fingerprint()
+    asked = question.fingerprint()
     if output is not None:
         require_pyarrow()
     chosen = chosen_rows(ready, rows)
@@ -66,9 +71,22 @@ def make_batch(
     return Batch(InFolder(folder), about, ready.space)
 
 
-def _chosen_workers(workers: int | None) -> int:
-    if workers is None:
-        return os.cpu_count() or 1
+def chosen_crew(engine: str, workers: int | None, address: str | None) -> Crew:
+    """Who explains rows; raises InputError, or MissingExtraError, before any work."""
+    if engine not in ENGINES:
+        raise InputError(f"the engine must be {' or '.join(ENGINES)}, but {engine!r} came")
+    if address is not None and engine != "ray":
+        raise InputError("an address must come with engine='ray', but the engine is 'local'")
+    count = None if workers is None else _checked_workers(workers)
+    if engine == "local":
+        return partial(explained, workers=count or os.cpu_count() or 1)
+    from ironrule.explain.batches.ray_crew import explained_by_ray, require_ray
+
+    require_ray()
+    return partial(explained_by_ray, workers=count, address=address)
+
+
+def _checked_workers(workers: int) -> int:
     if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
         raise InputError(f"workers must be a whole number of at least 1, but {workers!r} came")
     return int(workers)
@@ -79,7 +97,7 @@ def _about(chosen: Rows) -> Mapping[str, int]:
 
 
 def _fill(
-    keeper: Keeper | Folder, finished: set[int], work: Work, chosen: Rows, workers: int, progress: bool | None
+    keeper: Keeper | Folder, finished: set[int], work: Work, chosen: Rows, crew: Crew, progress: bool | None
 ) -> None:
     """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
     numbers, twins = chosen.numbers.tolist(), chosen.twins
@@ -92,7 +110,7 @@ def _fill(
     pending = _Pending(keeper)
     with Bar("Explaining", len(numbers), progress, begun=len(finished)) as bar, pending:
         done = len(finished)
-        for lines in explained(work, task, workers):
+        for lines in crew(work, task):
             told = [line.of_twin(row) if row != line.row else line for line in lines for row in by_row[line.row]]
             pending.add(told)
             done += len(told)

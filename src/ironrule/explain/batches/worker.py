@@ -56,7 +56,7 @@ def main() -> None:
         while True:
             pickle.dump(answer, answers, protocol=5)
             answers.flush()
-            answer = _answered(work, pickle.load(tasks))
+            answer = answered(work, pickle.load(tasks))
     os._exit(0)  # what is still in the pipe can go nowhere
 
 
@@ -67,7 +67,7 @@ def _loaded(path: Path) -> Work:
     return work
 
 
-def _answered(work: Work, task: Task) -> list[Line] | Exception:
+def answered(work: Work, task: Task) -> list[Line] | Exception:
     """Lines, or what went wrong."""
     try:
         return work.lines(task)

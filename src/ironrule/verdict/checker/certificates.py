@@ -15,6 +15,7 @@ import numpy as np
 from ironrule.space import Points
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.checker.asking import refuse_desired
+from ironrule.verdict.checker.networks import NetworkBounds
 from ironrule.verdict.checker.pieces import Pieces, pieces_of
 from ironrule.verdict.checker.replies import Replies
 from ironrule.verdict.checker.result import Fails, Undecided
@@ -66,8 +67,11 @@ def _covered(certificate: Certificate, ways: list[tuple[Part, int]], scope: Scop
 
 def _open(pieces: Pieces, part: Part, alternative: int, scope: Scope) -> Pieces:
     """The pieces that neither bounds nor constraints close."""
+    holds_any = scope.occurring.holds_any if scope.occurring.groups else None
+    if isinstance(part.bounds, NetworkBounds):
+        return pieces.some(np.flatnonzero(~part.bounds.closed(pieces, alternative, holds_any)))
     left = pieces.some(np.flatnonzero(~part.bounds.closed(pieces, alternative)))
-    return left.some(np.flatnonzero(scope.occurring.holds_any(left))) if scope.occurring.groups else left
+    return left.some(np.flatnonzero(holds_any(left))) if holds_any is not None else left
 
 
 def _enumerated(certificate: Certificate, scope: Scope, replies: Replies) -> str:

@@ -15,17 +15,18 @@ from typing import Any, TypeVar
 from ironrule.errors import InputError
 from ironrule.verdict.certificate import Certificate, text, whole
 
-FORMAT = 2
+FORMAT = 3
 FIELDS = frozenset(
     (
         "format", "instance", "rules", "wider", "widest", "limits", "counterfactuals", "statistics",
         "history_rows", "space", "weight", "lower_bound", "unread", "model", "decision", "permitted",
-        "witnesses", "digest",
+        "witnesses", "undecided", "models", "digest",
     )
 )  # fmt: skip
 COUNTS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
 STATISTICS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNTS))
 CERTIFICATE = frozenset(["version", "method", "points", "space", "model", "low", "high", "covers"])
+SEARCHED = frozenset(("kind", "tried", "samples", "confidence", "bound"))
 OPTIONAL = frozenset(("column", "pattern", "allowed"))
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Searched:
     samples: int
     confidence: float
     bound: float
+    explored: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Document:
     decision: Decided
     permission: Permission
     witnesses: tuple[tuple[int, ...], ...]
+    undecided: tuple[int, ...]
+    models: int
     digest: str
     whole: Plain
 
@@ -161,6 +165,8 @@ def _document(data: Plain) -> Document:
         _decision(_fields(data["decision"], frozenset(("desired", "threshold", "margin")))),
         _permission(_fields(data["permitted"], frozenset(("require", "forbid", "weights")))),
         _many(_point, data["witnesses"]),
+        _many(_count, data["undecided"]),
+        _count(data["models"]),
         text(data["digest"]),
         data,
     )
@@ -188,10 +194,9 @@ def _verdict(data: Plain) -> Certificate | Counterexample | Searched:
     if kind == "refuted":
         return Counterexample(_counterfactual(_fields(data, frozenset(("kind", "counterfactual")))["counterfactual"]))
     if kind == "unrefuted":
-        _fields(data, frozenset(("kind", "tried", "samples", "confidence", "bound")))
-        return Searched(
-            _count(data["tried"]), _count(data["samples"]), number(data["confidence"]), number(data["bound"])
-        )
+        _fields(data, SEARCHED | {"explored"} if "explored" in data else SEARCHED)
+        counts, shares = ("tried", "samples"), ("confidence", "bound", *sorted({"explored"} & set(data)))
+        return Searched(*(_count(data[name]) for name in counts), *(number(data[name]) for name in shares))
     raise ValueError(f"a verdict must be proven, refuted or unrefuted, but {_short(kind)} came")
 
 

@@ -81,6 +81,14 @@ class Entry:
             total += np.where(there[:, None], factors @ table.adds.T, -np.inf).max(axis=2)
         return np.asarray(total)
 
+    def reached(self, part: Part, factors: Floats) -> Floats:
+        """For every piece what all features add to the sums at a point where a row of factors has its maximum."""
+        chosen = np.where(factors @ self.scaled.weights.T >= 0.0, part.high, part.low)
+        sums = chosen @ self.scaled.weights
+        for there, table in zip(part.there, self.tables, strict=True):
+            sums = sums + table.adds[np.where(there, factors @ table.adds.T, -np.inf).argmax(axis=1)]
+        return np.asarray(sums)
+
     def spread(self, pieces: Pieces) -> Floats:
         """For every piece and feature how far its codes move the first layer's sums; 0 where they all add the same."""
         spread = np.zeros((len(pieces), len(pieces.sets)))

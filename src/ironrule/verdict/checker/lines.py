@@ -72,11 +72,11 @@ def _above(activation: Activation, low: Floats, high: Floats) -> tuple[Floats, F
     """A line above: through a point of the function, its anchor, with the slope of a tangent or of the chord."""
     narrow = high - low < NARROW
     chord = (activation.of(high) - activation.of(low)) / np.where(narrow, 1.0, high - low)
-    across = (low < 0.0) & (high > 0.0) & (_steepness(activation, high) < chord)
+    across = (low < 0.0) & (high > 0.0) & (steepness(activation, high) < chord)
     point = 0.5 * (low + high)
     point[across] = _touching(activation, low[across], high[across])
     tangent = (low >= 0.0) | across
-    slope = np.where(tangent, _steepness(activation, point), chord)
+    slope = np.where(tangent, steepness(activation, point), chord)
     anchor = np.where(tangent, point, low)
     slope, anchor = np.where(narrow, 0.0, slope), np.where(narrow, high, anchor)
     return slope, activation.of(anchor) - slope * anchor
@@ -87,12 +87,12 @@ def _touching(activation: Activation, low: Floats, high: Floats) -> Floats:
     end, near, far = activation.of(low), np.zeros_like(high), high
     for _ in range(HALVINGS):
         middle = 0.5 * (near + far)
-        passes = activation.of(middle) + _steepness(activation, middle) * (low - middle) >= end
+        passes = activation.of(middle) + steepness(activation, middle) * (low - middle) >= end
         near, far = np.where(passes, near, middle), np.where(passes, middle, far)
     return far
 
 
-def _steepness(activation: Activation, at: Floats) -> Floats:
+def steepness(activation: Activation, at: Floats) -> Floats:
     """The slope of an s-shaped function."""
     if activation.kind == "tanh":
         return np.asarray(1.0 - np.tanh(at) ** 2)

@@ -7,6 +7,7 @@ the model's own arithmetic may be off, is not above zero anywhere in it. A piece
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ironrule.verdict.checker.entering import entry_of
 from ironrule.verdict.checker.halving import closed_in_parts
 from ironrule.verdict.checker.pieces import Pieces
 from ironrule.verdict.checker.questions import Flags, Questions
+from ironrule.verdict.checker.sharpening import sharpest
 from ironrule.verdict.checker.substituting import Layers, Relaxed, layers_of
 
 MOST_CELLS = 1 << 18  # numbers in one array of a block of pieces
@@ -44,12 +46,18 @@ class NetworkBounds:
     columns: Columns
     layers: Layers
 
-    def closed(self, pieces: Pieces, alternative: int) -> Flags:
-        """Which pieces surely hold no point where all margins of this alternative are positive."""
+    def closed(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Flags] | None = None) -> Flags:
+        """Which pieces surely hold no point where all margins of this alternative are positive, among those that can
+        occur if it is said in which pieces any can.
+        """
         limits = self.alternatives[alternative]
 
         def close(some: Pieces) -> Flags:
-            return np.asarray((self.highest(some, limits) <= -limits.slack).any(axis=1))
+            closed = np.asarray((self.highest(some, limits) <= -limits.slack).any(axis=1))
+            if holds_any is not None:
+                left = np.flatnonzero(~closed)
+                closed[left] = ~holds_any(some.some(left))
+            return closed
 
         return closed_in_parts(pieces, close, self.layers.entry)
 
@@ -62,8 +70,9 @@ class NetworkBounds:
         rounding = self.layers.rounding * np.abs(limits.offsets)
         with np.errstate(over="ignore", invalid="ignore"):
             for some in (slice(start, start + step) for start in range(0, len(pieces), step)):
-                found = Relaxed.of(self.layers, entered.part(some)).highest(limits.factors)
-                bounds[some] = found + limits.offsets + rounding
+                relaxed = Relaxed.of(self.layers, entered.part(some))
+                bounds[some] = relaxed.highest(limits.factors) + limits.offsets + rounding
+                _sharpen(bounds[some], relaxed, limits, rounding)
         return np.where(np.isfinite(bounds), bounds, np.inf)
 
     def decided(self, points: Points) -> tuple[Flags, Flags]:
@@ -80,6 +89,17 @@ class NetworkBounds:
             possible |= ~(margins <= -limits.slack).any(axis=1)
             sure |= (margins > limits.slack).all(axis=1)
         return possible, sure
+
+
+def _sharpen(bounds: Floats, relaxed: Relaxed, limits: Limits, rounding: Floats) -> None:
+    """Better bounds of the tightest margin of pieces that are not closed."""
+    above = bounds + limits.slack
+    tightest = np.where((above > 0.0).all(axis=1), above.argmin(axis=1), -1)
+    for margin in range(len(limits.offsets)):
+        rows = np.flatnonzero(tightest == margin)
+        if len(rows):
+            least = sharpest(relaxed.some(rows), limits.factors[margin]) + limits.offsets[margin] + rounding[margin]
+            bounds[rows, margin] = np.fmin(bounds[rows, margin], least)
 
 
 def network_bounds_of(network: Network, columns: Columns, space: Space) -> NetworkBounds:

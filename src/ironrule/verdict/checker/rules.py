@@ -147,6 +147,8 @@ class Judge:
     def _search(self, claimed: Searched, box: Ends) -> str:
         if not close(claimed.bound, _share(claimed)):
             raise Fails(f"the bound must follow from samples and confidence, but {claimed.bound:g} does not")
+        if not 0.0 <= claimed.explored < 1.0:
+            raise Fails(f"the share explored must be below 1 where nothing is proven, but {claimed.explored:g} is not")
         known = self.replies.exceptions_in(*box)
         found = known if known is not None else self.scope.past_exception(*box)
         if found is not None:

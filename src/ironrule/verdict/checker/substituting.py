@@ -10,7 +10,7 @@ need to know between which ends a sum lies; these are found in the same way, lay
 exceed in size; u is 2**-53. Errors of a whole bound, none of which grows on the way since each is counted by what the
 network's true values can make of it:
 
-- lines that are off (:mod:`~ironrule.verdict.checker.lines`): 540 u |a| (1 + S) for every unit;
+- lines that are off (:mod:`~ironrule.verdict.checker.lines`), mixed or not: 564 u |a| (1 + S) for every unit;
 - the product a times slope: u |p| S;
 - p times the weights, n products each: n u |p| (weights times what comes in), which is no more than n u |p| S;
 - at the first layer, vectors of c columns added up before and n products, and the product with a column's value:
@@ -19,7 +19,7 @@ network's true values can make of it:
 
 With t = columns + 2 units + 2, and n and c no more than t, these are together less than
 
-    4 (t + 140) u times the sum of (|a| + |p|) (1 + S) over all units
+    4 (t + 150) u times the sum of (|a| + |p|) (1 + S) over all units
 
 to first order and with more than enough left for the rest. Products too small for a double are off by 2**-1074 at the
 most, which a tiny number beside |a| covers. Where a number is too large, nothing is concluded.
@@ -28,6 +28,7 @@ most, which a tiny number beside |a| covers. Where a number is too large, nothin
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,9 +36,10 @@ from ironrule.model.network import Layer
 from ironrule.model.reading import Floats
 from ironrule.verdict.checker.entering import Entry, Part
 from ironrule.verdict.checker.lines import Lines, lines_of
+from ironrule.verdict.checker.questions import Ints
 
 UNIT = 2.0**-53
-LINES = 140
+LINES = 150
 TINY = 1e-290
 
 
@@ -64,6 +66,14 @@ def layers_of(layers: tuple[Layer, ...], entry: Entry, largest: Floats) -> Layer
     return Layers(layers, entry, tuple(sizes), 4.0 * (terms + LINES) * UNIT)
 
 
+class Traced(NamedTuple):
+    """Bounds, and how they came about: the factors before every layer's activations, and those of the first sums."""
+
+    bounds: Floats
+    given: list[Floats]
+    first: Floats
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxed:
     """Some pieces, and the lines of the layers that have been bounded so far."""
@@ -71,6 +81,7 @@ class Relaxed:
     network: Layers
     part: Part
     lines: list[Lines] = field(default_factory=list)
+    ends: list[tuple[Floats, Floats]] = field(default_factory=list)  # between which the sums of every layer lie
 
     @classmethod
     def of(cls, network: Layers, part: Part) -> Relaxed:
@@ -82,6 +93,7 @@ class Relaxed:
             else:
                 low, high = relaxed._sums(layer, size)
             relaxed.lines.append(lines_of(layer.activation, low, high))
+            relaxed.ends.append((low, high))
         return relaxed
 
     def _sums(self, layer: Layer, size: Floats) -> tuple[Floats, Floats]:
@@ -97,19 +109,31 @@ class Relaxed:
         high = np.where(np.isfinite(high), np.minimum(high + wider, size), size)
         return low, high
 
+    def some(self, rows: Ints) -> Relaxed:
+        """Some of the pieces."""
+        low, high, there = self.part
+        part = Part(low[rows], high[rows], tuple(flags[rows] for flags in there))
+        lines = [Lines(*(numbers[rows] for numbers in one)) for one in self.lines]
+        return Relaxed(self.network, part, lines, [(one[rows], other[rows]) for one, other in self.ends])
+
     def highest(self, wanted: Floats) -> Floats:
         """For every piece an upper bound of each row of factors times the outputs of the last layer bounded."""
-        factors = np.broadcast_to(wanted, (len(self.part.low), *wanted.shape))
+        return self.traced(wanted).bounds
+
+    def traced(self, wanted: Floats) -> Traced:
+        """The same with the factors on the way."""
+        factors, given = np.broadcast_to(wanted, (len(self.part.low), *wanted.shape)), list[Floats]()
         total, sizes = np.zeros((2, *factors.shape[:2]))
         for place in reversed(range(len(self.lines))):
             layer, lines = self.network.layers[place], self.lines[place]
+            given.append(factors)
             over, under = np.maximum(factors, 0.0), np.minimum(factors, 0.0)
             passed = over * lines.above[:, None] + under * lines.below[:, None]
             total += _dot(over, lines.above_at) + _dot(under, lines.below_at) + passed @ layer.bias
             sizes += (np.abs(factors) + np.abs(passed) + TINY) @ (1.0 + self.network.sizes[place])
             factors = passed @ layer.weights.T if place else passed
         most = self.network.entry.highest(self.part, factors)
-        return np.asarray(total + most + self.network.rounding * sizes)
+        return Traced(np.asarray(total + most + self.network.rounding * sizes), given[::-1], factors)
 
 
 def _dot(rows: Floats, numbers: Floats) -> Floats:
