@@ -16,7 +16,6 @@ from ironrule.rule import Component
 from ironrule.space import Feature, Space, Value
 from ironrule.verdict.checker import Check, Checker
 
-
 MOST_DECISIONS = 8
 
 
