@@ -213,6 +213,14 @@ def test_a_declared_space_and_constraints_count_as_in_memory(tmp_path: Path) -> 
             both[1].explain(ROWS)
 
 
+def test_values_outside_a_declared_domain_are_named(tmp_path: Path) -> None:
+    frame = every_kind()
+    frame.to_parquet(tmp_path / "past.parquet")
+    space = Space.infer(frame[frame["whole"] < 3], columns=["whole", "gaps"])
+    with pytest.raises(TableError, match=r"'whole' must be.*2 rows have other values \(3, 4\).*distinct values"):
+        Explainer(decides, tmp_path / "past.parquet", space=space)
+
+
 def test_batches_of_a_streamed_history_are_those_of_memory(tmp_path: Path) -> None:
     every_kind().to_parquet(tmp_path / "past.parquet")
     frame = pd.read_parquet(tmp_path / "past.parquet")

@@ -146,6 +146,8 @@ def prepare(
     whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
     for constraint in recourse:
         bind(constraint, whole.features)
+    if isinstance(past, OnDisk):
+        past.encode(whole, progress)  # first of all: values that do not fit are told of all rows, and codes are kept
     asked = ask_versions(models, past.table, whole, wanted)
     if intervals:
         whole = _with_intervals(whole, models, asked, past, wanted)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.errors import TableError
 from ironrule.progress import track
 from ironrule.space.codes import Codes, encode_feature, one_hot_column
 from ironrule.space.feature import Feature
@@ -40,9 +41,18 @@ def _coded(gathered: Gathered, feature: Feature) -> Iterator[npt.NDArray[Any]]:
 
 def _plain(gathered: Gathered, feature: Feature) -> Iterator[npt.NDArray[Any]]:
     name = feature.columns[0]
-    codes = encode_feature(feature, _first(gathered.values, gathered.sizes[name]))
+    codes = _codes_of_values(feature, _first(gathered.values, gathered.sizes[name]))
     for positions in read_segments(gathered.file(name), gathered.segments[name], ROWS):
         yield codes[positions]
+
+
+def _codes_of_values(feature: Feature, values: Table) -> npt.NDArray[Any]:
+    try:
+        return encode_feature(feature, values)
+    except TableError as error:
+        raise TableError(
+            f"{error} (equal rows counted once: of data in chunks, distinct values are compared)"
+        ) from None
 
 
 def _first(table: Table, count: int) -> Table:
