@@ -18,6 +18,7 @@ from benchmarks.proof_models import Task
 from benchmarks.proof_worker import Answer
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Explainer, Proven, Refuted, Space
+from ironrule.explain.asking import case_of
 from ironrule.oracles import Case, Ensemble, Oracle
 from ironrule.rule import Box
 from ironrule.rule.bits import members
@@ -81,7 +82,7 @@ def recorded(explainer: Explainer, row: int, count: int, budget: float, seed: in
 
 def drawn(explainer: Explainer, row: int, count: int, seed: int) -> Answer:
     """Boxes of three random components of a row."""
-    relevant, rng = explainer._case(row).relevant, np.random.default_rng([seed, row])
+    relevant, rng = case_of(explainer._prepared, row).relevant, np.random.default_rng([seed, row])
     usable = list(members(relevant.usable))
     rules = [sum(1 << int(bit) for bit in rng.choice(usable, COMPONENTS, replace=False)) for _ in range(count)]
     boxes = [relevant.box(rule) for rule in rules]
@@ -92,7 +93,7 @@ def decide(explainer: Explainer, query: Query, limit: float) -> Answer:
     """Our answer to a query, and what it took."""
     exact = explainer._prepared.exact
     assert not isinstance(exact, str)
-    case, box, oracle = explainer._case(query.row), Box(query.low, query.high), Ensemble(exact.forests)
+    case, box, oracle = case_of(explainer._prepared, query.row), Box(query.low, query.high), Ensemble(exact.forests)
     meter = Meter(Budget(seconds=limit))
     verdict, taken = timed(lambda: _verdict(oracle, case, box, meter))
     answer = {"wall": taken.wall, "cpu": taken.cpu, "boxes": meter.events["boxes"]}

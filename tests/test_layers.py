@@ -13,7 +13,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
 SAME_LEVEL = {"progress": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
-EXTRAS = {"onnx", "onnxruntime", "pandas", "polars", "pyarrow", "skops", "torch", "yaml"}
+EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
+DATABASE = "sqlalchemy"  # an extra, but for the server, which cannot be had without
+SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # of the server alone
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -105,7 +107,16 @@ def test_numba_is_imported_by_kernels_alone_and_extras_only_when_they_are_used(p
     if not path.name.endswith("_kernels.py"):
         assert not any(one.target.split(".")[0] == "numba" for one in found)
     extras = EXTRAS - {"torch"} if path.name.endswith("_torch.py") else EXTRAS
+    extras = extras if path.relative_to(PACKAGE).parts[0] == "server" else extras | {DATABASE}
     assert not [one.target for one in found if one.at_import and one.target.split(".")[0] in extras]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_the_server_needs_is_imported_by_the_server_alone(path: Path) -> None:
+    found = imports_of(path)
+    inside = path.relative_to(PACKAGE).parts[0] == "server"
+    assert inside or not [one.target for one in found if one.target.split(".")[0] in SERVER]
+    assert inside or not [one.target for one in found if one.at_import and one.target.startswith("ironrule.server")]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from ironrule import Budget, Explainer, Proven, Refuted
+from ironrule.explain.asking import case_of
 from ironrule.rule import Box
 from ironrule.verdict import Meter, Spent
 
@@ -22,7 +23,7 @@ Run = tuple[int, int]
 
 def has_exceptions(explainer: Explainer, row: int, sets: Mapping[str, Sequence[int]], seconds: float) -> bool | None:
     """Whether a desired point lies where every feature is in its set; None if that could not be decided."""
-    oracle, case, meter = explainer._prepared.oracle, explainer._case(row), Meter(Budget(seconds=seconds))
+    oracle, case, meter = explainer._prepared.oracle, case_of(explainer._prepared, row), Meter(Budget(seconds=seconds))
     runs = {int(j): _runs(codes) for j, codes in sets.items()}
     if oracle is None or math.prod(len(some) for some in runs.values()) > MOST_BOXES:
         return None

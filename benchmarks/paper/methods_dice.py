@@ -29,6 +29,8 @@ from benchmarks.paper.subject import SEED, Subject
 from benchmarks.proof_worker import ONE_THREAD
 from benchmarks.stopwatch import Taken, timed
 from ironrule import Budget, GreedyRuleCF
+from ironrule.explain.asking import case_of
+from ironrule.explain.posing import posed
 from ironrule.oracles import Case
 from ironrule.oracles.memory import Remembering
 from ironrule.rule import Box
@@ -139,7 +141,7 @@ def _found(dice: Dice, row: int, budget: float) -> Found:
 
 def _rule(dice: Dice, row: int, budget: float) -> tuple[Any, dict[str, Any]]:
     dice.row, explainer, meter = row, dice.subject.exact, Meter(Budget(seconds=budget))
-    problem = explainer._problem(explainer._case(row), meter, ASKED, SEED, (), (), None)
+    problem = posed(explainer._prepared, case_of(explainer._prepared, row), meter, ASKED, SEED, (), (), None)
     problem.oracle.oracle = dice
     assert isinstance(problem.oracle, Remembering)
     try:

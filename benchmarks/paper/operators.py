@@ -15,8 +15,7 @@ from benchmarks.paper.common import panels
 from benchmarks.paper.experiment import Experiment, Record, Tables, Task
 from benchmarks.paper.methods import label, methods
 from benchmarks.paper.pictures import Bars, Picture, Stacked
-from benchmarks.paper.real import measure, prepare
-from benchmarks.paper.real import tasks as real_tasks
+from benchmarks.paper.real import measure, paper_tasks, prepare
 from benchmarks.paper.tables import good, grouped, mean
 
 NAME, TITLE = "operators", "Microbenchmarks"
@@ -38,7 +37,7 @@ SEARCHING = (*ASKING, "genetic")
 
 def tasks(quick: bool) -> list[Task]:
     """The classifiers of the real experiment."""
-    return [_task(task, quick) for task in real_tasks(quick)]
+    return [_task(task, quick) for task in paper_tasks(quick)]
 
 
 def _task(task: Task, quick: bool) -> Task:

@@ -9,7 +9,7 @@ from benchmarks.paper.experiment import Record
 from benchmarks.paper.methods import Found, methods
 from benchmarks.paper.subject import Subject
 from benchmarks.stopwatch import timed
-from ironrule import Rule
+from ironrule import Judgement, Proven, Quality, Rule
 
 WARM_SECONDS = 3.0
 JUDGING_SECONDS = 60.0
@@ -44,11 +44,17 @@ def _record(subject: Subject, row: int, found: Found) -> Record:
     return record | {
         "cardinality": found.rule.cardinality,
         "rule": text(found.rule),
-        "quality": judgement.quality.value,
+        "quality": _class(judgement),
         "least": judgement.least,
         "reason": judgement.reason,
         "judging": judging.wall,
     }
+
+
+def _class(judgement: Judgement) -> str:
+    """The judge's class; of a rule that is not judged further it is said whether it is known to hold."""
+    holds = judgement.quality is Quality.NOT_JUDGED and isinstance(judgement.verdict, Proven)
+    return "holds, no more known" if holds else judgement.quality.value
 
 
 def text(rule: Rule) -> str:

@@ -16,8 +16,9 @@ SETTINGS = {
     "svg.fonttype": "none",
     "hatch.linewidth": 0.6,
 }
-GRADES = ("#D55E00", "#E69F00", "#F0E442", "#56B4E9", "#009E73", "#DDDDDD")  # worst to best, then unknown
-GRADE_HATCHES = ("xxx", "///", "...", "\\\\\\", "", "")
+GRADES = ("#D55E00", "#E69F00", "#F0E442", "#56B4E9", "#009E73", "#B2DFCF", "#DDDDDD")
+"""Worst to best; then what is known to hold and no more, and what is not known at all."""
+GRADE_HATCHES = ("xxx", "///", "...", "\\\\\\", "", "--", "")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#F0E442", "#999999")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")

@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from benchmarks.data import adult_one_hot, credit, folder
+from benchmarks.data import adult_one_hot, credit, folder, heloc
 from benchmarks.fico import fico
 from benchmarks.paper.experiment import Task
 from benchmarks.tree import estimator_in
 from ironrule import Explainer, Space
 
 SEED = 0
+NOTHING = -9  # in every feature of a row without a record
+FICO_UNITS = (10,)  # as many as the FICO model has subscales
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,16 @@ def _fico(task: Task) -> Subject:
     return Subject("FICO", model, table, 0, task.q, task.s)
 
 
+def _fico_network(task: Task) -> Subject:
+    """Two layers of logistic units, as in the FICO model, but learned freely; on HELOC's rows that have any value."""
+    table, target = heloc()
+    known = (table != NOTHING).any(axis=1)
+    table, target = table[known].reset_index(drop=True), target[known]
+    network = MLPClassifier(FICO_UNITS, activation="logistic", max_iter=300, random_state=SEED)
+    model = make_pipeline(StandardScaler(), network).fit(table, target)
+    return Subject("FICO network", model, table, 1, task.q, task.s)
+
+
 def _stand_in(task: Task) -> Subject:
     """The stand-in for Yelp with its network; its module builds table, model and the desired class."""
     from benchmarks.paper.yelp_stand_in import stand_in
@@ -75,5 +90,11 @@ def _stand_in(task: Task) -> Subject:
     return Subject("Yelp stand-in", model, table, desired, task.q, task.s)
 
 
-SUBJECTS = {"Credit": _credit, "Adult": _adult, "FICO": _fico, "Yelp stand-in": _stand_in}
-"""Makers of the paper's four classifiers, by task name."""
+SUBJECTS = {
+    "Credit": _credit,
+    "Adult": _adult,
+    "FICO": _fico,
+    "FICO network": _fico_network,
+    "Yelp stand-in": _stand_in,
+}
+"""Makers of the paper's four classifiers and of one more network, by task name."""

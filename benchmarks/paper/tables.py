@@ -15,9 +15,10 @@ CLASSES = (
     "consistent but redundant",
     "irredundant but not minimum",
     "minimum",
+    "holds, no more known",
     "not judged",
 )
-CONSISTENT = CLASSES[2:5]
+CONSISTENT = CLASSES[2:6]
 
 
 def grouped(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import (
+    AuditError,
     BudgetError,
     ConstraintError,
     InputError,
@@ -19,18 +20,23 @@ from ironrule.errors import (
     ModelError,
     OutcomeError,
     SpaceError,
+    StorageError,
     TableError,
 )
 
 if TYPE_CHECKING:
     from ironrule.explain import (
+        Batch,
         ChangeSet,
         Counterfactuals,
         Explainer,
         Explanation,
+        FewRules,
         Judgement,
         Listing,
         RankedRule,
+        Recheck,
+        Rechecked,
         Statistics,
     )
     from ironrule.model import (
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
         MinSetCover,
     )
     from ironrule.space import Constraint, Feature, Space
+    from ironrule.space.sources import SqlQuery
     from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
     from ironrule.verdict.checker import Check, Checker, check
 
@@ -61,6 +68,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Anchor": "search",
+    "Batch": "explain",
     "Bins": "model",
     "Budget": "verdict",
     "Certificate": "verdict",
@@ -76,6 +84,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Explainer": "explain",
     "Explanation": "explain",
     "Feature": "space",
+    "FewRules": "explain",
     "GeCo": "oracles",
     "GeneticRule": "search",
     "GeneticRuleCF": "search",
@@ -91,12 +100,15 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Proven": "verdict",
     "Quality": "verdict",
     "RankedRule": "explain",
+    "Recheck": "explain",
+    "Rechecked": "explain",
     "Refuted": "verdict",
     "Rule": "rule",
     "RuleClassifier": "model",
     "Sampling": "oracles",
     "Scorecard": "model",
     "Space": "space",
+    "SqlQuery": "space.sources",
     "Statistics": "explain",
     "Subscale": "model",
     "TorchNetwork": "model",
@@ -107,6 +119,8 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
 
 __all__ = [
     "Anchor",
+    "AuditError",
+    "Batch",
     "Bins",
     "Budget",
     "BudgetError",
@@ -124,6 +138,7 @@ __all__ = [
     "Explainer",
     "Explanation",
     "Feature",
+    "FewRules",
     "GeCo",
     "GeneticRule",
     "GeneticRuleCF",
@@ -144,6 +159,8 @@ __all__ = [
     "Proven",
     "Quality",
     "RankedRule",
+    "Recheck",
+    "Rechecked",
     "Refuted",
     "Rule",
     "RuleClassifier",
@@ -151,7 +168,9 @@ __all__ = [
     "Scorecard",
     "Space",
     "SpaceError",
+    "SqlQuery",
     "Statistics",
+    "StorageError",
     "Subscale",
     "TableError",
     "TorchNetwork",

@@ -7,7 +7,9 @@
     │   ├── ConstraintError      a constraint cannot be read, names an unknown feature, or nothing satisfies it
     │   ├── OutcomeError         the desired outcome or the threshold does not fit the model, or the row is not denied
     │   └── BudgetError          a budget that allows nothing
+    ├── StorageError             a file could not be written; the message says what is safe and what to do
     ├── ModelError               the user's model failed or answered with something that is no decision
+    ├── AuditError               the server's audit log cannot be read or written
     └── MissingExtraError        an optional dependency is not installed; the message names the exact command
 
 A search that finds nothing, or runs out of budget, is no error: its outcome is a value (see :mod:`ironrule.verdict`).
@@ -44,8 +46,16 @@ class BudgetError(InputError):
     """A budget that allows nothing."""
 
 
+class StorageError(IronruleError, OSError):
+    """A file could not be written, such as on a full disk."""
+
+
 class ModelError(IronruleError, RuntimeError):
     """The user's model failed, or answered with something that is no decision."""
+
+
+class AuditError(IronruleError, RuntimeError):
+    """The audit log cannot be read or written; an answer without a record is not given."""
 
 
 class MissingExtraError(IronruleError, ImportError):

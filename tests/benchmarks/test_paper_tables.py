@@ -20,7 +20,7 @@ RECORDS = [
         "task": task,
         "method": method,
         "row": row,
-        "quality": CLASSES[(row + step) % 6],
+        "quality": CLASSES[(row + step) % 7],
         "wall": 0.1 * (row + 1),
         "cpu": 0.1,
         "cardinality": row,
@@ -41,8 +41,8 @@ def test_shares_are_percentages_of_what_was_judged() -> None:
 def test_a_line_of_the_table_counts_rows_and_failures_and_adds_up_what_is_consistent() -> None:
     group = [{"task": "t", "method": "m", "row": row, "quality": one} for row, one in enumerate(CLASSES)]
     (line,) = quality_table([*group, {"task": "t", "method": "m", "row": 9, "failed": "why", "stopped": None}])
-    assert (line["rows"], line["failed"], line["stopped"]) == (7, 1, 0)
-    assert line["consistent"] == pytest.approx(50)
+    assert (line["rows"], line["failed"], line["stopped"]) == (8, 1, 0)
+    assert line["consistent"] == pytest.approx(400 / 7)
 
 
 def test_methods_have_their_labels_in_tables() -> None:
@@ -85,8 +85,8 @@ def test_a_goal_is_missed_by_a_row_that_failed_or_is_of_another_kind() -> None:
     assert goal.lines([one | {"task": "Adult"}, one | {"method": "anchor"}]) == []
 
 
-def test_what_is_consistent_counts_redundant_irredundant_and_minimum_rules() -> None:
-    assert consistent([{"quality": quality} for quality in CLASSES]) == 50.0
+def test_what_is_consistent_counts_every_rule_that_is_proven_to_hold() -> None:
+    assert consistent([{"quality": quality} for quality in CLASSES]) == pytest.approx(400 / 7)
 
 
 def test_times_are_compared_on_the_rows_that_both_explained() -> None:

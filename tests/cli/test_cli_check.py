@@ -114,7 +114,7 @@ def test_an_explanation_without_a_proof_is_not_decidable(run, files: Files, tmp_
     assert run("check", path, *given(files)).code == code
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}', "\x00", '{"format": 2, "format": 2}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 3}', "\x00", '{"format": 3, "format": 3}'])
 def test_what_is_no_explanation_is_refused(refused, files: Files, tmp_path: Path, text: str):
     path = tmp_path / "why.json"
     path.write_text(text)

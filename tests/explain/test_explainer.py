@@ -21,6 +21,7 @@ import ironrule
 from applications import DENIED, GRADES, decide, past, score, wide
 from ironrule import Budget, Explainer, Proven, Refuted, Space, Unrefuted
 from ironrule.errors import BudgetError, ConstraintError, InputError, ModelError, OutcomeError, SpaceError, TableError
+from ironrule.explain.asking import case_of
 from ironrule.search import ALGORITHMS
 
 PAST, WIDE = past(), wide()
@@ -113,7 +114,7 @@ def assert_minimal_duals(explainer, explanation):
 
 def dual_of(explainer, counterfactual):
     """The components of the denied row that a counterfactual breaks."""
-    relevant = explainer._case(DENIED).relevant
+    relevant = case_of(explainer._prepared, DENIED).relevant
     code = explainer.space.encode_row(dict(counterfactual.values))
     return {bit for bit in relevant.bits if not relevant.low[bit] <= code[bit // 2] <= relevant.high[bit]}
 

@@ -36,6 +36,15 @@ def test_explanations_survive_json(explanations):
         assert dict(again.instance) == dict(explanation.instance)
 
 
+def test_what_was_left_open_and_for_how_many_models_survives_json(explanations):
+    rule = explanations[Proven].rule
+    open_ = dataclasses.replace(explanations[Proven], undecided=(str(rule.components[-1]),), models=3)
+    again = Explanation.from_json(open_.to_json())
+    assert (again.undecided, again.models) == ((str(rule.components[-1]),), 3)
+    assert again == open_ != explanations[Proven]
+    assert "The rule must hold for all 3 models at once." in str(again)
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_explanations_of_every_algorithm_survive_json(algorithm):
     explanation = Explainer(decide, past(), desired="good").explain(DENIED, algorithm)
@@ -50,7 +59,7 @@ def test_json_is_strict_and_dates_and_missing_are_plain(explanations):
     assert data["rules"][0]["rule"]["components"][0].keys() >= {"feature", "op", "value"}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", '"x"', "{}", '{"format": 7}', '{"format": 2}', None, 5])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", '"x"', "{}", '{"format": 7}', '{"format": 3}', None, 5])
 def test_json_that_is_no_explanation_is_refused(text):
     with pytest.raises(InputError, match="an explanation must"):
         Explanation.from_json(text)

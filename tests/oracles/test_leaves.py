@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grown_cases import Made, leaves_of, tree_cases
 from ironrule.model import Unreadable
-from ironrule.model.forest import Forest
 from ironrule.model.reading import Tree
-from ironrule.oracles import Case, Ensemble, Leaves, exact_oracle
+from ironrule.oracles import Case, Ensemble, exact_oracle
 from ironrule.oracles.leaf_tree import desired_leaves
 from ironrule.oracles.leaves_kernels import PARENT
 from ironrule.rule import Box
@@ -22,57 +22,18 @@ from ironrule.rule.duals import duals_of, minimal
 from ironrule.search import Minimum, solve
 from ironrule.space import Feature, Space
 from ironrule.verdict import Proven, Refuted
-from small_trees import Among, compiled, leaf_of, margin_of, trees
+from small_trees import Among, compiled, leaf_of, margin_of
 from tiny import (
     TableModel,
     case_of,
     consistent,
     every_point,
     exceptions_in,
-    features,
     meter_of,
     problem_of,
     rules_of,
     subsets,
 )
-
-Made = tuple[Case, tuple[Forest, ...]]
-
-
-@st.composite
-def spaces(draw: st.DrawFn) -> Space:
-    """A few features: ordered or nominal, some of them sometimes missing."""
-    return Space(tuple(draw(features(place, most=5)) for place in range(draw(st.integers(1, 3)))))
-
-
-@st.composite
-def tree_cases(draw: st.DrawFn, most_alternatives: int = 1) -> Made:
-    """A case whose model is a tree; a leaf within the error is decided either way, but the same way everywhere."""
-    space = draw(spaces())
-    count = draw(st.integers(1, most_alternatives))
-    grown = [draw(trees(space)) for _ in range(count)]
-    errors = [draw(st.sampled_from([0.0, 0.5])) if count == 1 else 0.0 for _ in grown]
-    margins = [
-        margin_of(tree, draw(st.sampled_from([0.0, 0.25])), error) for tree, error in zip(grown, errors, strict=True)
-    ]
-    points = every_point(space)
-    table = np.zeros(len(points), np.bool_)
-    for tree, margin in zip(grown, margins, strict=True):
-        values = margin.at(points)
-        leaf = replace(tree, value=np.arange(len(tree.value), dtype=np.float64)).at(points).astype(np.intp)
-        whims = np.array(draw(st.lists(st.booleans(), min_size=len(tree.value), max_size=len(tree.value))))
-        table |= (values > margin.error) | ((values > -margin.error) & whims[leaf])
-    assume(not table.all())
-    undesired = points[~table]
-    instance = undesired[draw(st.integers(0, len(undesired) - 1))]
-    case = case_of(space, table.reshape(tuple(space.sizes)), instance, points[:: max(1, len(points) // 7)])
-    return case, compiled(space, *((margin,) for margin in margins))
-
-
-def leaves_of(case: Case, exact: tuple[Forest, ...]) -> Leaves:
-    oracle = exact_oracle(exact, case.model, case.space)
-    assert isinstance(oracle, Leaves)
-    return oracle
 
 
 @settings(deadline=None, max_examples=150)

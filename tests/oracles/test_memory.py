@@ -123,6 +123,13 @@ def test_a_box_inside_a_proven_one_gets_a_proof_of_its_own_and_inside_an_unrefut
     assert len(oracle.asked) == 3
 
 
+def test_an_oracle_that_reads_is_asked_about_parts_of_what_it_could_not_decide() -> None:
+    case = a_case([[4, 2, 2]])
+    memory = Remembering(Doubting([case.relevant.box(0b000100)]), reads=True)
+    assert isinstance(find(memory, case, 0b000100), Unrefuted)
+    assert isinstance(find(memory, case, 0b000101), Proven)
+
+
 @settings(deadline=None, max_examples=80)
 @given(st.data())
 def test_whatever_is_asked_in_whatever_order_the_answers_are_those_of_enumeration(data: st.DataObject) -> None:

@@ -6,10 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grown_cases import Made, leaves_of, tree_cases
 from ironrule.model.readable import Read
+from ironrule.model.reading import Reading
+from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case
 from ironrule.oracles.geco.distance import Distance, Mix
-from ironrule.oracles.nearest import nearest
+from ironrule.oracles.nearest import Nearest, nearest
 from ironrule.rule import Box
 from ironrule.space import Points
 from networks import network_models
@@ -33,10 +36,21 @@ def close(one: Rank, other: Rank) -> bool:
 @given(st.one_of(read_models(), network_models()), st.integers(1, 4), st.data())
 def test_each_counterfactual_is_the_nearest_that_is_left(made: tuple[Case, Read], k: int, data: st.DataObject) -> None:
     case, read = made
-    fixed = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(case.space), max_size=len(case.space)))) == 0
-    whole = case.relevant.box(0)
-    box = Box(np.where(fixed, case.instance, whole.low), np.where(fixed, case.instance, whole.high))
+    box = data.draw(boxes_to_vary(case))
     found = nearest(read, case, box, k, meter_of(None), np.random.default_rng(0))
+    assert_nearest(found, case, box, k)
+
+
+@st.composite
+def boxes_to_vary(draw: st.DrawFn, case: Case) -> Box:
+    """Some features are to stay as they are."""
+    fixed = np.array(draw(st.lists(st.integers(0, 3), min_size=len(case.space), max_size=len(case.space)))) == 0
+    whole = case.relevant.box(0)
+    return Box(np.where(fixed, case.instance, whole.low), np.where(fixed, case.instance, whole.high))
+
+
+def assert_nearest(found: Nearest, case: Case, box: Box, k: int) -> None:
+    """By looking at every point."""
     assert found.proven
     assert found.stopped is None
     left = list(exceptions_in(case, box))
@@ -46,3 +60,13 @@ def test_each_counterfactual_is_the_nearest_that_is_left(made: tuple[Case, Read]
         changed = point != case.instance
         left = [other for other in left if not (other != case.instance)[changed].all()]
     assert len(found.points) == k or not left
+
+
+@settings(deadline=None, max_examples=300)
+@given(tree_cases(most_alternatives=2), st.integers(1, 4), st.data())
+def test_the_leaves_of_a_tree_give_the_nearest_too(made: Made, k: int, data: st.DataObject) -> None:
+    case, exact = made
+    box = data.draw(boxes_to_vary(case))
+    unread = Read(Reading(()), Columns(np.arange(len(case.space)), ()))
+    found = nearest(unread, case, box, k, meter_of(None), np.random.default_rng(0), leaves=leaves_of(case, exact))
+    assert_nearest(found, case, box, k)

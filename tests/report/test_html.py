@@ -66,7 +66,8 @@ def test_html_is_well_formed_and_everything_is_escaped(word, rules):
 @pytest.mark.parametrize("word", VERDICTS)
 def test_every_verdict_has_its_own_word_and_colour(word):
     html = explanation(VERDICTS[word])._repr_html_()
-    assert f"background:{COLOURS[word]}" in html
+    assert (f"background:{COLOURS[word]}" in html) == (word == "proven")
+    assert f"border:2px {'solid' if word == 'proven' else 'dashed'} {COLOURS[word]}" in html
     assert not any(colour in html for other, colour in COLOURS.items() if other != word)
     assert len(set(COLOURS.values())) == 3
     text = read(html).text.replace("not proven", "")

@@ -132,6 +132,8 @@ WRONG: dict[str, tuple[str, Change, str]] = {
     "another certificate's model": (
         "linear", _put("rules", 0, "verdict", "certificate", "model", "0" * 64), "rule: verdict"
     ),
+    "more models than there are": ("versions", _put("models", 3), "models"),
+    "something undecided of no component": ("linear", _put("undecided", [9]), "undecided"),
     "a bound too high": ("linear", _put("lower_bound", 99.0), "lower bound"),
     "witnesses that need less": ("linear", lambda document: document["witnesses"].pop(), "lower bound"),
     "a witness that is denied": ("linear", lambda d: d["witnesses"].append([0, 2, 0, 0]), "lower bound"),
@@ -183,8 +185,8 @@ MALFORMED: dict[str, Callable[[str], str]] = {
     "cut short": lambda text: text[: len(text) // 2],
     "empty": lambda _: "",
     "a list": lambda text: f"[{text}]",
-    "another format": lambda text: text.replace('"format": 2', '"format": 1'),
-    "a format that is no number": lambda text: text.replace('"format": 2', '"format": true'),
+    "another format": lambda text: text.replace('"format": 3', '"format": 1'),
+    "a format that is no number": lambda text: text.replace('"format": 3', '"format": true'),
     "a field twice": lambda text: text.replace('"history_rows"', '"weight": 1.0, "history_rows"'),
     "a field too many": lambda text: text.replace('"history_rows"', '"author": "me", "history_rows"'),
     "a field too few": lambda text: text.replace('"unread": null,', ""),

@@ -2,7 +2,7 @@
 
 Standard output carries the answer alone (with ``--json``: one JSON document), standard error everything else. Exit
 codes: 0 an answer, 1 an unexpected failure, 2 input that cannot be used, 3 a model that failed, 130 interrupted. Of
-``check``, 1 also says that an explanation is refuted, and 3 that it cannot be decided here.
+``check`` and ``recheck``, 1 also says that an explanation is refuted, and 3 that it cannot be decided here.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.verdict.checker.document import document_of
 
     constraints = shared.constraints_of(options)
-    document = document_of(_text(options.explanation))
+    document = document_of(text_of(options.explanation))
     model = read_model(options.model, options.trust, options.trust_pickle)
     data = read_data(options.data, options.target)
     space = space_of(options, data, columns_of(model))
@@ -73,7 +73,8 @@ def run(options: argparse.Namespace) -> Answer:
     return Answer(check_view(found), found.to_dict, code=CODES[found.status])
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of an explanation's file."""
     if not path.is_file():
         raise InputError(f"the explanation must be a file that exists, but there is no {str(path)!r}")
     try:

@@ -15,6 +15,7 @@ from ironrule.errors import OutcomeError
 if TYPE_CHECKING:
     from ironrule.cli.answer import Answer
     from ironrule.explain import Explainer
+    from ironrule.space import Space
 
 NAME, HELP = "demo", "explain a denied loan in the bundled German credit data"
 DESIRED = "good"
@@ -50,13 +51,19 @@ def run(options: argparse.Namespace) -> Answer:
 
 def demo_explainer() -> Explainer:
     """An explainer of the demo's model; needs no pandas."""
-    from ironrule.data import load_german
     from ironrule.explain import Explainer
+
+    model, features, space = demo_model()
+    return Explainer(model, features, desired=DESIRED, space=space)
+
+
+def demo_model() -> tuple[Any, Any, Space]:
+    """The demo's model, its data and their space."""
+    from ironrule.data import load_german
     from ironrule.space import Space
 
     features, names, target = load_german(as_frame=False)
-    space = Space.infer(features, names=names)
-    return Explainer(_trained(features, target), features, desired=DESIRED, space=space)
+    return _trained(features, target), features, Space.infer(features, names=names)
 
 
 def _trained(features: Any, target: Any) -> Any:

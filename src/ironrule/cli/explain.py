@@ -24,16 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     shared.add_model(parser)
     shared.add_data(parser)
+    shared.add_cache(parser)
     shared.add_row(parser)
     shared.add_search(parser)
-    group = parser.add_argument_group("rule")
-    shared.add_algorithm(group)
-    group.add_argument(
-        "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
-    )
-    group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
-    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
-    shared.add_reach(group)
+    shared.add_rule(parser)
     shared.add_json(parser)
     shared.add_output(parser, "the explanation (.json, .html or .txt)")
 
@@ -41,13 +35,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read the files, explain the row."""
     from ironrule.cli.answer import Answer, check_output
-    from ironrule.cli.question import question_of
-    from ironrule.cli.show import explanation_view, searching
+    from ironrule.cli.show import explanation_view
 
-    output, budget = check_output(options.output, ENDINGS), shared.budget_of(options)
+    output = check_output(options.output, ENDINGS)
+    explanation = explained(options)
+    text = "" if output is None else _as_file(explanation, output.suffix.lower(), options)
+    return Answer(explanation_view(explanation), explanation.to_dict, output, text)
+
+
+def explained(options: argparse.Namespace) -> Explanation:
+    """The explanation that the options ask for."""
+    from ironrule.cli.question import question_of
+    from ironrule.cli.show import searching
+
+    budget = shared.budget_of(options)
     question = question_of(options, shared.constraints_of(options), options.models, options.margin, options.intervals)
     with searching():
-        explanation = question.explainer.explain(
+        return question.explainer.explain(
             question.row,
             options.algorithm,
             k=options.k,
@@ -57,15 +61,14 @@ def run(options: argparse.Namespace) -> Answer:
             forbid=options.forbid,
             widen=not options.no_widen,
         )
-    text = "" if output is None else _as_file(explanation, output.suffix.lower())
-    return Answer(explanation_view(explanation), explanation.to_dict, output, text)
 
 
-def _as_file(explanation: Explanation, ending: str) -> str:
+def _as_file(explanation: Explanation, ending: str, options: argparse.Namespace) -> str:
     from ironrule.cli.answer import json_text
-    from ironrule.report.html import explanation_html
+    from ironrule.cli.checking_command import recheck_of
+    from ironrule.report.reports import explanation_report
     from ironrule.report.text import explanation_text
 
     if ending == ".html":
-        return f'<!doctype html>\n<meta charset="utf-8">\n<title>Explanation</title>\n{explanation_html(explanation)}\n'
+        return explanation_report(explanation, "validator", recheck_of(options))
     return json_text(explanation.to_dict()) if ending == ".json" else explanation_text(explanation) + "\n"

@@ -35,12 +35,22 @@ def add_space(group: argparse._ActionsContainer) -> None:
     group.add_argument("--keep-constant", action="store_true", help="accept columns that never change")
 
 
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """``--cache``: data that is too long for memory."""
+    text = "read DATA in chunks (.parquet, a folder of them, .csv), and keep its codes here for the next time"
+    parser.add_argument("--cache", metavar="FOLDER", type=Path, help=text)
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
     parser.add_argument(
         "model", metavar="MODEL", type=Path, help="a fitted model: .skops, or .pkl and .joblib if trusted"
     )
-    group = parser.add_argument_group("model")
+    add_decision(parser.add_argument_group("model"))
+
+
+def add_decision(group: argparse._ActionsContainer) -> None:
+    """What counts as desired, and what to accept in a model file."""
     group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
     add_trust(group)
@@ -56,11 +66,11 @@ def add_trust(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_row(parser: argparse.ArgumentParser) -> None:
+def add_row(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """The row in question."""
     group = parser.add_argument_group("row")
     group.add_argument(
-        "--row", metavar="ROW", required=True, help="a row number from 0, or a JSON object of column: value"
+        "--row", metavar="ROW", required=required, help="a row number from 0, or a JSON object of column: value"
     )
     group.add_argument("--extend-domain", action="store_true", help="add the row's values to domains that lack them")
 
@@ -97,6 +107,18 @@ def add_reach(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
     )
+
+
+def add_rule(parser: argparse.ArgumentParser) -> None:
+    """Which algorithm, and what is asked of a rule."""
+    group = parser.add_argument_group("rule")
+    add_algorithm(group)
+    group.add_argument(
+        "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
+    )
+    group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
+    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
+    add_reach(group)
 
 
 def add_constraint(group: argparse._ActionsContainer) -> None:

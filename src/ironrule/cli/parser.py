@@ -6,10 +6,10 @@ import argparse
 from typing import NoReturn
 
 import ironrule
-from ironrule.cli import check, counterfactual, demo, explain, inspect, judge
+from ironrule.cli import audit, batch, check, counterfactual, demo, explain, inspect, judge, recheck, report, serve
 from ironrule.errors import InputError
 
-COMMANDS = (demo, explain, check, judge, counterfactual, inspect)
+COMMANDS = (demo, explain, batch, report, check, judge, recheck, counterfactual, inspect, serve, audit)
 
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 

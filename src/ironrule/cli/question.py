@@ -23,7 +23,7 @@ class Question:
     """An explainer, and the row to ask it about."""
 
     explainer: Explainer
-    row: Row
+    row: Row | int
 
 
 def question_of(
@@ -34,30 +34,75 @@ def question_of(
     intervals: bool = False,
 ) -> Question:
     """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
+    wanted = row_of(options.row)
+    files = files_of(options, others)
+    row = wanted if isinstance(wanted, int) and files.cache else _found(wanted, files.data, options.target)
+    space = files.space.extended(row) if options.extend_domain and isinstance(row, Mapping) else files.space
+    return Question(files.explainer(options, space, constraints, margin, intervals), row)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the files hold that a question needs."""
+
+    model: Any
+    models: list[Any]
+    desired: Any
+    data: Any  # a table, or the path of one that is read in chunks
+    space: Space
+    cache: Path | None = None
+
+    def explainer(
+        self,
+        options: argparse.Namespace,
+        space: Space,
+        constraints: Sequence[Constraint],
+        margin: float,
+        intervals: bool,
+    ) -> Explainer:
+        """An explainer for them."""
+        from ironrule.explain import Explainer
+
+        return Explainer(
+            self.model,
+            self.data,
+            desired=self.desired,
+            threshold=options.threshold,
+            space=space,
+            constraints=constraints,
+            margin=margin,
+            models=self.models,
+            intervals=intervals,
+            cache=self.cache,
+        )
+
+
+def files_of(options: argparse.Namespace, others: Sequence[Path] = ()) -> Files:
+    """Read the model, the data and the space."""
     from ironrule.cli.files import read_data
     from ironrule.cli.models import desired_of, read_model
-    from ironrule.explain import Explainer
 
-    wanted = row_of(options.row)
     model = read_model(options.model, options.trust, options.trust_pickle)
     desired = desired_of(options.desired, model)
-    data = read_data(options.data, options.target)
-    space = space_of(options, data, columns_of(model))
-    row = _found(wanted, data, options.target)
-    space = space.extended(row) if options.extend_domain else space
     models = [read_model(path, options.trust, options.trust_pickle) for path in others]
-    explainer = Explainer(
-        model,
-        data,
-        desired=desired,
-        threshold=options.threshold,
-        space=space,
-        constraints=constraints,
-        margin=margin,
-        models=models,
-        intervals=intervals,
-    )
-    return Question(explainer, row)
+    cache = getattr(options, "cache", None)
+    if cache is not None:
+        return Files(model, models, desired, options.data, _streamed_space(options, columns_of(model), cache), cache)
+    data = read_data(options.data, options.target)
+    return Files(model, models, desired, data, space_of(options, data, columns_of(model)))
+
+
+def _streamed_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:
+    """The space of data that is read in chunks, by what the explainer will find in the cache."""
+    from ironrule.space.sources import as_source
+    from ironrule.space.streamed import open_source
+
+    source = as_source(options.data)
+    names = () if source is None else source.names
+    wanted = [name for name in names if name != options.target and (columns is None or name in columns)]
+    if source is None or not wanted:
+        raise TableError(f"the data must have the model's columns, but it has {', '.join(names)}")
+    return space_of(options, open_source(source, wanted, cache, None).gathered.like, wanted)
 
 
 def row_of(text: str) -> int | Row:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -114,6 +115,13 @@ def judgements_view(judgements: Sequence[Judgement]) -> RenderableType:
         parts.append(Panel(rule, title=title, title_align="left", border_style=colour, padding=(1, 2)))
         parts += map(Text, what_shows_it(judgement))
     return Group(*parts)
+
+
+def report_view(told: Mapping[str, Any]) -> RenderableType:
+    """Where the report is, for whom, and what is known of its rules: as many words as there are verdicts."""
+    counted = Counter(told["verdicts"])
+    words = ", ".join(f"{number} {word}" if len(told["verdicts"]) > 1 else word for word, number in counted.items())
+    return Text(f"Report for the {told['voice']}: {told['output']} ({words})")
 
 
 def space_view(space: Space, rows: int) -> RenderableType:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ironrule.explain.background import Background, Unseen
 from ironrule.explain.explanation import Explanation, Permitted, RankedRule, Statistics
+from ironrule.explain.history import Past, background_of
+from ironrule.explain.libraries import libraries_at_work
 from ironrule.explain.prepared import Prepared
 from ironrule.rule import Box, Counterfactual, Deferred, Relevant
 from ironrule.rule.relevant import members
@@ -51,7 +54,19 @@ class Assembly:
             self.wider is not None and self.wider.maximal,
             () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
             self._undecided(),
+            len(ready.model.boxes),
+            Unseen(self._background),
         )
+
+    def _background(self) -> Background:
+        """What pictures and reports show besides, worked out when somebody looks."""
+        ready, problem, rule = self.prepared, self.problem, self.findings.rules[0]
+        found = [np.array(list(self._witnesses() or ()), dtype=np.int32).reshape(-1, problem.n)]
+        known = np.concatenate([*found, *([] if problem.oracle.points is None else [problem.oracle.points])])
+        named = problem.case.relevant.rule(rule, "")
+        instance = ready.space.decode_row(problem.case.instance)
+        past = Past(ready.space, ready.history.codes, ready.outcomes)
+        return background_of(past, named, instance, known, ready.withstands, libraries_at_work())
 
     def _undecided(self) -> tuple[str, ...]:
         """Components of the best rule whose removal an exact oracle could not decide upon."""

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
+from ironrule.errors import InputError, ModelError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
     Weights,
     as_list,
-    as_mapping,
     chosen_algorithm,
     chosen_budget,
     chosen_seed,
-    chosen_weights,
-    generator,
     positive,
 )
+from ironrule.explain.asking import case_of, coded
 from ironrule.explain.assembled import Assembly, statistics_of
 from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
 from ironrule.explain.judgement import Judgement
 from ironrule.explain.judging import Statement, judged, one_or_several, stated
 from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
-from ironrule.explain.prepared import prepare
+from ironrule.explain.posing import posed
+from ironrule.explain.prepared import Given
+from ironrule.explain.question import KnownPoint, Question
 from ironrule.explain.recourse import (
     asked_for,
     chosen_reading,
@@ -35,40 +35,39 @@ from ironrule.explain.recourse import (
     recourse_box,
     recourse_constraints,
 )
+from ironrule.explain.wider import widened
 from ironrule.model import Wanted
-from ironrule.rule import relevant_to
+from ironrule.progress import track
 from ironrule.space import (
+    Codes,
     Constraint,
-    Points,
     Space,
     Value,
     as_constraint,
-    bind,
-    feasible,
 )
-from ironrule.verdict import Budget, Meter, Proven
+from ironrule.verdict import Budget, Meter
 
 if TYPE_CHECKING:
-    from ironrule.oracles import Case
-    from ironrule.search import Algorithm, Findings, Problem
-    from ironrule.search.widening import Widened
-
-WIDENING_BOXES = 200_000
-WIDENING_PARTS = 2_000  # of a network, whose parts take longer to bound
+    from ironrule.explain.batches import Batch
+    from ironrule.explain.rechecking import Recheck
+    from ironrule.search import Algorithm, Problem
 
 
 class Explainer:
     """Explains single decisions of a classifier by rules.
 
     ``model`` is any function or estimator on rows like those of ``data``; ``data`` is the history: a pandas, polars or
-    Arrow table, or an array. ``desired`` names the desired class or classes (or, for a function that answers columns,
-    their positions); ``threshold`` turns scores into decisions. ``space`` says what values features can take (by
-    default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone say what can occur at
-    all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``, rules hold even if
-    every score moved by that much; with further ``models``, such as other versions, they hold for all of them. With
-    ``intervals``, numbers may take any value between the smallest and the largest of their domain (whole ones any whole
-    value): the space then has every threshold of the model in it. With ``device="cuda"``, networks are bounded on a GPU
-    through torch (``pip install 'ironrule[torch]'``); the CPU does all else, and all where no device is named.
+    Arrow table, or an array; or, where it is too long for memory, the path of Parquet files or of a CSV file, an Arrow
+    dataset, a DuckDB relation or a :class:`SqlQuery`, whose rows are read once and kept as codes on disk, in the folder
+    ``cache`` if the next explainer is to find them. ``desired`` names the desired class or classes (or, for a function
+    that answers columns, their positions); ``threshold`` turns scores into decisions. ``space`` says what values
+    features can take (by default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone
+    say what can occur at all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``,
+    rules hold even if every score moved by that much; with further ``models``, such as other versions, they hold for
+    all of them. With ``intervals``, numbers may take any value between the smallest and the largest of their domain
+    (whole ones any whole value): the space then has every threshold of the model in it. With ``device="cuda"``,
+    networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all else, and all
+    where no device is named.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -88,10 +87,11 @@ class Explainer:
         intervals: bool = False,
         progress: bool | None = None,
         device: str | None = None,
+        cache: str | Path | None = None,
     ) -> None:
         wanted = Wanted.of(desired, threshold, margin)
-        given = (data, wanted, space, constraints, columns, intervals, progress)
-        self._prepared = prepare((model, *models), *given, device)
+        self._given = Given((model, *models), wanted, space, tuple(as_list(constraints)), columns, intervals, device)
+        self._prepared = self._given.prepared(data, progress, cache)
 
     @property
     def space(self) -> Space:
@@ -108,9 +108,45 @@ class Explainer:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._prepared.outcomes
 
+    @property
+    def fingerprint(self) -> str:
+        """The model's fingerprint, which certificates name; of a model that can only be asked, that of its answers."""
+        return self._prepared.fingerprint
+
+    @property
+    def codes(self) -> Codes:
+        """The past rows as codes, in the order of ``outcomes``."""
+        return self._prepared.history.codes
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of the past rows, in the same order."""
+        rows = self._prepared.rows
+        return np.arange(len(self.outcomes), dtype=np.int64) if rows is None else rows
+
+    def desired(self, row: Any) -> bool:
+        """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
+        return coded(self._prepared, row)[1]
+
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
         return f"<Explainer: {self.space!r}; {len(self.outcomes)} past rows, {desired} desired>"
+
+    def appended(self, rows: Any, *, progress: bool | None = None) -> Explainer:
+        """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.
+
+        It is the explainer that all rows together would give. Values that are new extend the domains, unless these
+        were declared by a ``space``. The model is asked about the new rows alone.
+        """
+        from ironrule.explain.grown import grown
+
+        if self._given.intervals:
+            raise InputError("rows can be appended where domains are values, but this explainer has whole intervals")
+        longer = Explainer.__new__(Explainer)
+        longer._given = self._given
+        past = grown(self._prepared, rows, self._given.space is None, progress)
+        longer._prepared = self._given.prepared(past, progress, None)
+        return longer
 
     def explain(
         self,
@@ -139,37 +175,48 @@ class Explainer:
             algorithm = "greedy_cf" if self._prepared.oracle is None else "minimum"
         chosen = chosen_algorithm(algorithm)
         meter = Meter(chosen_budget(budget))
-        problem = self._problem(self._case(row), meter, k, seed, require, forbid, weights)
+        problem = posed(self._prepared, case_of(self._prepared, row), meter, k, seed, require, forbid, weights)
         findings = solve(problem, chosen)
         if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
             asked_for(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, problem.rng)
-        wider = self._widened(problem, findings) if widen else None
+        wider = widened(self._prepared, problem, findings) if widen else None
         self._confirm(problem)
         statistics = statistics_of(meter, type(chosen).__name__, seed, findings.stopped)
         permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
         return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
 
-    def _widened(self, problem: Problem, findings: Findings) -> Widened | None:
-        """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
-        from ironrule.oracles import Ensemble, Networks, Remembering
-        from ironrule.search.widening import Widening
+    def explain_many(
+        self,
+        rows: Any = None,
+        algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+        *,
+        output: str | Path | None = None,
+        workers: int | None = None,
+        engine: Literal["local", "ray"] = "local",
+        address: str | None = None,
+        documents: bool = True,
+        progress: bool | None = None,
+        k: int = 5,
+        budget: Budget | float | None = None,
+        seed: int = 0,
+        require: Sequence[str] = (),
+        forbid: Sequence[str] = (),
+        weights: Weights = None,
+        widen: bool = True,
+    ) -> Batch:
+        """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
-        ready, best = self._prepared, findings.verdicts[0]
-        if ready.oracle is None or not isinstance(best, Proven) or findings.stopped is not None:
-            return None
-        searching = ready.oracle
-        brief = replace(searching, limit=WIDENING_BOXES) if isinstance(searching, Ensemble) else searching
-        if isinstance(searching, Networks):
-            brief = replace(searching, limit=WIDENING_PARTS)
-        widening = Widening(
-            problem.case,
-            Remembering(brief, points=problem.oracle.points),
-            problem.meter,
-            problem.rng,
-            lambda box: ready.history.coverage(box, ready.space.sizes),
-        )
-        with problem.meter.timed("widening"):
-            return widening.widened(findings.rules[0], best)
+        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
+        ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
+        where it ended. ``engine="ray"`` works on the Ray cluster at an ``address``, or on one started here
+        (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations themselves, proofs included, are not
+        kept, only what ``to_frame`` shows.
+        """
+        from ironrule.explain.batches.making import chosen_crew, make_batch
+
+        crew = chosen_crew(engine, workers, address)
+        question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
+        return make_batch(self, self._prepared, rows, question, output, crew, documents, progress)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
@@ -199,82 +246,12 @@ class Explainer:
         """
         extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
         ranges = recourse_constraints(self.space, permitted_range or {})
-        case = self._case(row, (*extra, *ranges), of_itself=True)
+        case = case_of(self._prepared, row, (*extra, *ranges), of_itself=True)
         box = recourse_box(case.relevant, features_to_vary)
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine)
+        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
         return found_counterfactuals(read, case, box, *given)
-
-    def _case(self, row: Any, recourse: Sequence[Constraint] = (), of_itself: bool = False) -> Case:
-        from ironrule.oracles.protocol import Case
-
-        ready = self._prepared
-        instance, desired = self._coded(row)
-        if desired:
-            raise OutcomeError(
-                "the row must have the undesired outcome, but the model already gives it the desired one"
-            )
-        if ready.withstands and not of_itself and ready.model.desired(instance[None, :])[0]:
-            raise OutcomeError(
-                "no rule can withstand so much for this row: its score lies within the margin, or another of the "
-                "models gives it the desired outcome; lower the margin, or leave that model out"
-            )
-        allowed = ready.space.feasible
-        if recourse:
-            predicates = [*allowed.predicates, *(bind(constraint, self.space.features) for constraint in recourse)]
-            allowed = feasible(self.space.features, predicates, instance)
-        relevant = relevant_to(ready.space, instance, ready.named)
-        model = ready.model.own if of_itself else ready.model
-        return Case(ready.space, model, ready.history, relevant, allowed, ready.fingerprint)
-
-    def _coded(self, row: Any) -> tuple[Points, bool]:
-        """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
-        ready = self._prepared
-        past = isinstance(row, (int, np.integer)) and len(ready.history) == len(ready.table)
-        if past and not isinstance(row, bool) and -len(ready.table) <= row < len(ready.table):
-            return ready.history.codes.row(row), bool(ready.outcomes[row])
-        given = as_mapping(row, ready.table, ready.model.own.layout.names)
-        instance = self.space.encode_row(given, ignore=ready.table.names)
-        for predicate in ready.space.feasible.predicates:
-            if not predicate(instance[None, :], None)[0]:
-                raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
-        decides = ready.model.own if ready.withstands else ready.word
-        return instance, bool(decides.desired(instance[None, :])[0])
-
-    def _problem(
-        self,
-        case: Case,
-        meter: Meter,
-        k: int,
-        seed: int,
-        require: Sequence[str],
-        forbid: Sequence[str],
-        weights: Weights,
-    ) -> Problem:
-        from ironrule.oracles.layered import Layered
-        from ironrule.oracles.memory import Remembering
-        from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals
-        from ironrule.search.problem import Problem
-
-        relevant = case.relevant
-        allowed = relevant.usable & ~relevant.select(as_list(forbid))
-        required = tuple(relevant.select([name]) & allowed for name in as_list(require))
-        for name, some in zip(as_list(require), required, strict=True):
-            if not some:
-                raise InputError(
-                    f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden"
-                )
-
-        def count() -> DistinctDuals:
-            with meter.timed("history"):
-                return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
-
-        each = chosen_weights(weights, relevant)
-        rng = generator(chosen_seed(seed))
-        read = self._prepared.oracle
-        oracle = Remembering(Layered()) if read is None else Remembering(read, reads=True)
-        return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
 
     def rules(
         self,
@@ -295,7 +272,7 @@ class Explainer:
         what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
         """
         meter = Meter(chosen_budget(budget))
-        problem = self._problem(self._case(row), meter, 5, seed, require, forbid, weights)
+        problem = posed(self._prepared, case_of(self._prepared, row), meter, 5, seed, require, forbid, weights)
         return list_rules(problem, self._prepared.model.own.decision.undesired, minimum_only, limit, self._confirm)
 
     @overload
@@ -336,11 +313,33 @@ class Explainer:
         be proven within the budget, which several rules share, is not judged.
         """
         meter = Meter(chosen_budget(budget))
-        problem = self._problem(self._case(row), meter, 1, seed, (), (), weights)
+        problem = posed(self._prepared, case_of(self._prepared, row), meter, 1, seed, (), (), weights)
         given, alone = one_or_several(rule)
         rules = [stated(problem.case.relevant, one) for one in given]
         found = judged(self._prepared, problem, rules, self.unread, self._confirm)
         return found[0] if alone else found
+
+    def recheck(
+        self, explanations: Any, *, budget: Budget | float | None = None, seed: int = 0, progress: bool | None = None
+    ) -> Recheck:
+        """Which stored explanations hold for this explainer's model, such as a new version, and what breaks the others.
+
+        ``explanations`` is a batch, or a list or a mapping of explanations; the budget is that of each.
+        """
+        from ironrule.explain.rechecking import Recheck, Rechecked, named_explanations, recheck_one
+
+        items: list[Rechecked] = []
+        total = len(explanations) if hasattr(explanations, "__len__") else 1
+        for name, explanation in track(named_explanations(explanations), "Rechecking", total, progress):
+            instance, desired = coded(self._prepared, explanation.instance)
+            if desired:
+                items.append(Rechecked(name, explanation.instance, explanation.rule, "overturned"))
+                continue
+            meter = Meter(chosen_budget(budget))
+            problem = posed(self._prepared, case_of(self._prepared, KnownPoint(instance)), meter, 1, seed, (), (), None)
+            items.append(recheck_one(name, explanation, problem))
+            self._confirm(problem)
+        return Recheck(tuple(items))
 
     def changes(
         self,
@@ -355,8 +354,8 @@ class Explainer:
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
         """
         exact, meter = self._prepared.exact, Meter(chosen_budget(budget))
-        case = self._case(row, self._prepared.recourse, of_itself=True)
-        problem = self._problem(case, meter, 5, seed, (), (), None)
+        case = case_of(self._prepared, row, self._prepared.recourse, of_itself=True)
+        problem = posed(self._prepared, case, meter, 5, seed, (), (), None)
         read = None if isinstance(exact, str) else exact.own
         engine = self._prepared.engine
         return list_changes(problem, read, features_to_vary, limit, self._confirm, engine)

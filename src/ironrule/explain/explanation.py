@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
+from ironrule.explain.background import Background, Seen, Unseen
 from ironrule.model import Wanted
 from ironrule.rule import Counterfactual, Rule
-from ironrule.space import Value
+from ironrule.space import Space, Value
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 from ironrule.verdict.certificate import whole
 from ironrule.verdict.digest import FIELD, digest_of, with_digest
 
-FORMAT = 2
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,26 @@ class Explanation:
     wider: RankedRule | None = None
     widest: bool = False  # whether it is known that no bound of the wider rule can move further
     limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
-    undecided: tuple[str, ...] = field(default=(), compare=False)  # components that may not be needed; not in documents
+    undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
+    models: int = 1  # how many models the rules hold for, all at once
+    behind: Seen | Unseen | None = field(default=None, compare=False, repr=False)  # not in documents
+
+    @property
+    def background(self) -> Background | None:
+        """What pictures and reports show besides; None for one that was read back, or that came unread
+        from another process: see :meth:`with_history`.
+        """
+        return None if self.behind is None else self.behind.read()
+
+    def with_history(self, data: Any, space: Space | None = None) -> Explanation:
+        """The same explanation with past rows behind it again, for pictures and reports of one that was read back.
+
+        ``data`` is the table, or the explainer that has read it, which knows the outcomes too. It and ``space`` must be
+        those that the explanation was made with, but for labels and units; raises InputError if not.
+        """
+        from ironrule.explain.reread import with_history
+
+        return with_history(self, data, space)
 
     @property
     def minimum(self) -> bool:
@@ -167,6 +191,8 @@ class Explanation:
             "decision": self.decision.to_dict(),
             "permitted": self.permitted.to_dict(),
             "witnesses": [list(point) for point in self.witnesses],
+            "undecided": [place for place, one in enumerate(self.rule.components) if str(one) in self.undecided],
+            "models": self.models,
         }
         return with_digest(document)
 
@@ -182,9 +208,10 @@ class Explanation:
                 raise InputError(
                     "an explanation must be as it was written, but its digest does not fit: it was altered"
                 )
+            ranked = tuple(RankedRule.from_dict(ranked) for ranked in data["rules"])
             return cls(
                 {name: from_plain(value) for name, value in data["instance"].items()},
-                tuple(RankedRule.from_dict(ranked) for ranked in data["rules"]),
+                ranked,
                 tuple(Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]),
                 Statistics(**data["statistics"]),
                 data["history_rows"],
@@ -199,10 +226,12 @@ class Explanation:
                 None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
                 data["widest"],
                 tuple(tuple(whole(code) for code in point) for point in data["limits"]),
+                tuple(str(ranked[0].rule.components[whole(place)]) for place in data["undecided"]),
+                whole(data["models"]),
             )
         except InputError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"an explanation must have all its fields, but: {error!r}") from None
 
     def to_json(self, indent: int | None = None) -> str:
@@ -216,6 +245,26 @@ class Explanation:
             return cls.from_dict(json.loads(text))
         except (json.JSONDecodeError, TypeError) as error:
             raise InputError(f"an explanation must be JSON, but: {error}") from None
+
+    def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:
+        """A picture on matplotlib's axes (``pip install 'ironrule[plots]'``), which are returned.
+
+        ``ladder``: every condition on its feature's distribution in the history; ``needs``: why no part can go;
+        ``growth``: the past rows covered as the rule grows.
+        """
+        from ironrule.report.pictures.plots import plot_explanation
+
+        return plot_explanation(self, kind, ax)
+
+    def to_html(self, voice: Literal["person", "validator"] = "person", path: str | Path | None = None) -> str:
+        """A report as one HTML page that needs nothing else, also written to ``path`` where one is given.
+
+        ``person``: plain sentences for whom the decision is about; ``validator``: verdict, proof, scope, seed, versions
+        and how to check it.
+        """
+        from ironrule.report.reports import explanation_report, written
+
+        return written(explanation_report(self, voice), path)
 
     def __str__(self) -> str:
         from ironrule.report.text import explanation_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.arguments import as_list
+from ironrule.explain.past import InMemory, OnDisk, Past, name_of
 from ironrule.model import (
     History,
     Model,
@@ -28,9 +30,12 @@ from ironrule.model import (
 )
 from ironrule.rule.named import Named
 from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
+from ironrule.space.sources import as_source
+from ironrule.space.streamed import open_source
 
 if TYPE_CHECKING:
     from ironrule.oracles import Oracle
+    from ironrule.oracles.leaves import Leaves
     from ironrule.oracles.net_engine import Engine
 
 PAST_CHECKED = 4096
@@ -44,7 +49,7 @@ class Prepared:
     model: Versions
     history: History
     outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
-    table: Table
+    past: Past
     recourse: tuple[Constraint, ...]
     exact: Readable | str  # what the exact oracle works on, or why there is none
     oracle: Oracle | None  # the exact oracle, if there is one
@@ -55,14 +60,63 @@ class Prepared:
     engine: Engine | None = None  # where networks are bounded, if not on the cores
     named: Named = field(default_factory=Named, repr=False)
 
+    @property
+    def table(self) -> Table:
+        """A table of the data's columns: all rows, or a few where they are on disk."""
+        return self.past.table
+
+    def numbers_of(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of rows of the history."""
+        return places if self.rows is None else self.rows[places]
+
+    def places_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where in the history rows of the data are; raises an InputError if one is not there."""
+        total = len(self.past)
+        wrong = numbers[(numbers < -total) | (numbers >= total)]
+        if len(wrong):
+            raise TableError(f"the row number must be below {total}, the number of rows, but {wrong[0]} came")
+        wanted = np.where(numbers < 0, numbers + total, numbers)
+        if self.rows is None:
+            return wanted
+        places = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
+        left_out = wanted[self.rows[places] != wanted]
+        if len(left_out):
+            raise ConstraintError(f"the row must satisfy the constraints on the space, but row {left_out[0]} does not")
+        return places
+
     def row_of(self, past: int) -> int:
         """The number in the table of a row of the history."""
         return past if self.rows is None else int(self.rows[past])
 
     @property
+    def leaves(self) -> Leaves | None:
+        """The leaves of the model itself, where it is a single tree."""
+        from ironrule.oracles.leaves import Leaves
+
+        return self.oracle if isinstance(self.oracle, Leaves) and not self.withstands else None
+
+    @property
     def withstands(self) -> bool:
         """Whether rules must hold for more than the model as it is."""
         return self.model.boxes != (self.model.own,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What an explainer was made of, the data aside."""
+
+    models: tuple[Any, ...]
+    wanted: Wanted
+    space: Space | None
+    constraints: tuple[str | Constraint, ...]
+    columns: Sequence[str] | None
+    intervals: bool
+    device: str | None
+
+    def prepared(self, data: Any, progress: bool | None, cache: str | Path | None) -> Prepared:
+        """All that with data."""
+        given = (self.wanted, self.space, self.constraints, self.columns, self.intervals)
+        return prepare(self.models, data, *given, progress, self.device, cache)
 
 
 def prepare(
@@ -75,34 +129,69 @@ def prepare(
     intervals: bool,
     progress: bool | None,
     device: str | None = None,
+    cache: str | Path | None = None,
 ) -> Prepared:
     """Read the data and the model; what cannot be used is refused here, before any search."""
     engine = None if device is None else _engine(device)
     if space is not None and not isinstance(space, Space):
         raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
-    table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
+    past = _past(models[0], data, space, columns, cache, progress)
     texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
     recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
     inferred = space
     if inferred is None:
-        chosen = columns if columns is not None else _columns_of(models[0], table)
-        inferred = Space.infer(table, columns=chosen, progress=progress)
+        chosen = columns if columns is not None else _columns_of(models[0], past.table)
+        inferred = Space.infer(past.table, columns=chosen, progress=progress)
     on_space = tuple(constraint for constraint in texts if not constraint.mentions_instance)
     whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
     for constraint in recourse:
         bind(constraint, whole.features)
-    asked = ask_versions(models, table, whole, wanted)
+    asked = ask_versions(models, past.table, whole, wanted)
     if intervals:
-        whole = _with_intervals(whole, models, asked, table, wanted)
-        asked = ask_versions(models, table, whole, wanted)
-    kept, rows = _occurring(whole, whole.encode(table, progress=progress))
-    outcomes = asked.own.outcomes(kept, progress)
-    withstood = outcomes if asked.boxes == (asked.own,) else asked.outcomes(kept, progress)
-    history = history_of(whole, kept, withstood)
+        whole = _with_intervals(whole, models, asked, past, wanted)
+        asked = ask_versions(models, past.table, whole, wanted)
+    kept, rows = _occurring(whole, past, progress)
     exact, oracle, word = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
+    name = None if isinstance(past, InMemory) else name_of(models, exact, whole, wanted)
+    history, outcomes = _history(whole, past, kept, asked, name, progress)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
-    known = (whole, asked, history, outcomes, table, recourse, exact, oracle, word, fingerprint, wanted, rows)
+    known = (whole, asked, history, outcomes, past, recourse, exact, oracle, word, fingerprint, wanted, rows)
     return Prepared(*known, engine=engine)
+
+
+def _past(
+    model: Any,
+    data: Any,
+    space: Space | None,
+    columns: Sequence[str] | None,
+    cache: str | Path | None,
+    progress: bool | None,
+) -> Past:
+    """The data as past rows: a table as it is, a source read into a cache, past rows as they are."""
+    if hasattr(type(data), "encode") and hasattr(type(data), "numbers"):
+        grown: Past = data
+        return grown
+    source = as_source(data)
+    if source is None:
+        if cache is not None:
+            raise InputError("a cache is for data that comes from files or a database, but a table in memory came")
+        return InMemory(read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None))
+    fitted = getattr(model, "feature_names_in_", None)
+    wanted = columns if columns is not None else source.names if fitted is None else tuple(map(str, fitted))
+    chosen = wanted if space is None else [name for name in source.names if name in space.columns]
+    return OnDisk(open_source(source, tuple(chosen), None if cache is None else Path(cache), progress))
+
+
+def _history(
+    space: Space, past: Past, codes: Codes, asked: Versions, name: str | None, progress: bool | None
+) -> tuple[History, npt.NDArray[np.bool_]]:
+    """The history under all versions of the model, and the outcomes by the model itself."""
+    outcomes = past.outcomes(asked.own, codes, None if name is None else f"{name}-own", progress)
+    withstood = outcomes
+    if asked.boxes != (asked.own,):
+        withstood = past.outcomes(asked, codes, None if name is None else f"{name}-all", progress)
+    desired = past.take(codes, withstood, None if name is None else f"{name}-desired")
+    return history_of(space, codes, withstood, desired), outcomes
 
 
 def _engine(device: str) -> Engine:
@@ -111,10 +200,10 @@ def _engine(device: str) -> Engine:
     return engine_on(device)
 
 
-def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, table: Table, wanted: Wanted) -> Space:
-    past = _occurring(space, space.encode(table, progress=False))[0].points(slice(0, PAST_CHECKED))
+def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, past: Past, wanted: Wanted) -> Space:
+    some = _occurring(space, past, progress=False)[0].points(slice(0, PAST_CHECKED))
     try:
-        return between(space, models, read_each(models, asked, space, past, wanted), table)
+        return between(space, models, read_each(models, asked, space, some, wanted), past.table)
     except Unreadable as reason:
         raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
 
@@ -144,10 +233,11 @@ def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
     return tuple(str(name) for name in names)
 
 
-def _occurring(space: Space, codes: Codes) -> tuple[Codes, npt.NDArray[np.int64] | None]:
+def _occurring(space: Space, past: Past, progress: bool | None = None) -> tuple[Codes, npt.NDArray[np.int64] | None]:
     """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
+    codes = past.encode(space, progress)
     if not space.feasible.predicates:
-        return codes, None
+        return codes, past.numbers
     starts = range(0, len(codes), 1 << 16)
     kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
     if not kept.any():
@@ -157,4 +247,5 @@ def _occurring(space: Space, codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]
         warnings.warn(
             f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4
         )
-    return codes.take(kept), np.flatnonzero(kept)
+    rows = np.flatnonzero(kept)
+    return past.take(codes, kept, space.fingerprint[:32]), rows if past.numbers is None else past.numbers[rows]

@@ -20,6 +20,7 @@ from ironrule.verdict import Meter, Refuted, Spent, Verdict
 
 if TYPE_CHECKING:
     from ironrule.oracles import Case, Oracle
+    from ironrule.oracles.leaves import Leaves
     from ironrule.oracles.nearest import Nearest
     from ironrule.oracles.net_engine import Engine
 
@@ -76,6 +77,7 @@ def found_counterfactuals(
     seed: int,
     insisted: bool = False,
     engine: Engine | None = None,
+    leaves: Leaves | None = None,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     from ironrule.oracles.nearest import nearest
@@ -85,7 +87,7 @@ def found_counterfactuals(
         found, name = _by_geco(case, box, k, meter, rng), "GeCo"
     else:
         try:
-            found, name = nearest(read, case, box, k, meter, rng, engine=engine), "Nearest"
+            found, name = nearest(read, case, box, k, meter, rng, engine=engine, leaves=leaves), "Nearest"
         except Unreadable as reason:  # constraints on what may change that are too intricate
             if insisted:
                 raise InputError(f"exact counterfactuals cannot be had here: {reason}; use algorithm='geco'") from None

@@ -63,7 +63,7 @@ def layout_of(model: Any, table: Table) -> Callable[[Sequence[Feature]], Layout]
 
 
 def _check_layout(box: BlackBox, table: Table, space: Space) -> None:
-    rows = np.unique(np.linspace(0, len(table) - 1, CHECKED_ROWS).astype(np.int64))
+    rows = np.unique(np.linspace(0, (table.real or len(table)) - 1, CHECKED_ROWS).astype(np.int64))
     own = _own_rows(box.layout, table, rows)
     original = box.decision(own, len(rows))
     rebuilt = box.desired(space.encode(_sub_table(table, rows), progress=False).points())

@@ -45,6 +45,14 @@ class History:
     def __len__(self) -> int:
         return len(self.outcomes)
 
+    def fingerprint(self) -> str:
+        """A hash of all past rows and their outcomes."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.outcomes).tobytes())
+        for column in self.codes.columns:
+            digest.update(column.dtype.str.encode())
+            digest.update(column.data)
+        return digest.hexdigest()
+
     def coverage(self, box: Box, sizes: Any) -> int:
         """How many past rows lie in a box."""
         from ironrule.rule.count_kernels import count_inside
@@ -57,8 +65,8 @@ def _unsigned(column: npt.NDArray[Any]) -> npt.DTypeLike:
     return column.dtype if column.dtype in (np.uint8, np.uint16, np.uint32) else np.dtype(np.uint32)
 
 
-def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> History:
-    """Prepare a history for searches."""
+def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_], desired: Codes | None = None) -> History:
+    """Prepare a history for searches; ``desired`` are its desired rows, where somebody has them already."""
     places = np.flatnonzero(outcomes)
     if len(places) > SEED_ROWS:
         places = np.sort(np.random.default_rng(0).choice(places, SEED_ROWS, replace=False))
@@ -66,7 +74,7 @@ def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_]) -> H
         np.bincount(column, minlength=size).astype(np.int64)
         for column, size in zip(codes.columns, space.sizes, strict=True)
     )
-    return History(codes, outcomes, codes.take(outcomes), codes.points(places), frequencies)
+    return History(codes, outcomes, desired or codes.take(outcomes), codes.points(places), frequencies)
 
 
 def behaviour(history: History) -> str:

@@ -17,7 +17,7 @@ from ironrule.errors import ModelError
 from ironrule.model.forest import Forest
 from ironrule.oracles.ensemble import Ensemble
 from ironrule.oracles.leaf_tree import LeafTree
-from ironrule.oracles.leaves_kernels import choose_diverse, fill_nearest, flag_desired, list_duals
+from ironrule.oracles.leaves_kernels import choose_diverse, fill_nearest, flag_desired, list_duals, list_leaves
 from ironrule.oracles.protocol import Case, Witnesses
 from ironrule.rule import Box
 from ironrule.rule.bits import width
@@ -49,6 +49,12 @@ class Leaves:
         box = case.relevant.box(0)
         duals, leaves = self._duals(case, box)
         return Witnesses(self._nearest(case, box, leaves), duals)
+
+    def nearest_points(self, case: Case, box: Box) -> Points:
+        """For every desired leaf with a point in the box, which holds the instance, the one nearest to the instance."""
+        tree, found = self.tree, np.empty(self.tree.leaves, dtype=np.int32)
+        stack = np.empty(tree.room, dtype=np.int32)
+        return self._nearest(case, box, found[: list_leaves(tree.nodes, tree.masks, (box.low, box.high), stack, found)])
 
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points lie in a desired leaf."""

@@ -211,3 +211,24 @@ def flag_desired(nodes: Nodes, masks: Words, points: Codes, stack: Codes, flags:
                     stack[top] = child
                     top += 1
                 child = nodes[child, SIBLING]
+
+
+@kernel
+def list_leaves(nodes: Nodes, masks: Words, box: tuple[Codes, Codes], stack: Codes, leaves: Codes) -> int:
+    """Write the desired leaves that have a point in the box; how many there are."""
+    stack[0], count = 0, 0
+    top = int(nodes.shape[0] > 0)
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        child = nodes[node, CHILD]
+        if child < 0:
+            leaves[count] = node
+            count += 1
+        while child >= 0:
+            feature = nodes[child, FEATURE]
+            if feature < 0 or meets(nodes, masks, child, box[0][max(feature, 0)], box[1][max(feature, 0)]):
+                stack[top] = child
+                top += 1
+            child = nodes[child, SIBLING]
+    return int(count)

@@ -1,8 +1,9 @@
 """An oracle that remembers: every box is asked about once, and a counterfactual found for one box refutes others.
 
 A counterfactual without useless changes has none in any box that holds it, so what was found once needs no more work.
-And a box inside one where nothing was found, or where it is proven that there is nothing, is not searched again. That
-nothing was found is only believed until a counterfactual turns up there.
+And a box inside one where nothing was found is not searched again, unless the oracle reads the model: what it could
+not decide on the whole it may well prove of a part. That nothing was found is only believed until a counterfactual
+turns up there.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Remembering:
 
     def _inferred(self, case: Case, box: Box, k: int) -> Verdict | None:
         """What follows from earlier answers; an oracle that could name all counterfactuals is as quick itself."""
-        return None if self.all_known else self._from_points(case, box, k) or self._from_larger(box)
+        if self.all_known:
+            return None
+        return self._from_points(case, box, k) or (None if self.reads else self._from_larger(box))
 
     def _from_points(self, case: Case, box: Box, k: int) -> Refuted | None:
         if self.points is None:

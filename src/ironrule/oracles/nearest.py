@@ -4,7 +4,8 @@ What a point costs is one more sum of trees: every changed feature adds one and 
 there a cheaper counterfactual?" is the question that the exact oracle answers anyway, with one more margin: budget
 less costs must be positive. Each answer lowers the budget, until the oracle proves that nothing is cheaper. For the
 next one, every set of features changed so far is forbidden by a margin of its own: some feature of it must stay.
-Networks have a search of their own (:mod:`ironrule.oracles.net_nearest`).
+Networks and single trees have searches of their own (:mod:`ironrule.oracles.net_nearest`,
+:mod:`ironrule.oracles.leaf_nearest`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ironrule.model.readable import Read
 from ironrule.model.reading import Group, Margin, Reading
 from ironrule.oracles.costs import GRAIN, Costs
 from ironrule.oracles.ensemble import Ensemble
+from ironrule.oracles.leaf_nearest import InLeaves
+from ironrule.oracles.leaves import Leaves
 from ironrule.oracles.net_engine import Engine
 from ironrule.oracles.net_nearest import InNetworks
 from ironrule.oracles.protocol import Case
@@ -62,11 +65,17 @@ def nearest(
     rng: np.random.Generator,
     limit: int = 2_000_000,
     engine: Engine | None = None,
+    leaves: Leaves | None = None,
 ) -> Nearest:
-    """Up to k nearest counterfactuals in a box; ``limit`` boxes are looked at per question, fewer in a network, which
-    ``engine`` bounds.
+    """Up to k nearest counterfactuals in a box that holds the instance.
+
+    ``limit`` boxes are looked at per question, fewer in a network, which ``engine`` bounds. ``leaves`` are those of the
+    model, where it is a single tree.
     """
-    search = _search_in(read, case, box, limit, engine)
+    if leaves is not None and not case.feasible.predicates:
+        search: Search | None = InLeaves.of(leaves, case, box)
+    else:
+        search = _search_in(read, case, box, limit, engine)
     if search is None:
         return Nearest(np.empty((0, len(case.space)), dtype=np.int32), True)
     found, proven, stopped = list[Points](), False, None

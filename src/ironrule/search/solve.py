@@ -19,6 +19,7 @@ from ironrule.rule.bits import unpack
 from ironrule.rule.hitting import minimum_hitting_set
 from ironrule.search.problem import Algorithm, Problem, Trail
 from ironrule.verdict import Proven, Refuted, Spent, Unrefuted, Verdict
+from ironrule.verdict.budget import Glance
 
 DOUBT = 0.05
 CHECK_SAMPLES = 10_000
@@ -39,6 +40,7 @@ class Findings:
 def solve(problem: Problem, algorithm: Algorithm) -> Findings:
     """Run an algorithm within its budget; whatever stops it, the answer is the best it has and an honest verdict."""
     trail, meter = Trail(), problem.meter
+    meter.glance = lambda: Glance(problem.weight(trail.best[0]) if trail.best else None, trail.lower_bound)
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
     try:

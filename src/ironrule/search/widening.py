@@ -75,7 +75,7 @@ class Widening:
     known: dict[tuple[bytes, bytes, Bound], Widened] = field(default_factory=dict)
 
     def widened(self, rule: int, proof: Proven) -> Widened:
-        """The rule's box as wide as it goes; less wide, and not called maximal, if the budget ends first."""
+        """The rule's box as wide as it goes; less wide, and not called maximal, if it is stopped first."""
         start = Widened(self.case.relevant.box(rule), proof, True)
         bounds = [Bound(bit // 2, bit % 2 == 0) for bit in self.case.relevant.ordered if rule >> bit & 1]
         try:
@@ -88,7 +88,7 @@ class Widening:
             else:
                 best = self._greedily(start, bounds)
             return self._with_limits(best, bounds)
-        except Spent:
+        except (Spent, KeyboardInterrupt):
             best = max((start, *self.known.values()), key=self._value)
             return Widened(best.box, best.verdict, False)
 

@@ -10,7 +10,7 @@
     kind = "ordered"
     values = ["school", "college", "university"]
     missing = true
-    label = "Highest education"
+    label = "Highest education"           # how pictures and reports call it; a number may have a unit too
 
     [features.job]
     columns = ["job_clerk", "job_cook"]   # a one-hot group
@@ -112,6 +112,8 @@ def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
         ("values", list, "a list"),
         ("columns", list, "a list"),
         ("missing", bool, "true or false"),
+        ("label", str, "a text"),
+        ("unit", str, "a text"),
     ):
         if not isinstance(entry.get(key, kind()), kind):
             raise SpaceError(f"{key!r} of feature {name!r} must be {word}, but {entry[key]!r} came")

@@ -147,12 +147,13 @@ def _one_hot_groups(table: Table, columns: Sequence[str], hints: Hints) -> Itera
                 )
             yield group, tuple(names)
     elif hints.one_hot == "detect":
-        for group, names in _same_prefix(columns).items():
+        for group, names in same_prefix(columns).items():
             if group not in columns and _exclusive(table, names):
                 yield group, tuple(names)
 
 
-def _same_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
+def same_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Columns that may form a one-hot group by their names, by group."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in columns:
         parts = re.match(rf"(.+)[{SEPARATORS}](.+)$", name)

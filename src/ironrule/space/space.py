@@ -23,7 +23,7 @@ from ironrule.space.constrained import Feasible, feasible
 from ironrule.space.feature import Feature, Value, is_missing
 from ironrule.space.infer import Hints, OneHot, infer_features
 from ironrule.space.plaf import Constraint, bind, parse
-from ironrule.space.table import as_python, read_table
+from ironrule.space.table import Table, as_python, read_table
 
 if TYPE_CHECKING:
     from ironrule.space.file import Document
@@ -84,10 +84,11 @@ class Space:
     ) -> Space:
         """The space of a table: domains are the values seen, and what ``domains`` (a list or a grid) adds to them.
 
+        The table may also be a source that is too long for memory, such as the path of Parquet files.
         ``nominal`` names columns without an order although they are numbers; ``ordered`` gives categories their order;
         ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array.
         """
-        read = read_table(table, names)
+        read = _values_of(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
         absent = [name for name in chosen if name not in read.names]
         if absent:
@@ -159,8 +160,12 @@ class Space:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of features, domains and constraints: what a certificate names as its scope."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False)
+        """A hash of features, domains and constraints: what a certificate names as its scope. Labels and units are
+        for readers: they change nothing that is claimed, and so are left out of it.
+        """
+        document = self.to_dict()
+        entries = {name: _without_captions(entry) for name, entry in document["features"].items()}
+        text = json.dumps(document | {"features": entries}, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __len__(self) -> int:
@@ -209,10 +214,31 @@ class Space:
         """The same space with the row's values added to the domains that lack them."""
         return replace(self, features=tuple(_with_value(feature, row) for feature in self.features))
 
+    def captioned(self, labels: Mapping[str, str], units: Mapping[str, str] | None = None) -> Space:
+        """The same space with labels and units, by feature, for pictures and reports; its fingerprint stays.
+
+        >>> Space((Feature("age", (20, 30), ordered=True),)).captioned({"age": "Age"}, {"age": "years"})["age"].unit
+        'years'
+        """
+        units = units or {}
+        for name in (*labels, *units):
+            self.index(name)
+        told = ((one, labels.get(one.name, one.label), units.get(one.name, one.unit)) for one in self.features)
+        return replace(self, features=tuple(replace(one, label=label, unit=unit) for one, label, unit in told))
+
     def __repr__(self) -> str:
         kinds = sum(feature.ordered for feature in self.features)
         text = f"Space({len(self)} features: {kinds} ordered, {len(self) - kinds} nominal; {self.size:.3g} points"
         return text + (f"; {len(self.constraints)} constraints)" if self.constraints else ")")
+
+
+def _values_of(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:
+    """The small table with every value of a source that comes in chunks; None if the data is no source."""
+    from ironrule.space.sources import as_source
+    from ironrule.space.streamed import open_source
+
+    source = as_source(data)
+    return None if source is None else open_source(source, columns or source.names, None, progress).gathered.like
 
 
 def as_constraint(constraint: str | Constraint) -> Constraint:
@@ -220,6 +246,10 @@ def as_constraint(constraint: str | Constraint) -> Constraint:
     if not isinstance(constraint, (str, Constraint)):
         raise ConstraintError(f"a constraint must be a text such as 'cf.age >= 18', but {constraint!r} came")
     return parse(constraint) if isinstance(constraint, str) else constraint
+
+
+def _without_captions(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: part for key, part in entry.items() if key not in ("label", "unit")}
 
 
 def _refuse_repeats(features: Sequence[Feature]) -> None:

@@ -45,6 +45,7 @@ class Table:
     native: Any
     names: tuple[str, ...]
     frame: Any  # the narwhals DataFrame, or None for an array
+    real: int | None = None  # how many rows at the beginning are rows of the data, where not all are
 
     def __len__(self) -> int:
         return len(self.native)

@@ -1,13 +1,15 @@
 """Budgets, and the meter that runs while one is spent.
 
 A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises :class:`Spent` where
-the search asks the model, and the driver of the search returns the best it has with the verdict it has earned.
+the search asks the model, and the driver of the search returns the best it has with the verdict it has earned. Whoever
+wants to see how far a search is, or to stop it from another thread, gives the budget a ``watch``.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,10 +26,13 @@ class Budget:
     """How long a search may run: seconds, model evaluations (rows), or both. None means no limit.
 
     A budget in evaluations with a seed gives the same answer every time; one in seconds depends on the machine.
+    ``watch`` is called with the meter wherever a search looks at its budget; if it raises KeyboardInterrupt, the search
+    ends as by Ctrl-C: with the best it has.
     """
 
     evaluations: int | None = None
     seconds: float | None = None
+    watch: Callable[[Meter], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):
@@ -49,6 +54,14 @@ class Spent(Exception):  # noqa: N818  # control flow inside a search, never see
         self.known = known
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """How far a search for a rule has come: what its best so far weighs, and what none can weigh less than."""
+
+    best: float | None = None
+    at_least: float = 0.0
+
+
 @dataclass(slots=True)
 class Meter:
     """Counts what one search does, and stops it when its budget is spent. One meter per search, never shared."""
@@ -61,6 +74,7 @@ class Meter:
     seconds: dict[str, float] = field(default_factory=dict)  # per operator, without those that ran inside it
     inside: list[float] = field(default_factory=list)  # per open block, what operators inside it took so far
     started: float = field(default_factory=time.perf_counter)
+    glance: Callable[[], Glance] = Glance  # set by the driver of a search
 
     def desired(self, model: Model, points: Points) -> npt.NDArray[np.bool_]:
         """Ask the model which points are desired; raises Spent if that would pass the budget."""
@@ -75,6 +89,8 @@ class Meter:
             raise Spent
         if self.budget.seconds is not None and self.elapsed > self.budget.seconds:
             raise Spent
+        if self.budget.watch is not None:
+            self.budget.watch(self)
 
     @property
     def affordable(self) -> int:

@@ -60,7 +60,7 @@ class Checker:
         except Undecided as reason:
             return [Finding("decision", "undecided", str(reason))]
         findings = []
-        for claim, judge in (("space", _space), ("model", _model)):
+        for claim, judge in (("space", _space), ("model", _model), ("models", _models)):
             findings.append(finding(claim, partial(judge, document, scope)))
             if findings[-1].status != "holds":
                 return findings
@@ -143,6 +143,13 @@ def _model(document: Document, scope: Scope) -> str:
     if document.model != scope.fingerprint:
         raise Undecided("the explanation is about another model")
     return "the model decides by the same trees and sums as the one that was explained"
+
+
+def _models(document: Document, scope: Scope) -> str:
+    there = len(scope.models)
+    if document.models != there:
+        raise Fails(f"the rule is said to hold for {document.models} models together, but {there} are at hand")
+    return "it is about that model alone" if document.models == 1 else f"it is about all {document.models} together"
 
 
 def _claimed(claim: Claim) -> Any:

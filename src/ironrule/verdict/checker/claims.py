@@ -55,8 +55,16 @@ class Claims:
             yield from judge.judged_wider("wider rule", self.document.wider, self.document.rules[0])
         if self.document.widest or self.document.limits:
             yield finding("widest", lambda: self._widest(judge))
+        yield finding("undecided", self._undecided)
         yield finding("weight", lambda: self._weight(judge))
         yield finding("lower bound", lambda: self._lower_bound(allowed))
+
+    def _undecided(self) -> str:
+        """That it is not known whether a component is needed cannot be false of one of the rule's own."""
+        places, best = self.document.undecided, self.document.rules[0]
+        if len(set(places)) < len(places) or any(place >= len(best.components) for place in places):
+            raise Fails("components that may not be needed must be different ones of the rule, but they are not")
+        return f"{len(places)} components are not said to be needed" if places else "none is left open"
 
     def _instance(self) -> str:
         instance = self.replies.instance

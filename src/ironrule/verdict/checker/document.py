@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from ironrule.errors import InputError
 from ironrule.verdict.certificate import Certificate, text, whole
 
-FORMAT = 2
+FORMAT = 3
 FIELDS = frozenset(
     (
         "format", "instance", "rules", "wider", "widest", "limits", "counterfactuals", "statistics",
         "history_rows", "space", "weight", "lower_bound", "unread", "model", "decision", "permitted",
-        "witnesses", "digest",
+        "witnesses", "undecided", "models", "digest",
     )
 )  # fmt: skip
 COUNTS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
@@ -98,6 +98,8 @@ class Document:
     decision: Decided
     permission: Permission
     witnesses: tuple[tuple[int, ...], ...]
+    undecided: tuple[int, ...]
+    models: int
     digest: str
     whole: Plain
 
@@ -163,6 +165,8 @@ def _document(data: Plain) -> Document:
         _decision(_fields(data["decision"], frozenset(("desired", "threshold", "margin")))),
         _permission(_fields(data["permitted"], frozenset(("require", "forbid", "weights")))),
         _many(_point, data["witnesses"]),
+        _many(_count, data["undecided"]),
+        _count(data["models"]),
         text(data["digest"]),
         data,
     )

@@ -1,0 +1,98 @@
+"""Takes the pictures of docs/server.md: python docs/server/screenshots.py, with Chromium and the test extra installed.
+
+Serves the bundled data in a folder of its own, and walks through every page at desktop and phone width.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+HERE = Path(__file__).parent
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+
+
+def walk(page: Page, root: str, size: str) -> None:
+    """Every page, in the order in which somebody comes to them."""
+
+    def shot(name: str) -> None:
+        path = HERE / f"{name}-{size}.png"
+        page.wait_for_load_state("networkidle" if name != "job" else "load")
+        page.screenshot(path=path, full_page=name in ("applicant", "explanation", "what-if"))
+        Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
+
+    page.goto(f"{root}/applicants")
+    page.get_by_label("Search", exact=True).fill("age in years >= 60")
+    page.get_by_label("Outcome").select_option("undesired")
+    page.get_by_role("button", name="Search").click()
+    shot("applicants")
+    page.goto(f"{root}/applicants/1")
+    shot("applicant")
+    page.get_by_role("button", name="Explain", exact=True).click()
+    page.wait_for_url("**/explanations/*")
+    shot("explanation")
+    page.get_by_role("button", name="Check the proof").click()
+    page.wait_for_url("**/check")
+    shot("check")
+    page.go_back()
+    page.get_by_role("link", name="What if").click()
+    page.get_by_label("duration in month").select_option("24")
+    page.get_by_role("button", name="See the outcome").click()
+    page.get_by_text("Then the outcome is").wait_for()
+    shot("what-if")
+    page.goto(f"{root}/applicants/1")
+    page.get_by_text("What would have changed the outcome?").click()
+    page.get_by_role("checkbox", name="duration in month").first.check()
+    page.get_by_role("button", name="Find the nearest changes").click()
+    page.wait_for_url("**/counterfactuals/*")
+    shot("counterfactuals")
+    page.goto(f"{root}/applicants/4")
+    page.get_by_label("Algorithm").select_option("genetic")
+    page.get_by_role("button", name="Explain with these settings").click()
+    page.wait_for_url("**/jobs/*")
+    page.get_by_text("a candidate was found").wait_for()
+    shot("job")
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_url("**/explanations/*")
+    shot("stopped")
+    page.goto(f"{root}/explanations")
+    shot("log")
+    page.goto(f"{root}/api")
+    shot("api")
+    page.goto(f"{root}/applicants/123456")
+    shot("error")
+    page.goto(f"{root}/login")
+    shot("login")
+
+
+def main() -> None:
+    """Serve, walk, end."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "ironrule", "serve", "--port", "0"]
+        server = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        try:
+            assert server.stderr is not None
+            root = next(found[0] for line in server.stderr if (found := re.search(r"http://[^/]+", line)))
+            with sync_playwright() as play:
+                browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+                for size, (width, height) in SIZES.items():
+                    page = browser.new_page(viewport={"width": width, "height": height})
+                    walk(page, root, size)
+                    page.close()
+                browser.close()
+        finally:
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""ironrule batch: explain every row that a model gives the undesired outcome, on all processors.
+
+Finished rows are written to a folder as Parquet. Whatever ends the work, the same command goes on where it ended:
+
+  ironrule batch model.skops loans.csv --desired paid --output denials/
+  ironrule batch model.skops loans.csv --rows tonight.csv --desired paid --output tonight/
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ironrule.cli import options as shared
+
+if TYPE_CHECKING:
+    from ironrule.cli.answer import Answer
+    from ironrule.explain.batches import Batch
+
+NAME, HELP = "batch", "explain every denied row, on all processors"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    shared.add_model(parser)
+    shared.add_data(parser)
+    shared.add_cache(parser)
+    group = parser.add_argument_group("batch")
+    group.add_argument(
+        "--output", metavar="FOLDER", type=Path, required=True, help="where finished rows are written, and found again"
+    )
+    group.add_argument("--rows", metavar="FILE", type=Path, help="the rows to explain (default: all rows of DATA)")
+    group.add_argument("--workers", metavar="N", type=int, help="processes at work (default: one per processor)")
+    group.add_argument("--engine", choices=("local", "ray"), default="local", help="who works (default: this machine)")
+    group.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster (default: one is started here)")
+    group.add_argument("--no-documents", action="store_true", help="keep no proofs, only what a table shows")
+    shared.add_search(parser)
+    shared.add_rule(parser)
+    shared.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Read the files, explain the rows."""
+    from rich.text import Text
+
+    from ironrule.cli.answer import Answer
+    from ironrule.cli.files import read_data
+    from ironrule.cli.question import files_of
+
+    budget, constraints = shared.budget_of(options), shared.constraints_of(options)
+    files = files_of(options, options.models)
+    rows = None if options.rows is None else read_data(options.rows)
+    explainer = files.explainer(options, files.space, constraints, options.margin, options.intervals)
+    batch = explainer.explain_many(
+        rows,
+        options.algorithm,
+        output=options.output,
+        workers=options.workers,
+        engine=options.engine,
+        address=options.address,
+        documents=not options.no_documents,
+        k=options.k,
+        budget=budget,
+        seed=options.seed,
+        require=options.require,
+        forbid=options.forbid,
+        widen=not options.no_widen,
+    )
+    return Answer(Text(str(batch)), lambda: summary(batch))
+
+
+def summary(batch: Batch) -> dict[str, Any]:
+    """What a batch comes to, as plain data."""
+    few = batch.few_rules()
+    return {
+        "rows": len(batch),
+        **batch.about,
+        "verdicts": dict(batch.verdicts),
+        "few_rules": [{"rule": rule.rule, "row": rule.row, "rows": rule.rows} for rule in few.rules],
+        "fewest": few.minimum,
+        "at_least": few.lower_bound,
+    }

@@ -1,0 +1,75 @@
+"""ironrule recheck: put stored explanations to a new version of the model.
+
+Says which rules still hold, and for those that break who breaks them. EXPLANATIONS are the folder of an ironrule batch,
+or JSON files of ironrule explain:
+
+  ironrule recheck denials/ --model new.skops --data loans.csv --desired paid
+
+Exit codes: 0 every rule holds or its row is no longer denied, 1 a rule breaks, 2 input that cannot be used, 3 none
+breaks, but some cannot be decided.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ironrule.cli import options as shared
+from ironrule.errors import InputError
+
+if TYPE_CHECKING:
+    from ironrule.cli.answer import Answer
+    from ironrule.explain import Batch, Explanation
+
+NAME, HELP = "recheck", "put stored explanations to a new version of the model"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "explanations", metavar="EXPLANATIONS", type=Path, nargs="+", help="the folder of a batch, or JSON files"
+    )
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the new model")
+    shared.add_decision(group)
+    group = parser.add_argument_group("data")
+    group.add_argument("--data", metavar="DATA", type=Path, required=True, help="past rows")
+    shared.add_space(group)
+    group = parser.add_argument_group("search")
+    shared.add_constraint(group)
+    shared.add_budget(group)
+    shared.add_seed(group)
+    group = parser.add_argument_group("rule")
+    shared.add_reach(group)
+    shared.add_json(parser)
+    shared.add_output(parser, "the answer (.json)")
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Read the files, recheck every explanation."""
+    from rich.text import Text
+
+    from ironrule.cli.answer import Answer, check_output, json_text
+    from ironrule.cli.question import files_of
+
+    output, budget = check_output(options.output, (".json",)), shared.budget_of(options)
+    constraints, stored = shared.constraints_of(options), _stored(options.explanations)
+    files = files_of(options, options.models)
+    explainer = files.explainer(options, files.space, constraints, options.margin, options.intervals)
+    found = explainer.recheck(stored, budget=budget, seed=options.seed)
+    counts = found.counts
+    code = 1 if counts["breaks"] else 3 if counts["undecided"] else 0
+    return Answer(Text(str(found)), found.to_dict, output, json_text(found.to_dict()), code)
+
+
+def _stored(paths: list[Path]) -> Batch | dict[str, Explanation]:
+    """A batch by its folder, or explanations by the names of their files."""
+    from ironrule.explain import Batch, Explanation
+
+    if len(paths) == 1 and paths[0].is_dir():
+        return Batch.open(paths[0])
+    absent = [path for path in paths if not path.is_file()]
+    if absent:
+        raise InputError(f"explanations must be the folder of a batch, or files, but there is no {str(absent[0])!r}")
+    return {str(path): Explanation.from_json(path.read_text(encoding="utf-8")) for path in paths}

@@ -1,0 +1,114 @@
+"""The folder of a batch: a manifest that says what is explained, and parts, Parquet files of finished rows.
+
+A part appears whole or not at all: it is written under another name, brought to the disk, and then renamed, which is
+one step for the file system. So after a crash at any moment the folder holds finished rows only, each of them once, and
+the next run explains the others. The manifest holds the hashes of all that the answers depend on; a folder with other
+hashes is refused. One run at a time: a lock, which the operating system takes back from a process that dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ironrule.errors import InputError, StorageError
+from ironrule.explain.batches.durable import UNFINISHED, remove_unfinished, write_durably
+from ironrule.explain.batches.line import Line
+from ironrule.explain.batches.parquet import read_column, table_bytes
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+LOCK = "lock"
+PART = "part-{:06d}.parquet"
+KEYS = {
+    "rows": "other rows",
+    "history": "another history",
+    "space": "another space",
+    "model": "another model",
+    "question": "another question (algorithm, budget, seed or permitted rules)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where the parts of a batch lie."""
+
+    path: Path
+
+    def parts(self) -> list[Path]:
+        """The finished parts, in the order in which they were written."""
+        return sorted(self.path.glob("part-*.parquet"))
+
+    def finished(self) -> set[int]:
+        """The numbers of all rows that are finished."""
+        return {row for part in self.parts() for row in read_column(part, "row")}
+
+    def add(self, lines: Iterable[Line]) -> None:
+        """Write finished rows as a part of their own."""
+        last = self.parts()[-1:]
+        number = int(last[0].stem.removeprefix("part-")) + 1 if last else 0
+        try:
+            write_durably(self.path / PART.format(number), table_bytes(lines))
+        except OSError as error:
+            raise StorageError(
+                f"finished rows must be written to {str(self.path)!r}, but: {error.strerror or error}; the parts that "
+                f"are there stay, so make room and run the same again"
+            ) from error
+
+    def manifest(self) -> dict[str, Any]:
+        """What the folder is a batch of; raises InputError if it is none."""
+        try:
+            found = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise InputError(f"{str(self.path)!r} must be the folder of a batch, but it has no manifest") from None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise InputError(f"the batch in {str(self.path)!r} must have format {FORMAT}, but it has another")
+        return found
+
+
+def begun(path: Path, keys: Mapping[str, Any]) -> Folder:
+    """The folder for a batch, made or found; raises InputError if it holds something else."""
+    folder = Folder(path)
+    if (path / MANIFEST).exists():
+        _refuse_others(path, folder.manifest(), keys)
+        remove_unfinished(path)
+        return folder
+    left_behind = {LOCK, MANIFEST + UNFINISHED}  # by a run that was killed before it had begun
+    if path.exists() and (not path.is_dir() or {file.name for file in path.iterdir()} - left_behind):
+        raise InputError(f"the output must be a new folder or that of the same batch, but {str(path)!r} is neither")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_durably(path / MANIFEST, json.dumps({"format": FORMAT, **keys}, indent=2).encode())
+    except OSError as error:
+        raise StorageError(f"the folder {str(path)!r} must be writable, but: {error.strerror or error}") from error
+    return folder
+
+
+def _refuse_others(path: Path, found: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
+    for key, what in KEYS.items():
+        if found.get(key) != keys[key]:
+            raise InputError(
+                f"the folder {str(path)!r} must hold the same batch, but it was begun with {what}; choose another "
+                f"folder, or remove it"
+            )
+
+
+def locked(path: Path) -> IO[bytes]:
+    """A lock on the folder, held until the file is closed; raises InputError if somebody else has it."""
+    path.mkdir(parents=True, exist_ok=True)
+    file = open(path / LOCK, "ab")  # noqa: SIM115  # whoever asked closes it
+    if os.name == "posix":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise InputError(
+                f"one run at a time may write to {str(path)!r}, but another one is at work there"
+            ) from None
+    return file

@@ -1,0 +1,142 @@
+"""Making a batch: explain what is not explained yet, and keep finished rows every few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ironrule.errors import InputError
+from ironrule.explain.batches.batch import Batch
+from ironrule.explain.batches.crew import explained
+from ironrule.explain.batches.folder import Folder, begun, locked
+from ironrule.explain.batches.keeping import InFolder, InMemory
+from ironrule.explain.batches.line import Line
+from ironrule.explain.batches.parquet import require_pyarrow
+from ironrule.explain.batches.rows import Rows, chosen_rows
+from ironrule.explain.batches.worker import Task, Work
+from ironrule.explain.prepared import Prepared
+from ironrule.explain.question import Question
+from ironrule.progress import Bar
+
+FLUSH_SECONDS = 5.0
+FLUSH_ROWS = 2_000
+ENGINES = ("local", "ray")
+
+Crew = Callable[[Work, Task], Iterator[list[Line]]]
+"""Explains rows, and hands out lines as they are finished."""
+
+
+class Keeper(Protocol):
+    """Takes finished lines."""
+
+    def add(self, lines: list[Line]) -> None:
+        """Keep them, all or none."""
+        ...
+
+
+def make_batch(
+    explainer: Any,
+    ready: Prepared,
+    rows: Any,
+    question: Question,
+    output: str | Path | None,
+    crew: Crew,
+    documents: bool,
+    progress: bool | None,
+) -> Batch:
+    """Explain every undesired row, or those that a folder lacks."""
+    asked = question.fingerprint()
+    if output is not None:
+        require_pyarrow()
+    chosen = chosen_rows(ready, rows)
+    work = Work(explainer, question, documents)
+    about = _about(chosen)
+    if output is None:
+        memory = InMemory()
+        _fill(memory, set(), work, chosen, crew, progress)
+        return Batch(memory, about, ready.space)
+    path = Path(output)
+    keys = {"rows": chosen.fingerprint, "history": ready.history.fingerprint(), "space": ready.space.fingerprint}
+    keys |= {"model": ready.fingerprint, "question": asked}
+    with contextlib.closing(locked(path)):
+        folder = begun(path, {**keys, **about, "documents": documents, "features": ready.space.to_dict()})
+        _fill(folder, folder.finished(), work, chosen, crew, progress)
+    return Batch(InFolder(folder), about, ready.space)
+
+
+def chosen_crew(engine: str, workers: int | None, address: str | None) -> Crew:
+    """Who explains rows; raises InputError, or MissingExtraError, before any work."""
+    if engine not in ENGINES:
+        raise InputError(f"the engine must be {' or '.join(ENGINES)}, but {engine!r} came")
+    if address is not None and engine != "ray":
+        raise InputError("an address must come with engine='ray', but the engine is 'local'")
+    count = None if workers is None else _checked_workers(workers)
+    if engine == "local":
+        return partial(explained, workers=count or os.cpu_count() or 1)
+    from ironrule.explain.batches.ray_crew import explained_by_ray, require_ray
+
+    require_ray()
+    return partial(explained_by_ray, workers=count, address=address)
+
+
+def _checked_workers(workers: int) -> int:
+    if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
+        raise InputError(f"workers must be a whole number of at least 1, but {workers!r} came")
+    return int(workers)
+
+
+def _about(chosen: Rows) -> Mapping[str, int]:
+    return {"total": len(chosen), "desired": chosen.desired, "beyond": chosen.beyond}
+
+
+def _fill(
+    keeper: Keeper | Folder, finished: set[int], work: Work, chosen: Rows, crew: Crew, progress: bool | None
+) -> None:
+    """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
+    numbers, twins = chosen.numbers.tolist(), chosen.twins
+    missing = {
+        first: [numbers[place] for place in places if numbers[place] not in finished] for first, places in twins.items()
+    }
+    waiting = [first for first, rows in missing.items() if rows]
+    task: Task = (tuple(numbers[first] for first in waiting), chosen.points[waiting])
+    by_row = {numbers[first]: missing[first] for first in waiting}
+    pending = _Pending(keeper)
+    with Bar("Explaining", len(numbers), progress, begun=len(finished)) as bar, pending:
+        done = len(finished)
+        for lines in crew(work, task):
+            told = [line.of_twin(row) if row != line.row else line for line in lines for row in by_row[line.row]]
+            pending.add(told)
+            done += len(told)
+            bar.reach(done)
+
+
+class _Pending:
+    """Lines that are finished but not kept yet."""
+
+    def __init__(self, keeper: Keeper | Folder) -> None:
+        self._keeper, self._lines, self._since = keeper, list[Line](), time.monotonic()
+
+    def __enter__(self) -> _Pending:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+
+    def add(self, lines: list[Line]) -> None:
+        """Keep lines, at the latest some seconds later."""
+        self._lines += lines
+        if len(self._lines) >= FLUSH_ROWS or time.monotonic() - self._since >= FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        lines, self._lines = self._lines, []
+        self._since = time.monotonic()
+        if lines:
+            self._keeper.add(lines)

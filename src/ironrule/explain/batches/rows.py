@@ -1,0 +1,104 @@
+"""Which rows a batch explains: the undesired ones of a table or of the history, equal ones once.
+
+The model is asked about all rows at once. Rows that a margin or another version of the model puts out of reach of any
+rule are counted, not explained.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import ConstraintError, InputError
+from ironrule.explain.prepared import Prepared
+from ironrule.space import Points, read_table
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The undesired rows, in order: their numbers, their codes, and for each the place of the first equal one."""
+
+    numbers: Integers
+    points: Points
+    first: Integers
+    desired: int = 0  # rows that needed no explanation
+    beyond: int = 0  # undesired ones that no rule can explain: their score lies within the margin
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the rows and their numbers."""
+        digest = hashlib.sha256(self.numbers.tobytes())
+        digest.update(np.ascontiguousarray(self.points).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def twins(self) -> dict[int, list[int]]:
+        """For every place that is explained, the places of all rows equal to it, itself first."""
+        groups: dict[int, list[int]] = {}
+        for place, first in enumerate(self.first.tolist()):
+            groups.setdefault(first, []).append(place)
+        return groups
+
+
+def chosen_rows(ready: Prepared, rows: Any) -> Rows:
+    """The undesired rows of what a caller gave: a table, row numbers of the data, or None for all past rows."""
+    if rows is None or _are_numbers(rows):
+        return _of_history(ready, None if rows is None else np.asarray(rows, dtype=np.int64))
+    names = ready.space.columns if isinstance(rows, np.ndarray) else None
+    points = _occurring(ready, ready.space.encode(read_table(rows, names), progress=False).points())
+    own = ready.model.own.desired(points)
+    within = ready.model.desired(points) if ready.withstands else own
+    kept = np.flatnonzero(~own & ~within)
+    return _counted(kept.astype(np.int64), points[kept], own, within)
+
+
+def _of_history(ready: Prepared, numbers: Integers | None) -> Rows:
+    """Past rows: their codes and outcomes are known."""
+    places = np.arange(len(ready.history)) if numbers is None else ready.places_of(numbers)
+    own, within = ready.outcomes[places], ready.history.outcomes[places]
+    kept = places[~own & ~within]
+    return _counted(ready.numbers_of(kept), ready.history.codes.points(kept), own, within)
+
+
+def _counted(numbers: Integers, points: Points, own: Mask, within: Mask) -> Rows:
+    return Rows(numbers, points, _first_equal(points), int(own.sum()), int((within & ~own).sum()))
+
+
+def _are_numbers(rows: Any) -> bool:
+    """Whether rows of the data are meant by their numbers."""
+    if isinstance(rows, np.ndarray):
+        return rows.ndim == 1 and rows.dtype.kind in "iu"
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        return False
+    if not all(isinstance(row, (int, np.integer)) and not isinstance(row, bool) for row in rows):
+        raise InputError("the rows of a batch must be a table, or a list of row numbers of the data")
+    return True
+
+
+def _occurring(ready: Prepared, points: Points) -> Points:
+    for predicate in ready.space.feasible.predicates:
+        broken = np.flatnonzero(~np.asarray(predicate(points, None)))
+        if len(broken):
+            raise ConstraintError(
+                f"every row must satisfy {str(predicate.constraint)!r}, but row {broken[0]} does not; leave it out"
+            )
+    return points
+
+
+def _first_equal(points: Points) -> Integers:
+    """For every point the place of the first one equal to it."""
+    if len(points) == 0:
+        return np.empty(0, dtype=np.int64)
+    _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse.ravel()], dtype=np.int64)

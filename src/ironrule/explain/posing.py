@@ -1,0 +1,49 @@
+"""From a case and what is permitted to the problem that searches solve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ironrule.errors import InputError
+from ironrule.explain.arguments import Weights, as_list, chosen_seed, chosen_weights, generator, positive
+from ironrule.explain.prepared import Prepared
+from ironrule.verdict import Meter
+
+if TYPE_CHECKING:
+    from ironrule.oracles import Case
+    from ironrule.search import Problem
+
+
+def posed(
+    ready: Prepared,
+    case: Case,
+    meter: Meter,
+    k: int,
+    seed: int,
+    require: Sequence[str],
+    forbid: Sequence[str],
+    weights: Weights,
+) -> Problem:
+    """The problem that searches solve; raises InputError if what is required cannot be had."""
+    from ironrule.oracles.layered import Layered
+    from ironrule.oracles.memory import Remembering
+    from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals
+    from ironrule.search.problem import Problem
+
+    relevant = case.relevant
+    allowed = relevant.usable & ~relevant.select(as_list(forbid))
+    required = tuple(relevant.select([name]) & allowed for name in as_list(require))
+    for name, some in zip(as_list(require), required, strict=True):
+        if not some:
+            raise InputError(f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden")
+
+    def count() -> DistinctDuals:
+        with meter.timed("history"):
+            return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+
+    each = chosen_weights(weights, relevant)
+    rng = generator(chosen_seed(seed))
+    read = ready.oracle
+    oracle = Remembering(Layered()) if read is None else Remembering(read, reads=True)
+    return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)

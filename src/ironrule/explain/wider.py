@@ -1,0 +1,39 @@
+"""The best rule of a search with its bounds moved as far out as is proven, within limits of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ironrule.explain.prepared import Prepared
+from ironrule.verdict import Proven
+
+if TYPE_CHECKING:
+    from ironrule.search import Findings, Problem
+    from ironrule.search.widening import Widened
+
+WIDENING_BOXES = 200_000
+WIDENING_PARTS = 2_000  # of a network, whose parts take longer to bound
+
+
+def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | None:
+    """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
+    from ironrule.oracles import Ensemble, Networks, Remembering
+    from ironrule.search.widening import Widening
+
+    best = findings.verdicts[0]
+    if ready.oracle is None or not isinstance(best, Proven) or findings.stopped is not None:
+        return None
+    searching = ready.oracle
+    brief = replace(searching, limit=WIDENING_BOXES) if isinstance(searching, Ensemble) else searching
+    if isinstance(searching, Networks):
+        brief = replace(searching, limit=WIDENING_PARTS)
+    widening = Widening(
+        problem.case,
+        Remembering(brief, points=problem.oracle.points),
+        problem.meter,
+        problem.rng,
+        lambda box: ready.history.coverage(box, ready.space.sizes),
+    )
+    with problem.meter.timed("widening"):
+        return widening.widened(findings.rules[0], best)

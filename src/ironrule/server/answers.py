@@ -1,0 +1,63 @@
+"""Answers in their two forms: a page for people, JSON for programs, from the same data at the same address."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+import ironrule
+from ironrule.server.problem import Problem
+
+
+@cache
+def environment() -> Environment:
+    """The templates, everything escaped; a name that is not there is an error, not a gap."""
+    made = Environment(
+        loader=PackageLoader("ironrule.server", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["grouped"] = lambda number: f"{number:,}"
+    made.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
+    made.globals["version"] = ironrule.__version__
+    return made
+
+
+def wants_json(request: Request) -> bool:
+    """Whether a program asks: by the address, or by what it accepts."""
+    path, accepts = request.url.path, request.headers.get("accept", "")
+    if path.startswith("/api/") or path.endswith(".json"):
+        return True
+    return "application/json" in accepts and "text/html" not in accepts
+
+
+def page(request: Request, template: str, data: dict[str, Any], status: int = 200) -> Response:
+    """A page, or its data."""
+    if wants_json(request):
+        return JSONResponse(data, status)
+    known = {"who": getattr(request.state, "who", None), "here": request.url.path}
+    return HTMLResponse(environment().get_template(template).render(**known, **data), status)
+
+
+def go(path: str) -> Response:
+    """See there instead."""
+    return RedirectResponse(path, 303)
+
+
+def problem_response(request: Request, problem: Problem) -> Response:
+    """An error as a page or as data; a browser without a token is led to the door."""
+    if problem.status == 401 and not wants_json(request):
+        return go("/login")
+    data = problem.to_dict()
+    if wants_json(request):
+        return JSONResponse(data, problem.status, headers=dict(problem.headers))
+    told = data["error"] | {"title": problem.title, "status": problem.status}
+    response = page(request, "error.html", {"error": told}, problem.status)
+    response.headers.update(problem.headers)
+    return response

@@ -1,0 +1,80 @@
+"""What comes from the forms of the pages: plain key=value bodies, read without any help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+from urllib.parse import parse_qs
+
+from fastapi import Request
+
+from ironrule.errors import InputError
+from ironrule.server.answering import Question, Recourse
+from ironrule.server.bodies import Algorithm
+from ironrule.server.whatif import typed
+from ironrule.space import Space
+
+MOST_FIELDS = 2000
+Fields = Mapping[str, Sequence[str]]
+
+
+async def fields_of(request: Request) -> Fields:
+    """The fields of a form."""
+    try:
+        return parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:  # no UTF-8, or too many fields
+        raise InputError("a form must be readable and have few fields, but this one is not so") from None
+
+
+def one(fields: Fields, name: str, default: str = "") -> str:
+    """A field that comes once."""
+    return fields.get(name, [default])[-1].strip()
+
+
+def question_of(fields: Fields, row: int) -> Question:
+    """How to explain."""
+    algorithm = one(fields, "algorithm", "auto")
+    if algorithm not in get_args(Algorithm):
+        raise InputError(f"the algorithm must be one of {', '.join(get_args(Algorithm))}, but another came")
+    return Question(
+        row,
+        algorithm,
+        seconds=_seconds(one(fields, "seconds")),
+        require=tuple(fields.get("require", ())),
+        forbid=tuple(fields.get("forbid", ())),
+        widen=one(fields, "plain") != "yes",
+    )
+
+
+def recourse_of(fields: Fields, row: int) -> Recourse:
+    """What may change."""
+    fixed = set(fields.get("fixed", ()))
+    vary = tuple(name for name in fields.get("feature", ()) if name not in fixed)
+    return Recourse(row, features_to_vary=vary if fixed else "all", seconds=_seconds(one(fields, "seconds")))
+
+
+def changes_of(fields: Fields, space: Space) -> dict[str, Any]:
+    """The values of the what-if form, one field per feature: its position."""
+    given = {f"f{place}": feature for place, feature in enumerate(space.features)}
+    return {given[name].name: typed(given[name], one(fields, name)) for name in fields if name in given}
+
+
+def document_of(fields: Fields) -> Any:
+    """An explanation that was pasted."""
+    try:
+        return json.loads(one(fields, "explanation"))
+    except (ValueError, RecursionError):
+        raise InputError("an explanation must be JSON, but what was pasted is not") from None
+
+
+def _seconds(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise InputError("the seconds must be a number, but something else came") from None
+    if not 0 < seconds < float("inf"):
+        raise InputError("the seconds must be more than zero, but they are not")
+    return seconds

@@ -1,0 +1,23 @@
+"""The report of an explanation as one file: the one place where the server meets the reports."""
+
+from __future__ import annotations
+
+from ironrule.explain import Explainer, Explanation
+from ironrule.report.recheck import Recheck
+from ironrule.report.reports import Voice, explanation_report
+from ironrule.server.audit import Record
+
+__all__ = ["Voice", "file_name", "report_html"]
+
+
+def file_name(record: Record) -> str:
+    """What the document of a record is called as a file."""
+    return f"{record.kind}-{record.number}.json"
+
+
+def report_html(record: Record, explainer: Explainer, voice: Voice) -> str:
+    """A whole HTML file; with pictures of the past rows, if the model and the data are those of the explanation."""
+    explanation = Explanation.from_dict(record.document)
+    if (record.model, record.space) == (explainer.fingerprint, explainer.space.fingerprint):
+        explanation = explanation.with_history(explainer)
+    return explanation_report(explanation, voice, Recheck(file_name(record)))

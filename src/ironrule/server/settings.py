@@ -1,0 +1,75 @@
+"""Where the server listens, who may ask, and how much of the machine one request may take."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ironrule.errors import InputError
+
+LEAST_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is refused, and how long things may take. ``seconds`` and ``evaluations`` bound one explanation."""
+
+    body_bytes: int = 8_000_000
+    body_seconds: float = 30.0
+    requests: int = 200  # answered at the same time
+    workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
+    waiting: int = 100  # jobs that may wait for a worker
+    kept_jobs: int = 500
+    searches: int = 200
+    sessions: int = 1000
+    seconds: float = 60.0
+    evaluations: int = 5_000_000
+    batch_rows: int = 10_000
+    page_rows: int = 200
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not value > 0:
+                raise InputError(f"the limit {name} must be more than zero, but {value!r} came")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one server runs. ``tokens`` maps secrets to the names that the audit log has; without any, everybody on
+    this machine may ask, and only they can.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+    names: tuple[str, ...] = ()  # further host names under which the server is reached
+    audit: str = "sqlite:///ironrule-audit.sqlite"
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 65536:
+            raise InputError(f"the port must be from 0 to 65535, but {self.port} came")
+        if not self.tokens and not is_loopback(self.host):
+            raise InputError(
+                f"a server that others can reach must have a token, but host {self.host!r} came without one; "
+                f"set IRONRULE_TOKEN or use --tokens FILE, or leave --host out"
+            )
+        if any(len(secret) < LEAST_TOKEN for secret in self.tokens):
+            raise InputError(f"a token must have at least {LEAST_TOKEN} characters, but a shorter one came")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,36 @@
+// Live progress of a job: server-sent events, or asking once a second where those do not come through.
+"use strict";
+(function () {
+  const box = document.getElementById("progress");
+  if (!box) { return; }
+  const name = box.dataset.job;
+  const put = (id, text) => { const there = document.getElementById(id); if (there) { there.textContent = text; } };
+  const components = (number) => number + (number === 1 ? " component" : " components");
+  let told = "";
+
+  function show(job) {
+    const far = job.progress;
+    put("seconds", far.seconds.toFixed(1));
+    put("best", far.best === null ? "none yet" : components(far.best));
+    put("at_least", far.at_least ? components(far.at_least) : "nothing yet");
+    put("evaluations", far.evaluations.toLocaleString("en"));
+    put("candidates", far.candidates.toLocaleString("en"));
+    const said = job.state === "waiting" ? "Waiting." : far.best === null ? "Running." : "Running; a candidate was found.";
+    if (said !== told) { put("said", said); told = said; }  // a screen reader hears changes alone
+  }
+
+  function end() { window.location.reload(); }
+
+  async function ask() {
+    const answer = await fetch("/api/jobs/" + name, { headers: { Accept: "application/json" } });
+    if (!answer.ok) { end(); return; }
+    const job = await answer.json();
+    show(job);
+    if (job.state === "waiting" || job.state === "running") { window.setTimeout(ask, 1000); } else { end(); }
+  }
+
+  const events = new EventSource("/api/jobs/" + name + "/events");
+  events.addEventListener("progress", (event) => show(JSON.parse(event.data)));
+  events.addEventListener("end", () => { events.close(); end(); });
+  events.onerror = () => { events.close(); ask(); };
+})();

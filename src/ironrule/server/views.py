@@ -1,0 +1,184 @@
+"""What every page and its JSON twin show, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironrule.explain import Explanation
+from ironrule.report.text import how_short, verdict_word
+from ironrule.server import wording
+from ironrule.server.answering import Service
+from ironrule.server.applicants import Outcome
+from ironrule.server.audit import Record
+from ironrule.server.problem import missing
+from ironrule.server.subject import name_of, text_of
+from ironrule.server.waiting import record_of
+from ironrule.server.whatif import WhatIf
+from ironrule.server.whatif import what_if as decided
+from ironrule.space.plain import to_plain
+
+COLUMNS = 5
+LOG_PAGE = 25
+
+
+def model(service: Service) -> dict[str, Any]:
+    """What is served."""
+    explainer, space = service.subject.explainer, service.subject.space
+    features = [
+        {"feature": f.name, "name": name_of(f), "unit": f.unit, "ordered": f.ordered, "values": f.size,
+         "domain": f.describe()}
+        for f in space.features
+    ]  # fmt: skip
+    return {
+        "title": service.subject.title,
+        "rows": len(explainer.outcomes),
+        "desired": int(explainer.outcomes.sum()),
+        "readable": explainer.unread is None,
+        "unread": explainer.unread,
+        "model": explainer.fingerprint,
+        "space": space.fingerprint,
+        "features": features,
+    }
+
+
+def applicants(service: Service, outcome: Outcome, page: int, size: int, search: str | None) -> dict[str, Any]:
+    """One page of the list."""
+    text, mask = service.searches.find(search) if search else (None, None)
+    listed = service.applicants.listed(mask, outcome, page, min(size, service.settings.limits.page_rows))
+    shown = service.subject.space.features[:COLUMNS]
+    return {
+        "title": service.subject.title,
+        "outcome": outcome,
+        "search": search,
+        "text": text,
+        "example": _example(service),
+        "page": listed.page,
+        "pages": listed.pages,
+        "size": size,
+        "total": listed.total,
+        "columns": [{"feature": f.name, "name": name_of(f)} for f in shown],
+        "applicants": [
+            _line(service, number, place)
+            for number, place in zip(listed.numbers, listed.places, strict=True)
+        ],
+    }  # fmt: skip
+
+
+def _example(service: Service) -> str:
+    """A condition on each kind of feature, with values that occur."""
+    space = service.subject.space
+    ordered = [f"{name_of(f)} >= {text_of(f.values[len(f.values) // 2])}" for f in space.features if f.ordered]
+    nominal = [f"{name_of(f)} = {text_of(f.values[0])}" for f in space.features if not f.ordered]
+    return " and ".join(min(some, key=len) for some in (ordered, nominal) if some)
+
+
+def _line(service: Service, number: int, place: int) -> dict[str, Any]:
+    values, shown = service.applicants.values(place), service.subject.space.names[:COLUMNS]
+    outcome = "desired" if service.applicants.outcomes[place] else "undesired"
+    return {"row": number, "outcome": outcome, "values": [text_of(values[name]) for name in shown]}
+
+
+def applicant(service: Service, row: int) -> dict[str, Any]:
+    """One applicant, and what can be asked about them."""
+    place = service.applicants.place(row)
+    values, space = service.applicants.values(place), service.subject.space
+    return {
+        "row": row,
+        "outcome": "desired" if service.applicants.outcomes[place] else "undesired",
+        "values": [
+            {"feature": f.name, "name": name_of(f), "unit": f.unit, "value": to_plain(values[f.name]),
+             "text": text_of(values[f.name]), "options": wording.options_of(f), "domain": f.describe()}
+            for f in space.features
+        ],
+        "seconds": service.settings.limits.seconds,
+        "readable": service.subject.explainer.unread is None,
+    }  # fmt: skip
+
+
+def log(service: Service, page: int) -> dict[str, Any]:
+    """One page of the audit log, the last records first."""
+    total = service.audit.count_to()
+    pages = max(1, -(-total // LOG_PAGE))
+    page = min(page, pages)
+    last = total - (page - 1) * LOG_PAGE
+    found = list(service.audit.records(max(1, last - LOG_PAGE + 1), last))
+    return {"total": total, "page": page, "pages": pages, "records": [one.facts for one in reversed(found)]}
+
+
+def explanation(service: Service, number: int) -> dict[str, Any]:
+    """An explanation that was given, in words."""
+    record = record_of(service, number)
+    if record.kind != "explanation":
+        raise missing(f"explanation {number}")
+    found, space = Explanation.from_dict(record.document), service.subject.space
+    same = record.space == space.fingerprint
+    wider = None if found.wider is None else found.wider.rule
+    return {
+        "record": record.facts,
+        "row": record.row,
+        "same": same and record.model == service.subject.explainer.fingerprint,
+        "outcome": found.rule.outcome.strip("'"),
+        "sentence": str(found.rule),
+        "conditions": _conditions(service, found) if same else None,
+        "wider": None if wider is None or wider == found.rule else wording.sentence(wider, space),
+        "widest": found.widest,
+        "verdict": verdict_word(found.verdict),
+        "verdict_text": str(found.verdict).partition(": ")[2],
+        "tested": getattr(found.verdict, "tried", 1) > 0,
+        "exception": _exception(found, service),
+        "cardinality": found.rule.cardinality,
+        "how_short": how_short(found).removeprefix("; "),
+        "coverage": found.coverage,
+        "history_rows": found.history_rows,
+        "unread": found.unread,
+        "stopped": found.statistics.stopped,
+        "algorithm": found.statistics.algorithm,
+        "took": found.statistics.seconds,
+        "evaluations": found.statistics.evaluations,
+        "permitted": found.permitted.to_dict(),
+        "others": [
+            {"rule": wording.sentence(one.rule, space), "verdict": verdict_word(one.verdict), "coverage": one.coverage}
+            for one in found.ranked[1:]
+        ],
+        "counterfactuals": [wording.changes(one, space) for one in found.counterfactuals],
+    }
+
+
+def _conditions(service: Service, found: Explanation) -> list[dict[str, Any]]:
+    wider = None if found.wider is None else found.wider.rule
+    frequencies = service.subject.frequencies
+    return wording.conditions(found.rule, wider, service.subject.space, dict(found.instance), frequencies)
+
+
+def _exception(found: Explanation, service: Service) -> list[dict[str, str]] | None:
+    """Of a rule that is refuted, who breaks it."""
+    breaks = getattr(found.verdict, "counterfactual", None)
+    return None if breaks is None else wording.changes(breaks, service.subject.space)
+
+
+def counterfactuals(service: Service, number: int) -> dict[str, Any]:
+    """Counterfactuals that were given, in words."""
+    from ironrule.rule import Counterfactual
+
+    record = record_of(service, number)
+    if record.kind != "counterfactuals":
+        raise missing(f"counterfactuals {number}")
+    document, space = record.document, service.subject.space
+    found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
+    told = [wording.changes(one, space) for one in found]
+    facts = {"proven": document["proven"], "stopped": document["stopped"]}
+    return {"record": record.facts, "row": record.row, "counterfactuals": told, **facts}
+
+
+def what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIf:
+    """A past row with changes, and the rule of an explanation tried on it."""
+    before = service.applicants.values(service.applicants.place(row))
+    rule = None if number is None else _rule(record_of(service, number))
+    return decided(service.subject, before, changes, rule)
+
+
+def _rule(record: Record) -> Any:
+    if record.kind != "explanation":
+        raise missing(f"explanation {record.number}")
+    return Explanation.from_dict(record.document).rule

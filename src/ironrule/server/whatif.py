@@ -1,0 +1,97 @@
+"""What if: a past row with some values changed, what the model decides then, and whether a rule still speaks of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironrule.errors import InputError, TableError
+from ironrule.rule import Rule
+from ironrule.server.subject import Subject, is_true, text_of
+from ironrule.space import Feature, Value
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The outcome of a changed row; ``applies`` says of every component of a rule whether it still holds."""
+
+    values: Mapping[str, Value]
+    changed: tuple[str, ...]
+    desired: bool
+    components: tuple[tuple[str, bool], ...] | None = None
+
+    @property
+    def applies(self) -> bool | None:
+        """Whether the whole rule still holds for the row; None where no rule was given."""
+        return None if self.components is None else all(holds for _, holds in self.components)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        from ironrule.space.plain import to_plain
+
+        components = None
+        if self.components is not None:
+            components = [{"component": text, "holds": holds} for text, holds in self.components]
+        return {
+            "values": {name: to_plain(value) for name, value in self.values.items()},
+            "changed": list(self.changed),
+            "outcome": "desired" if self.desired else "undesired",
+            "rule_applies": self.applies,
+            "components": components,
+        }
+
+
+def what_if(subject: Subject, before: Mapping[str, Value], changes: Mapping[str, Any], rule: Rule | None) -> WhatIf:
+    """Decide on a row with changes; a value outside its domain is refused, with the nearest ones named."""
+    values = dict(before)
+    for name, value in changes.items():
+        feature = subject.space[name]
+        values[name] = feature.value(_code(feature, value))
+    changed = tuple(name for name in values if values[name] != before[name])
+    components = None
+    if rule is not None:
+        holds = [
+            (str(c), is_true(c, subject.space[c.feature], _now(subject, values, c.feature))) for c in rule.components
+        ]
+        components = tuple(holds)
+    return WhatIf(values, changed, subject.explainer.desired(values), components)
+
+
+def _now(subject: Subject, values: Mapping[str, Value], name: str) -> int:
+    return subject.space[name].code(values[name])
+
+
+def _code(feature: Feature, value: Any) -> int:
+    try:
+        return feature.code(value)
+    except InputError:
+        raise _outside(feature, value) from None
+
+
+def _outside(feature: Feature, value: Any) -> TableError:
+    """Says which values are near, where the order is that of numbers."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (feature.natural and feature.numeric and number):
+        return TableError(f"{feature.name!r} must be {feature.describe()}, but {text_of(value)} came")
+    place = bisect_left(feature.values, value)
+    near = " and ".join(text_of(one) for one in feature.values[max(0, place - 1) : place + 1])
+    return TableError(
+        f"{feature.name!r} must be {feature.describe()}, but {text_of(value)} came; the nearest that occur are {near}"
+    )
+
+
+def typed(feature: Feature, text: str) -> Value:
+    """A value that somebody typed, or chose from a list, in the feature's own type."""
+    text = text.strip()
+    known = {text_of(feature.value(code)): feature.value(code) for code in range(feature.size)}
+    if text in known:
+        return known[text]
+    if feature.numeric:
+        try:
+            number = float(text)
+        except ValueError:
+            raise TableError(f"{feature.name!r} must be {feature.describe()}, but {text!r} came") from None
+        return int(number) if number.is_integer() else number
+    return text

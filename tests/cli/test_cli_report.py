@@ -1,0 +1,191 @@
+"""ironrule report: from explanations in files, and explained afresh."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from html import unescape
+from pathlib import Path
+
+import pytest
+from loans import Files
+
+import ironrule
+
+
+@pytest.fixture(scope="module")
+def document(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An explanation as the explain command writes it."""
+    from ironrule.cli import main
+
+    path = tmp_path_factory.mktemp("report") / "why.json"
+    assert main(["explain", *files.ask("--target", "paid", "--output", str(path))]) == 0
+    return path
+
+
+def command_in(html: str) -> list[str]:
+    """The command that a report tells to check with."""
+    found = re.search(r"<pre>(ironrule check .*?)</pre>", html)
+    assert found is not None
+    return shlex.split(unescape(found.group(1)))
+
+
+def test_a_report_of_a_file_is_for_the_person_and_says_where_it_is(run, document: Path, tmp_path: Path):
+    output = tmp_path / "why.html"
+    result = run("report", str(document), "--output", str(output))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"Report for the person: {output} (proven)\n"
+    html = output.read_text(encoding="utf-8")
+    assert "<h1>Why the decision was: no</h1>" in html
+    assert "<svg" not in html
+
+
+def test_with_the_data_there_are_pictures(run, files: Files, document: Path, tmp_path: Path):
+    output = tmp_path / "why.html"
+    result = run("report", str(document), "--data", files.data, "--target", "paid", "--output", str(output))
+    assert result.code == 0, result.err
+    assert "<svg" in output.read_text(encoding="utf-8")
+
+
+def test_labels_come_from_the_space_file(run, files: Files, document: Path, tmp_path: Path):
+    space, output = tmp_path / "space.toml", tmp_path / "why.html"
+    assert run("inspect", files.data, "--target", "paid", "--output", str(space)).code == 0
+    text = space.read_text()
+    assert '[features."income"]\n' in text
+    labelled = '[features."income"]\nlabel = "Income before tax"\nunit = "thousand"\n'
+    space.write_text(text.replace('[features."income"]\n', labelled))
+    arguments = ["--data", files.data, "--target", "paid", "--space", str(space), "--output", str(output)]
+    result = run("report", str(document), *arguments)
+    assert result.code == 0, result.err
+    assert "Income before tax" in output.read_text(encoding="utf-8")
+    assert " thousand or less" in output.read_text(encoding="utf-8")
+
+
+def test_the_validators_command_checks_the_explanation(run, files: Files, document: Path, tmp_path: Path):
+    output = tmp_path / "why.html"
+    arguments = ["--voice", "validator", "--model", files.model, "--data", files.data, "--target", "paid"]
+    assert run("report", str(document), *arguments, "--output", str(output)).code == 0
+    program, command, explanation, *more = command_in(output.read_text(encoding="utf-8"))
+    assert (program, command, explanation) == ("ironrule", "check", "why.json")
+    assert more == ["--model", files.model, "--data", files.data, "--target", "paid"]
+    result = run("check", str(document), *more)
+    assert result.code == 0, result.err
+
+
+def test_a_row_is_explained_afresh_with_the_options_of_explain(run, files: Files, tmp_path: Path):
+    output = tmp_path / "why.html"
+    asked = files.ask("--target", "paid", "--constraint", "cf.age >= 20", "--forbid", "age", "--seed", "3")
+    result = run("report", *asked, "--voice", "validator", "--output", str(output), "--json")
+    assert result.code == 0, result.err
+    assert result.json == {"output": str(output), "voice": "validator", "verdicts": ["proven"]}
+    html = output.read_text(encoding="utf-8")
+    assert "Explanation of one decision" in html
+    assert command_in(html)[2:] == [
+        "explanation.json", "--model", files.model, "--data", files.data,
+        "--target", "paid", "--constraint", "cf.age >= 20",
+    ]  # fmt: skip
+
+
+def test_a_report_with_a_constraint_checks_with_the_command_it_tells(run, files: Files, tmp_path: Path):
+    output, document = tmp_path / "why.html", tmp_path / "explanation.json"
+    asked = files.ask("--target", "paid", "--constraint", "cf.income <= 8")
+    assert run("report", *asked, "--voice", "validator", "--output", str(output)).code == 0
+    assert run("explain", *asked, "--output", str(document)).code == 0
+    told = command_in(output.read_text(encoding="utf-8"))
+    assert run("check", str(document), *told[3:]).code == 0
+    again = ["--data", files.data, "--target", "paid", "--constraint", "cf.income <= 8", "--output", str(output)]
+    assert run("report", str(document), *again, "--overwrite").code == 0
+    assert "<svg" in output.read_text(encoding="utf-8")
+
+
+def test_several_explanations_make_one_report(run, document: Path, tmp_path: Path):
+    other, output = tmp_path / "other.json", tmp_path / "all.html"
+    other.write_text(document.read_text())
+    result = run("report", str(document), str(other), "--output", str(output))
+    assert result.out == f"Report for the validator: {output} (2 proven)\n"
+    html = output.read_text(encoding="utf-8")
+    assert "<h1>2 explanations</h1>" in html
+    assert "<td>other</td>" in html
+    assert (
+        run("report", str(document), str(other), "--voice", "person", "--output", str(output), "--overwrite").code == 0
+    )
+    assert output.read_text(encoding="utf-8").count('<article class="letter">') == 2
+
+
+def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Path, tmp_path: Path):
+    output = tmp_path / "why.html"
+    output.write_text("mine")
+    message = refused("report", str(document), "--output", str(output))
+    assert "exists; to replace it, add --overwrite" in message
+    assert output.read_text() == "mine"
+    assert run("report", str(document), "--output", str(output), "--overwrite").code == 0
+    assert output.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{json}"], "required: --output"),
+        (["{json}", "--output", "why.pdf"], "must end in .html"),
+        (["{json}", "--output", "no/such/why.html"], "must lie in a folder that exists"),
+        (["{json}", "--row", "3", "--output", "{out}"], "must be of explanations (.json), of a batch"),
+        (["{model}", "{data}", "--output", "{out}"], "must be of explanations (.json), of a batch"),
+        (["{model}", "--row", "3", "--output", "{out}"], "must be of explanations (.json), of a batch"),
+        (["{model}", "{data}", "--row", "3", "--data", "{data}", "--output", "{out}"], "belong to explanations from"),
+        (["{json}", "--space", "space.toml", "--output", "{out}"], "--space must come with --data"),
+        (["{json}", "--data", "{data}", "--output", "{out}", "--voice", "poet"], "invalid choice: 'poet'"),
+        (["{json}", "--data", "nothing.csv", "--output", "{out}"], "there is no file 'nothing.csv'"),
+        (["nothing.json", "--output", "{out}"], "there is no 'nothing.json'"),
+        (["{broken}", "--output", "{out}"], "must be JSON"),
+        (["{altered}", "--output", "{out}"], "it was altered"),
+        (["{json}", "--data", "{data}", "--constraint", "cf.age >= 20", "--output", "{out}"], "give another"),
+    ],
+)
+def test_what_cannot_be_used_is_told_without_a_traceback(refused, files, document, tmp_path, arguments, message):
+    broken, altered = tmp_path / "broken.json", tmp_path / "altered.json"
+    broken.write_text("{")
+    altered.write_text(json.dumps(json.loads(document.read_text()) | {"history_rows": 61}))
+    places = {"json": document, "model": files.model, "data": files.data, "out": tmp_path / "why.html"}
+    given = [text.format(**places, broken=broken, altered=altered) for text in arguments]
+    assert message in refused("report", *given)
+    assert not (tmp_path / "why.html").exists()
+
+
+def test_html_from_explain_is_the_validators_report(run, files: Files, tmp_path: Path):
+    output = tmp_path / "why.html"
+    assert run("explain", *files.ask("--target", "paid", "--output", str(output))).code == 0
+    html = output.read_text(encoding="utf-8")
+    assert "How to check it" in html
+    assert command_in(html)[3:] == ["--model", files.model, "--data", files.data, "--target", "paid"]
+
+
+def test_an_extended_domain_is_heeded_when_the_data_is_read_again(run, files: Files, tmp_path: Path):
+    document, output = tmp_path / "why.json", tmp_path / "why.html"
+    row = ["--row", '{"age": 17, "income": 1, "job": "clerk"}', "--desired", "yes", "--target", "paid"]
+    assert run("explain", files.model, files.data, *row, "--extend-domain", "--output", str(document)).code == 0
+    arguments = ["report", str(document), "--data", files.data, "--target", "paid", "--extend-domain"]
+    assert run(*arguments, "--output", str(output)).code == 0
+    assert ironrule.Explanation.from_json(document.read_text()).instance["age"] == 17
+
+
+def test_a_batch_is_reported_from_its_folder(run, files: Files, tmp_path: Path):
+    folder, output = tmp_path / "explained", tmp_path / "all.html"
+    made = ["batch", files.model, files.data, "--desired", "yes", "--target", "paid", "--workers", "1"]
+    assert run(*made, "--output", str(folder)).code == 0
+    result = run("report", str(folder), "--output", str(output))
+    assert result.code == 0, result.err
+    batch = ironrule.Batch.open(folder)
+    assert result.out == f"Report for the validator: {output} ({len(batch)} proven)\n"
+    html = output.read_text(encoding="utf-8")
+    assert f"<h1>{len(batch)} explanations</h1>" in html
+    assert f"<td>row {batch.rows[0]}</td>" in html
+    letters = ["report", str(folder), "--voice", "person", "--data", files.data, "--target", "paid", "--overwrite"]
+    assert run(*letters, "--output", str(output)).code == 0
+    html = output.read_text(encoding="utf-8")
+    assert html.count('<article class="letter">') == len(batch)
+    assert html.count("<svg") == len(batch)
+
+
+def test_a_folder_that_holds_no_batch_is_refused(refused, tmp_path: Path):
+    refused("report", str(tmp_path), "--output", str(tmp_path / "all.html"))

@@ -1,0 +1,212 @@
+"""The folder of a batch: whatever ends the work, nothing is lost and nothing comes twice."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from denials import boosted, contents, explainer, history
+
+from ironrule import Batch, Explainer, InputError, StorageError
+from ironrule.explain.batches import crew, durable, handover, making
+from ironrule.explain.batches.folder import locked
+
+HERE = Path(__file__).parent
+
+SCRIPT = """
+import sys, time
+sys.path[:0] = [{here!r}, {tests!r}]
+from denials import explainer
+from ironrule import Explainer
+from ironrule.explain.batches import crew, making
+making.FLUSH_SECONDS, crew.MOST_ROWS = 0.0, 3
+plain = Explainer.explain
+def slow(self, *args, **more):
+    time.sleep(0.02)
+    return plain(self, *args, **more)
+Explainer.explain = slow
+asked = explainer()
+print("ready", flush=True)
+asked.explain_many(output={folder!r}, workers={workers})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(crew, "MOST_ROWS", 3)
+
+
+def started(folder: Path, workers: int) -> subprocess.Popen[str]:
+    script = SCRIPT.format(here=str(HERE), tests=str(HERE.parent), folder=str(folder), workers=workers)
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_batch_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path: Path, workers: int) -> None:
+    undisturbed = explainer().explain_many(workers=1)
+    folder, rng, sizes = tmp_path / "batch", np.random.default_rng(workers), [0]
+    for wanted in (0, 1, 3):
+        process = started(folder, workers)
+        deadline = time.monotonic() + 60
+        while len(list(folder.glob("part-*.parquet"))) < wanted and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(rng.random() * 0.1)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        if (folder / "manifest.json").exists():
+            sizes.append(len(Batch.open(folder)))
+    assert sizes == sorted(sizes)
+    assert 0 < sizes[-1] < len(undisturbed), "no row, or every row, was finished before a kill: this tests nothing"
+    batch = explainer().explain_many(output=tmp_path / "batch", workers=workers)
+    assert len(set(batch.rows)) == len(batch.rows)
+    assert contents(batch) == contents(undisturbed)
+    assert not list((tmp_path / "batch").glob("*.unfinished"))
+
+
+def test_what_is_finished_is_not_explained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = explainer()
+    first = asked.explain_many(output=tmp_path / "batch", workers=1)
+    monkeypatch.setattr(Explainer, "explain", lambda *_, **__: pytest.fail("explained again"))
+    again = asked.explain_many(output=tmp_path / "batch", workers=2)
+    assert again.rows == first.rows
+    assert contents(again) == contents(first)
+
+
+def test_a_row_is_read_from_its_part_alone(tmp_path: Path) -> None:
+    asked = explainer()
+    batch = asked.explain_many(output=tmp_path / "batch", workers=1)
+    assert len(list((tmp_path / "batch").glob("part-*.parquet"))) > 3
+    opened = Batch.open(tmp_path / "batch")
+    assert contents(opened) == contents(asked.explain_many(workers=1)) == contents(batch)
+    assert opened.about == batch.about
+    assert opened.space == asked.space
+    assert opened.few_rules() == batch.few_rules()
+
+
+def test_an_interrupted_batch_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, plain, count = explainer(), Explainer.explain, [0]
+    monkeypatch.setattr(making, "FLUSH_SECONDS", 1e9)
+
+    def interrupted(self: Explainer, *args: Any, **more: Any) -> Any:
+        count[0] += 1
+        if count[0] == 6:
+            raise KeyboardInterrupt
+        return plain(self, *args, **more)
+
+    monkeypatch.setattr(Explainer, "explain", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asked.explain_many(output=tmp_path / "batch", workers=1)
+    kept = Batch.open(tmp_path / "batch")
+    assert 0 < len(kept) < kept.about["total"]
+    assert not kept.complete
+    assert "run the same again" in str(kept)
+    assert asked.explain_many(output=tmp_path / "batch", workers=1).complete
+
+
+def test_a_full_disk_is_an_error_and_finished_parts_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, sync, count = explainer(), os.fsync, [0]
+
+    def full(handle: int) -> None:
+        count[0] += 1
+        if count[0] > 12:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(durable.os, "fsync", full)
+        with pytest.raises(StorageError, match=r"No space left.*run the same again"):
+            asked.explain_many(output=tmp_path / "batch", workers=1)
+    kept = Batch.open(tmp_path / "batch")
+    assert 0 < len(kept) < kept.about["total"]
+    assert not list((tmp_path / "batch").glob("*.unfinished"))
+    assert contents(asked.explain_many(output=tmp_path / "batch")) == contents(asked.explain_many(workers=1))
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("another question", lambda asked, folder: asked.explain_many(output=folder, seed=1)),
+        ("other rows", lambda asked, folder: asked.explain_many(range(40), output=folder)),
+        ("another history", lambda _, folder: explainer(119).explain_many(history().iloc[:20], output=folder)),
+        (
+            "another space",
+            lambda _, folder: explainer(constraints=["cf.debt >= 0 or cf.income <= 4"]).explain_many(output=folder),
+        ),
+    ],
+)
+def test_a_folder_of_another_batch_is_refused(tmp_path: Path, what: str, change: Any) -> None:
+    asked, rows = explainer(), history().iloc[:20] if what == "another history" else None
+    asked.explain_many(rows, output=tmp_path / "batch", workers=1)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=what):
+        change(asked, tmp_path / "batch")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_batch_of_another_model_is_refused(tmp_path: Path) -> None:
+    table = history()
+    explainer().explain_many(range(9), output=tmp_path / "batch", workers=1)
+    other = boosted(table)
+    other[-1].estimators_[0, 0].tree_.value[:] *= 1.01
+    asked = Explainer(other, table, desired="good")
+    with pytest.raises(InputError, match="another model"):
+        asked.explain_many(range(9), output=tmp_path / "batch")
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match="neither"):
+        explainer().explain_many(output=tmp_path)
+    with pytest.raises(InputError, match="no manifest"):
+        Batch.open(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"format": 99}')
+    with pytest.raises(InputError, match="format"):
+        Batch.open(tmp_path)
+
+
+def test_a_run_that_was_killed_before_it_had_begun_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "batch").mkdir()
+    for name in ("lock", "manifest.json.unfinished"):
+        (tmp_path / "batch" / name).write_text("{")
+    assert explainer().explain_many(range(5), output=tmp_path / "batch", workers=1).complete
+    assert not list((tmp_path / "batch").glob("*.unfinished"))
+
+
+def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
+    with locked(tmp_path / "batch"), pytest.raises(InputError, match="another one is at work"):
+        explainer().explain_many(output=tmp_path / "batch")
+    assert explainer().explain_many(range(5), output=tmp_path / "batch", workers=1).complete
+
+
+def test_arrays_are_handed_over_without_copies(tmp_path: Path) -> None:
+    long = np.arange(200_000)
+    stored = np.memmap(tmp_path / "codes", dtype=np.uint16, mode="w+", shape=(1 << 20,))
+    stored[:] = 7
+    thing = {
+        "long": long,
+        "stored": np.ascontiguousarray(stored[8:]),
+        "empty": np.empty(0),
+        "word": "x",
+        "f": lambda: 3,
+    }
+    path = handover.written(thing, tmp_path)
+    assert long.nbytes < path.stat().st_size < long.nbytes + 10_000
+    read = handover.read(path)
+    assert (read["long"] == long).all()
+    assert (read["stored"] == 7).all()
+    assert len(read["stored"]) == (1 << 20) - 8
+    assert read["f"]() == 3
+    read["long"][0] = 5  # ours alone
+    assert handover.read(path)["long"][0] == 0

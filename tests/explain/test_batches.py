@@ -1,0 +1,278 @@
+"""Batches: the same answers as one by one, whoever works on them, and the few rules that cover all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from denials import boosted, contents, essence, explainer, history
+
+from applications import decide, past
+from ironrule import Batch, Explainer, InputError, IronruleError, OutcomeError
+from ironrule.explain.batches import crew, few
+from ironrule.explain.batches.crew import Tasks
+from ironrule.explain.batches.few import covers, minimum_cover
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_batch_says_of_every_row_what_explain_says_of_it_alone(workers: int) -> None:
+    asked = explainer()
+    batch = asked.explain_many(workers=workers)
+    denied = np.flatnonzero(~asked.outcomes).tolist()
+    assert batch.rows == tuple(denied)
+    assert batch.complete
+    assert contents(batch) == {row: essence(asked.explain(row)) for row in denied}
+
+
+def test_rows_may_be_a_table_or_row_numbers() -> None:
+    asked, table = explainer(), history()
+    denied = np.flatnonzero(~asked.outcomes)[:5]
+    by_number = asked.explain_many(denied, workers=1)
+    by_table = asked.explain_many(table.iloc[denied], workers=1)
+    assert by_number.rows == tuple(denied.tolist())
+    assert by_table.rows == (0, 1, 2, 3, 4)
+    assert list(contents(by_number).values()) == list(contents(by_table).values())
+    assert asked.explain_many(denied.tolist(), workers=1).rows == by_number.rows
+
+
+def test_desired_rows_need_no_explanation_and_are_counted() -> None:
+    asked = explainer()
+    batch = asked.explain_many(workers=1)
+    assert batch.about == {"total": int((~asked.outcomes).sum()), "desired": int(asked.outcomes.sum()), "beyond": 0}
+
+
+def test_a_batch_without_denied_rows_is_empty() -> None:
+    asked = explainer()
+    batch = asked.explain_many(np.flatnonzero(asked.outcomes), workers=2)
+    assert len(batch) == 0
+    assert batch.complete
+    assert len(batch.few_rules()) == 0
+    assert "0 denied rows" in str(batch)
+
+
+def test_equal_rows_are_explained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, table = explainer(), history()
+    denied = np.flatnonzero(~asked.outcomes)
+    distinct = len(table.iloc[denied].drop_duplicates())
+    assert distinct < len(denied)
+    asked_about: list[Any] = []
+    plain = Explainer.explain
+    monkeypatch.setattr(
+        Explainer, "explain", lambda self, row, *a, **k: asked_about.append(row) or plain(self, row, *a, **k)
+    )
+    batch = asked.explain_many(workers=1)
+    assert len(asked_about) == distinct
+    assert len(batch) == len(denied)
+    read = batch.columns("row", "same_as")
+    for row, same in zip(read["row"], read["same_as"], strict=True):
+        assert table.iloc[row].equals(table.iloc[same])
+
+
+def test_rows_that_no_rule_can_explain_are_counted_not_explained() -> None:
+    asked = explainer(margin=0.3)
+    batch = asked.explain_many(workers=1)
+    denied = np.flatnonzero(~asked.outcomes).tolist()
+    beyond = [row for row in denied if row not in batch.rows]
+    assert batch.about["beyond"] == len(beyond) > 0
+    for row in beyond:
+        with pytest.raises(OutcomeError, match="withstand"):
+            asked.explain(row)
+    assert "within the margin" in str(batch)
+
+
+def test_the_question_reaches_every_row() -> None:
+    batch = explainer().explain_many(workers=1, require=["debt"], widen=False, k=1)
+    assert all("debt" in explanation.rule.features for explanation in batch)
+    assert batch.columns("wider")["wider"] == [None] * len(batch)
+
+
+def test_a_model_that_can_only_be_asked_is_served_by_all_workers_too() -> None:
+    table = past(60)
+    asked = Explainer(decide, table, desired="good")
+    batch = asked.explain_many(range(20), workers=2, budget=None)
+    assert contents(batch) == {row: essence(asked.explain(row)) for row in batch.rows}
+
+
+def test_an_unusable_question_is_refused_before_any_work() -> None:
+    asked = explainer()
+    with pytest.raises(InputError, match="workers must be"):
+        asked.explain_many(workers=0)
+    with pytest.raises(InputError, match="algorithm must be"):
+        asked.explain_many(algorithm="guess")
+    with pytest.raises(InputError, match="list of row numbers"):
+        asked.explain_many(["a"])
+    with pytest.raises(InputError, match="below 120"):
+        asked.explain_many([120])
+
+
+def test_a_row_that_is_not_in_the_batch_is_named() -> None:
+    asked = explainer()
+    batch = asked.explain_many(workers=1)
+    with pytest.raises(InputError, match="does not"):
+        batch.of(int(np.flatnonzero(asked.outcomes)[0]))
+    assert essence(batch.of(batch.rows[3])) == essence(batch[3])
+    assert [essence(one) for one in batch[1:3]] == [essence(batch[1]), essence(batch[2])]
+    assert essence(batch[-1]) == essence(batch[len(batch) - 1])
+    with pytest.raises(IndexError):
+        batch[len(batch)]
+
+
+def test_without_documents_there_is_a_table_but_no_explanation() -> None:
+    asked = explainer()
+    batch, whole = asked.explain_many(workers=1, documents=False), asked.explain_many(workers=1)
+    assert (
+        batch.to_frame()
+        .drop(columns=["seconds", "digest"])
+        .equals(whole.to_frame().drop(columns=["seconds", "digest"]))
+    )
+    with pytest.raises(InputError, match="without documents"):
+        batch[0]
+    assert batch.few_rules() == whole.few_rules()
+
+
+class Fragile:
+    """A model that ends its process, once, when it is asked in a worker."""
+
+    classes_ = ("bad", "good")
+
+    def __init__(self, mark: Path, home: int) -> None:
+        self.mark, self.home = mark, home
+
+    def predict(self, table: pd.DataFrame) -> Any:
+        if os.getpid() != self.home and not self.mark.exists():
+            self.mark.touch()
+            os._exit(9)
+        return decide(table)
+
+
+def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    asked = Explainer(Fragile(tmp_path / "mark", os.getpid()), past(100), desired="good")
+    batch = asked.explain_many(workers=2)
+    assert (tmp_path / "mark").exists()
+    assert batch.complete
+    assert contents(batch) == contents(asked.explain_many(workers=1))
+
+
+def test_a_worker_that_always_dies_is_an_error_not_an_endless_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "WORKER", "raise SystemExit(9)")
+    plain = Explainer.explain
+
+    def slow(self: Explainer, row: Any, **more: Any) -> Any:
+        time.sleep(0.5)
+        return plain(self, row, **more)
+
+    monkeypatch.setattr(Explainer, "explain", slow)
+    with pytest.raises(IronruleError, match="died 3 times"):
+        explainer().explain_many(workers=2)
+
+
+def test_an_error_in_a_worker_reaches_the_caller() -> None:
+    asked = explainer()
+    with pytest.raises(InputError, match="must be usable"):
+        asked.explain_many(workers=2, require=["income"], forbid=["income"])
+
+
+def test_a_model_that_cannot_be_handed_over_is_served_here_with_a_warning() -> None:
+    from threading import Lock
+
+    lock = Lock()
+
+    def locked(table: pd.DataFrame) -> Any:
+        with lock:
+            return decide(table)
+
+    asked = Explainer(locked, past(40), desired="good")
+    with pytest.warns(UserWarning, match="cannot be handed"):
+        batch = asked.explain_many(workers=2)
+    assert batch.complete
+
+
+def test_tasks_grow_with_the_speed_and_come_back_when_returned() -> None:
+    tasks = Tasks((tuple(range(10)), np.zeros((10, 2), dtype=np.int32)))
+    first = tasks.take()
+    assert first is not None
+    assert first[0] == (0,)
+    tasks.give_back(first)
+    assert tasks.take() is first
+    assert tasks.take() is not None
+
+
+def fewest(flags: Any) -> int:
+    """By trying all choices."""
+    for size in itertools.count(0):
+        for some in itertools.combinations(range(len(flags)), size):
+            if flags[list(some)].any(axis=0).all():
+                return size
+    raise AssertionError
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_fewest_covering_rules_are_those_of_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    flags = rng.random((rng.integers(1, 9), rng.integers(1, 12))) < 0.35
+    flags = flags[:, flags.any(axis=0)]
+    chosen = minimum_cover(flags, seconds=20.0)
+    assert flags[list(chosen.places)].any(axis=0).all()
+    assert len(chosen.places) == chosen.lower_bound == fewest(flags)
+
+
+def test_a_cover_that_is_not_proven_minimum_is_not_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few, "_by_highs", lambda *_: few.Chosen((), 1))
+    batch = explainer().explain_many(workers=1)
+    rules = batch.few_rules()
+    assert len(rules) > 1
+    assert not rules.minimum
+    assert "at least 1 are needed" in str(batch)
+
+
+@pytest.mark.parametrize("wider", [True, False])
+def test_the_few_rules_hold_and_cover_every_row(wider: bool) -> None:
+    asked, table = explainer(), history()
+    batch = asked.explain_many(workers=1)
+    rules = batch.few_rules(wider=wider)
+    assert rules.minimum
+    assert rules.covered == len(batch)
+    covered, model = np.zeros(len(table), dtype=bool), boosted(table)
+    for one in rules.rules:
+        found = batch.of(one.row)
+        assert str((found.wider if wider else found.ranked[0]).rule) == one.rule
+        mask = (found.wider if wider else found.ranked[0]).rule.covers(table)
+        assert (model.predict(table[mask]) == "bad").all()
+        assert mask[list(batch.rows)].sum() == one.rows
+        covered |= mask
+    assert covered[list(batch.rows)].all()
+
+
+def test_rules_that_are_not_proven_cover_nothing() -> None:
+    from applications import score, wide
+
+    asked = Explainer(score, wide(60), threshold=0.5)
+    batch = asked.explain_many(range(6), workers=1)
+    assert set(batch.verdicts) == {"unrefuted"}
+    assert batch.few_rules().rules == ()
+    assert batch.few_rules().uncovered == len(batch)
+
+
+def test_boxes_cover_the_points_inside_them() -> None:
+    points = np.array([[0, 1], [1, 1], [2, 0]])
+    assert covers(points, np.array([[0, 1], [1, 0]]), np.array([[1, 1], [2, 1]])).tolist() == [
+        [True, True, False],
+        [False, True, True],
+    ]
+
+
+def test_a_batch_can_be_shown() -> None:
+    batch = explainer().explain_many(workers=1)
+    assert isinstance(batch, Batch)
+    assert "proven rules cover all" in str(batch)
+    assert "and no fewer do" in str(batch)
+    html = batch._repr_html_()
+    assert f"{len(batch)} proven" in html
+    assert "<script" not in html
+    assert repr(batch) == f"<Batch: {len(batch)} rows explained; {len(batch)} proven>"

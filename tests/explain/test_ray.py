@@ -1,0 +1,117 @@
+"""Batches on Ray give the answers of one process, whatever happens to its workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from denials import contents, explainer
+
+from applications import decide, past
+from ironrule import Explainer, InputError, IronruleError
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves its logs open
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+]
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """A cluster of this machine's own, which batches find connected."""
+    where = {"env_vars": {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])}}
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", runtime_env=where)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_batch_on_ray_says_what_one_process_says(tmp_path: Path) -> None:
+    asked = explainer()
+    batch = asked.explain_many(engine="ray", output=tmp_path / "denials")
+    assert batch.complete
+    assert contents(batch) == contents(asked.explain_many(workers=1))
+    assert ray.is_initialized()  # who connected also disconnects
+
+
+@pytest.mark.usefixtures("cluster")
+def test_large_arrays_are_read_where_they_lie() -> None:
+    table = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (60_000, 20)), columns=[f"x{j}" for j in range(20)])
+    asked = Explainer(lambda rows: rows["x0"] + rows["x1"] > 12, table)
+    assert asked.codes.points(slice(0, None)).nbytes > 1 << 20
+    rows = np.flatnonzero(~asked.outcomes)[:6].tolist()
+    batch = asked.explain_many(rows, "greedy_cf", engine="ray")
+    assert contents(batch) == contents(asked.explain_many(rows, "greedy_cf", workers=1))
+
+
+class Fragile:
+    """A model that ends its process, once, when it is asked in a worker."""
+
+    classes_ = ("bad", "good")
+
+    def __init__(self, mark: Path, home: int) -> None:
+        self.mark, self.home = mark, home
+
+    def predict(self, table: pd.DataFrame) -> Any:
+        if os.getpid() != self.home and not self.mark.exists():
+            self.mark.touch()
+            os._exit(9)
+        return decide(table)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_ray_worker_that_dies_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    asked = Explainer(Fragile(tmp_path / "mark", os.getpid()), past(60), desired="good")
+    batch = asked.explain_many(engine="ray")
+    assert (tmp_path / "mark").exists()
+    assert contents(batch) == contents(asked.explain_many(workers=1))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_error_on_ray_reaches_the_caller() -> None:
+    with pytest.raises(InputError, match="must be usable"):
+        explainer().explain_many(engine="ray", require=["income"], forbid=["income"])
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_model_that_cannot_travel_is_refused() -> None:
+    from threading import Lock
+
+    lock = Lock()
+
+    def locked(table: pd.DataFrame) -> Any:
+        with lock:
+            return decide(table)
+
+    with pytest.raises(InputError, match="must be one that can be pickled"):
+        Explainer(locked, past(40), desired="good").explain_many(engine="ray")
+
+
+def test_engines_and_addresses_are_checked_before_any_work() -> None:
+    asked = explainer()
+    with pytest.raises(InputError, match="the engine must be local or ray"):
+        asked.explain_many(engine="spark")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="an address must come with engine='ray'"):
+        asked.explain_many(address="auto")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_that_always_dies_on_ray_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironrule.explain.batches.ray_crew.RETRIES", 0)
+    home = os.getpid()
+
+    def deadly(table: pd.DataFrame) -> Any:
+        if os.getpid() != home:
+            os._exit(9)
+        return decide(table)
+
+    with pytest.raises(IronruleError, match="a worker died 1 times"):
+        Explainer(deadly, past(40), desired="good").explain_many(engine="ray")

@@ -1,0 +1,103 @@
+"""Stored explanations, put to a new model: every answer is checked against all points of a small space."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from denials import boosted, explainer, history
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from ironrule import Explainer, Explanation, InputError, Proven, Recheck
+
+
+def everybody(asked: Explainer) -> pd.DataFrame:
+    """All points of the space."""
+    return pd.DataFrame(
+        itertools.product(*(feature.values for feature in asked.space.features)), columns=asked.space.names
+    )
+
+
+def newer(limit: int) -> Any:
+    """A model that is kinder than the old one, or, with the limit 4, harder."""
+    table = history()
+    kind = (table["income"] >= limit) | ((table["accounts"] == 0) & (limit < 4))
+    encoder = boosted(table)[:-1]
+    tree = DecisionTreeClassifier(random_state=0)
+    return make_pipeline(encoder, tree.fit(encoder.transform(table), np.where(kind, "good", "bad")))
+
+
+@pytest.mark.parametrize("limit", [2, 3, 4])
+def test_every_status_is_what_all_points_of_the_space_say(limit: int) -> None:
+    batch, table = explainer().explain_many(workers=1), history()
+    model = newer(limit)
+    asked = Explainer(model, table, desired="good")
+    found = asked.recheck(batch)
+    points = everybody(asked)
+    desired = model.predict(points) == "good"
+    assert isinstance(found, Recheck)
+    assert [item.name for item in found] == list(batch.rows)
+    for item, explanation in zip(found, batch, strict=True):
+        covered = explanation.rule.covers(points)
+        if model.predict(table.iloc[[item.name]])[0] == "good":
+            assert item.status == "overturned"
+        elif (covered & desired).any():
+            assert item.status == "breaks"
+            assert item.counterfactual is not None
+            exception = pd.DataFrame([dict(item.counterfactual.values)])
+            assert explanation.rule.covers(exception)[0]
+            assert model.predict(exception[list(table.columns)])[0] == "good"
+        else:
+            assert item.status == "holds"
+            assert isinstance(item.verdict, Proven)
+    assert sum(found.counts.values()) == len(batch)
+
+
+def test_several_kinds_of_end_were_seen() -> None:
+    batch, seen = explainer().explain_many(workers=1), set()
+    for limit in (2, 3, 4):
+        seen |= set(Explainer(newer(limit), history(), desired="good").recheck(batch).counts)
+    assert seen >= {"holds", "breaks", "overturned"}
+
+
+def test_the_same_model_breaks_nothing() -> None:
+    asked = explainer()
+    batch = asked.explain_many(workers=1)
+    assert asked.recheck(batch).counts == {"holds": len(batch)}
+
+
+def test_a_model_that_can_only_be_asked_leaves_rules_undecided_or_broken() -> None:
+    from applications import score, wide
+
+    asked = Explainer(score, wide(80), threshold=0.5)
+    row = int(np.flatnonzero(~asked.outcomes)[0])
+    stored = {"first": asked.explain(row)}
+    assert set(asked.recheck(stored).counts) == {"undecided"}
+    kinder = Explainer(lambda table: score(table) + 0.3, wide(80), threshold=0.5)
+    found = kinder.recheck(stored)
+    assert found[0].status in ("breaks", "overturned")
+    assert found[0].name == "first"
+
+
+def test_explanations_may_come_as_they_are_or_in_a_list() -> None:
+    asked = explainer()
+    row = int(np.flatnonzero(~asked.outcomes)[0])
+    one = Explanation.from_json(asked.explain(row).to_json())
+    assert [item.status for item in asked.recheck(one)] == ["holds"]
+    assert [item.name for item in asked.recheck([one, one])] == [0, 1]
+    with pytest.raises(InputError, match="rechecked"):
+        asked.recheck(7)
+
+
+def test_a_recheck_can_be_shown_and_kept() -> None:
+    batch = explainer().explain_many(workers=1)
+    found = Explainer(newer(3), history(), desired="good").recheck(batch)
+    assert f"{len(batch)} explanations rechecked" in str(found)
+    data = found.to_dict()
+    assert len(data["explanations"]) == len(batch)
+    for item in found.of("breaks"):
+        assert str(item.counterfactual) in str(found)

@@ -1,0 +1,65 @@
+"""What the tests of the server share: the bundled model behind a client, and a small model that takes its time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+
+from ironrule.cli.demo import DESIRED, demo_model
+from ironrule.server.app import create_app
+from ironrule.server.run import bound, new_server
+from ironrule.server.settings import Limits, Settings
+from ironrule.server.subject import Subject
+
+DENIED, GRANTED = 1, 0  # row numbers of the bundled data
+
+
+def bundled() -> Subject:
+    """The bundled data and its tree."""
+    model, data, space = demo_model()
+    return Subject.of(model, data, "German credit", {"space": space}, desired=DESIRED)
+
+
+class Gate:
+    """A black box that waits, once it is closed, until it is opened again."""
+
+    def __init__(self) -> None:
+        self.open, self.asked = threading.Event(), threading.Event()
+        self.open.set()
+
+    def __call__(self, rows: pd.DataFrame) -> Any:
+        self.asked.set()
+        assert self.open.wait(20)
+        return (rows.a * rows.b + rows.c > 30).to_numpy(dtype=float)
+
+
+def gated() -> tuple[Gate, Subject]:
+    """A model that tests can hold up."""
+    gate = Gate()
+    table = pd.DataFrame(np.random.default_rng(0).integers(0, 12, (300, 3)), columns=list("abc"))
+    return gate, Subject.of(gate, table, "a model that waits")
+
+
+@contextmanager
+def client_of(subject: Subject, folder: Path, limits: Limits | None = None, **settings: Any) -> Iterator[httpx.Client]:
+    """A client of a new server, in a thread, with an audit log of its own."""
+    url = f"sqlite:///{folder}/audit.sqlite"
+    chosen = Settings(port=0, audit=url, limits=limits or Limits(), **settings)
+    server = new_server(create_app(subject, chosen))
+    listening = bound(chosen)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    root = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with httpx.Client(base_url=root, timeout=60, trust_env=False) as client:
+        yield client
+    server.should_exit = True
+    thread.join(30)
+    listening.close()
+    assert not thread.is_alive()

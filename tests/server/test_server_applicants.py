@@ -1,0 +1,117 @@
+"""The list of applicants: searching and paging on codes, however many rows there are."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironrule import Feature, Space
+from ironrule.errors import InputError
+from ironrule.server.applicants import Applicants, Searches
+from ironrule.server.problem import Problem
+from ironrule.space import Codes
+
+TABLE = pd.DataFrame(
+    {
+        "age": [20, 30, 40, 30, 50],
+        "home": ["own", "rent", "free home", "Own", "rent and own"],
+        "size": ["small", "large", "middle", "small", None],
+        "debt": [0.5, np.nan, 2.0, 2.0, 0.5],
+    }
+)
+SPACE = Space.infer(TABLE, ordered={"size": ["small", "middle", "large"]})
+
+
+@pytest.fixture(scope="module")
+def few() -> Applicants:
+    outcomes = np.array([True, False, False, True, False])
+    return Applicants(SPACE, SPACE.encode(TABLE), outcomes, np.array([0, 2, 4, 6, 9]))
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("own", [0, 3, 4]),
+        ("OWN", [0, 3, 4]),
+        ("30", [1, 3]),
+        ("age >= 30", [1, 2, 3, 4]),
+        ("age > 30", [2, 4]),
+        ("age < 25.5", [0]),
+        ("age = 30 and home = rent", [1]),
+        ("home != rent", [0, 2, 3, 4]),
+        ("home = rent and own", []),  # two conditions, of which one is none: then it is a text
+        ("rent and own", [4]),
+        ("size >= middle", [1, 2]),
+        ("size = missing", [4]),
+        ("missing", [1, 4]),
+        ("debt >= 0", [0, 2, 3, 4]),
+        ("debt <= 1 and age <= 20", [0]),
+        ("nobody", []),
+        ("nothing = 3", []),
+    ],
+)
+def test_a_search_finds_who_is_meant(few: Applicants, text: str, places: list[int]) -> None:
+    assert np.flatnonzero(few.search(text)).tolist() == places
+
+
+@pytest.mark.parametrize("text", ["", "   ", "x" * 201, "home >= own", "age >= old", "size <= huge"])
+def test_a_search_that_makes_no_sense_is_refused(few: Applicants, text: str) -> None:
+    with pytest.raises(InputError, match="must"):
+        few.search(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_search_or_is_refused(text: str) -> None:
+    applicants = Applicants(SPACE, SPACE.encode(TABLE), np.ones(5, dtype=np.bool_), np.arange(5))
+    with contextlib.suppress(InputError):
+        assert applicants.search(text).shape == (5,)
+
+
+@given(st.integers(1, 40), st.integers(-3, 60), st.sampled_from(["any", "desired", "undesired"]), st.integers(0, 2**20))
+def test_pages_cut_the_list_of_those_found(size: int, page: int, outcome: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 120))
+    outcomes, mask = rng.random(count) < 0.5, rng.random(count) < 0.7
+    space = Space((Feature("a", (1, 2), ordered=True),))
+    applicants = Applicants(space, Codes((np.zeros(count, dtype=np.uint8),)), outcomes, np.arange(count) * 3)
+    chosen = [n for n in range(count) if mask[n] and outcome in ("any", "desired" if outcomes[n] else "undesired")]
+    listed = applicants.listed(mask, outcome, page, size)  # type: ignore[arg-type]
+    assert (listed.total, listed.pages) == (len(chosen), max(1, -(-len(chosen) // size)))
+    assert 1 <= listed.page <= listed.pages
+    assert listed.places == chosen[(listed.page - 1) * size : listed.page * size]
+    assert listed.numbers == [3 * place for place in listed.places]
+
+
+def test_a_row_is_found_by_its_number(few: Applicants) -> None:
+    assert [few.place(number) for number in (0, 2, 4, 6, 9)] == [0, 1, 2, 3, 4]
+    for number in (-1, 1, 10, 1 << 70):
+        with pytest.raises(Problem):
+            few.place(number)
+
+
+def test_a_million_rows_are_paged_without_looking_at_each() -> None:
+    count = 1_000_000
+    codes = Codes(tuple(np.random.default_rng(0).integers(0, 4, count, dtype=np.uint8) for _ in range(4)))
+    space = Space(tuple(Feature(name, ("w", "x", "y", "z"), ordered=False) for name in "abcd"))
+    applicants = Applicants(space, codes, np.arange(count) % 3 == 0, np.arange(count))
+    searches = Searches(2)
+    name = searches.keep("a = x", applicants.search("a = x and b != y"))
+    listed = applicants.listed(searches.find(name)[1], "undesired", 10**9, 25)
+    last = [n for n in range(count - 500, count) if codes.columns[0][n] == 1 and codes.columns[1][n] != 2 and n % 3]
+    assert listed.numbers == last[-len(listed.numbers) :]
+    assert listed.pages == listed.page == -(-listed.total // 25)
+
+
+def test_the_oldest_searches_are_forgotten() -> None:
+    searches = Searches(2)
+    names = [searches.keep(str(n), np.array([True, False, True])) for n in range(3)]
+    assert len(set(names)) == 3
+    assert searches.find(names[2])[0] == "2"
+    assert searches.find(names[2])[1].tolist() == [True, False, True]
+    with pytest.raises(Problem):
+        searches.find(names[0])

@@ -1,0 +1,217 @@
+"""The pages in a real browser: the whole path, by mouse, by keyboard, on a phone, with an accessibility audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browsers import chromium
+from playwright.sync_api import Browser, Page, expect
+from served import DENIED, client_of, gated
+
+from ironrule import Explanation
+from ironrule.server.subject import Subject
+
+SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+SERIOUS = ("serious", "critical")
+TOKEN = "a-secret-of-many-letters"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture(params=SIZES)
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    yield from new_page(browser, request.param)
+
+
+@pytest.fixture
+def wide(browser: Browser) -> Iterator[Page]:
+    yield from new_page(browser)
+
+
+def new_page(browser: Browser, size: str = "desktop", javascript: bool = True) -> Iterator[Page]:
+    """A page of a size; whatever the browser complains about fails the test."""
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, java_script_enabled=javascript)
+    page, complaints = context.new_page(), []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_default_timeout(8_000)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def audited(page: Page) -> None:
+    """No serious finding of axe, and nothing that runs out of the window to the right."""
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in SERIOUS] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, tmp_path: Path) -> None:
+    page.goto(f"{client.base_url}")
+    audited(page)
+    page.get_by_label("Search", exact=True).fill("duration in month = 48")
+    page.get_by_label("Outcome").select_option("undesired")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("status")).to_contain_text("found for “duration in month = 48”")
+    assert "48" not in page.url
+    page.get_by_role("link", name=f"Applicant {DENIED}", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"Applicant {DENIED}")
+    audited(page)
+    page.get_by_role("button", name="Explain", exact=True).click()
+    expect(page.get_by_role("heading", name="Everyone like this gets the same")).to_be_visible()
+    expect(page.get_by_text("at least 48", exact=True)).to_be_visible()
+    audited(page)
+    explanation = page.url
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Certificate (JSON)").click()
+    download.value.save_as(tmp_path / "why.json")
+    assert Explanation.from_json((tmp_path / "why.json").read_text()).rule.cardinality == 3
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Report", exact=True).click()
+    download.value.save_as(tmp_path / "report.html")
+    assert "48" in (tmp_path / "report.html").read_text()
+
+    page.get_by_role("link", name="What if").click()
+    page.get_by_label("duration in month").select_option("42")
+    page.get_by_role("button", name="See the outcome").click()
+    expect(page.get_by_role("status")).to_contain_text("Then the outcome is ✓ desired")
+    expect(page.get_by_role("status")).to_contain_text("no longer applies")
+    audited(page)
+
+    page.goto(explanation)
+    page.get_by_role("button", name="Check the proof").click()
+    expect(page.get_by_role("status")).to_contain_text("Every claim was checked against the model")
+    audited(page)
+    page.get_by_label("A file").set_input_files(tmp_path / "why.json")
+    expect(page.get_by_label("The explanation as JSON")).not_to_have_value("")
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("✓ proven")
+
+
+def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) -> None:
+    page.goto(f"{client.base_url}/applicants/{DENIED}")
+    page.get_by_text("What would have changed the outcome?").click()
+    page.get_by_role("checkbox", name="duration in month", exact=True).check()
+    audited(page)
+    page.get_by_role("button", name="Find the nearest changes").click()
+    expect(page.get_by_text("Proven: each is the nearest")).to_be_visible()
+    audited(page)
+    page.goto(f"{client.base_url}/applicants/{DENIED}")
+    page.get_by_label("Algorithm").select_option("greedy_cf")
+    page.get_by_role("checkbox", name="age in years must appear").check()
+    page.get_by_role("button", name="Explain with these settings").click()
+    expect(page.locator(".ladder")).to_contain_text("age in years")
+    page.get_by_text("Ask for another rule").click()
+    expect(page.get_by_role("checkbox", name="age in years must appear")).to_be_checked()
+    audited(page)
+
+
+def test_progress_appears_by_itself_and_can_be_stopped(wide: Page, tmp_path: Path) -> None:
+    page, (gate, subject) = wide, gated()
+    with client_of(subject, tmp_path) as client:
+        row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
+        page.goto(f"{client.base_url}/applicants/{row}")
+        gate.open.clear()
+        page.get_by_role("button", name="Explain", exact=True).click()
+        expect(page.get_by_role("heading", name="Searching")).to_be_visible()
+        expect(page.get_by_role("status")).to_have_text("Running.")
+        audited(page)
+        gate.open.set()  # nobody touches the page: it goes on by itself
+        page.wait_for_url("**/explanations/*")
+        expect(page.get_by_text("Everyone like this gets the same")).to_be_visible()
+        audited(page)
+        page.goto(f"{client.base_url}/applicants/{row}")
+        gate.open.clear()
+        page.get_by_role("button", name="Explain", exact=True).click()
+        page.get_by_role("button", name="Stop, and show the best so far").click()
+        gate.open.set()
+        page.wait_for_url("**/explanations/*")
+        expect(page.get_by_text("The search was stopped early (interrupted)")).to_be_visible()
+
+
+def test_without_javascript_the_answer_comes_too(browser: Browser, tmp_path: Path) -> None:
+    gate, subject = gated()
+    with client_of(subject, tmp_path) as client:
+        row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
+        for page in new_page(browser, javascript=False):
+            page.goto(f"{client.base_url}/applicants/{row}")
+            gate.open.clear()
+            page.get_by_role("button", name="Explain", exact=True).click()
+            expect(page.get_by_role("heading", name="Searching")).to_be_visible()
+            gate.open.set()
+            page.wait_for_url("**/explanations/*")
+            expect(page.get_by_text("Everyone like this gets the same")).to_be_visible()
+
+
+def test_the_keyboard_alone_is_enough(wide: Page, client: httpx.Client) -> None:
+    page = wide
+    page.goto(f"{client.base_url}/applicants")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Search", exact=True)).to_be_focused()
+    page.keyboard.type(f"row {DENIED}")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/applicants/{DENIED}")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the skip link
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Explain", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/explanations/*")
+
+
+def test_the_door_lets_in_who_has_the_token(wide: Page, german: Subject, tmp_path: Path) -> None:
+    page = wide
+    with client_of(german, tmp_path, tokens={TOKEN: "ann"}) as client:
+        page.goto(f"{client.base_url}/applicants/{DENIED}")
+        audited(page)
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Enter").click()
+        page.goto(f"{client.base_url}/applicants/{DENIED}")
+        page.get_by_role("button", name="Explain", exact=True).click()
+        page.wait_for_url("**/explanations/*")
+        expect(page.get_by_text("ann", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Leave (ann)").click()
+        page.wait_for_url("**/login")
+
+
+@pytest.mark.parametrize("path", ["/api", "/check", "/login", "/explanations"])
+def test_the_other_pages_pass_the_audit_too(page: Page, client: httpx.Client, path: str) -> None:
+    page.goto(f"{client.base_url}{path}")
+    audited(page)
+
+
+def test_an_audit_can_fail(wide: Page) -> None:
+    page = wide
+    page.set_content('<html lang="en"><title>x</title><main><img src="data:,"><input></main></html>')
+    with pytest.raises(AssertionError):
+        audited(page)
+
+
+def test_another_site_can_do_nothing_here(browser: Browser, client: httpx.Client) -> None:
+    before = client.post("/api/explain", json={"row": DENIED}).json()["number"]
+    context = browser.new_context()
+    page = context.new_page()
+    evil = "http://localhost:9/"  # not blocked by the browser itself, as a site from elsewhere would be
+    page.route(evil, lambda route: route.fulfill(body="<h1>evil</h1>", content_type="text/html"))
+    page.goto(evil)
+    form = f"<form method=post action={client.base_url}/applicants/{DENIED}/explain><button>go</button></form>"
+    page.evaluate(f"document.body.innerHTML = {json.dumps(form)}")
+    page.get_by_role("button").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("This request may not come from there")
+    context.close()
+    assert client.post("/api/explain", json={"row": DENIED}).json()["number"] == before + 1
