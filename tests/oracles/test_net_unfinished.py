@@ -16,13 +16,14 @@ from ironrule.model.network import Activation, Layer, Network, Preference
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Networks, Remembering
 from ironrule.oracles.net_bounding_kernels import Opened
+from ironrule.oracles.net_engine import Cores
 from ironrule.oracles.net_occurring_kernels import Occurring
 from ironrule.oracles.net_opening_kernels import opened_in
 from ironrule.oracles.net_parts import Parts, Taken
 from ironrule.oracles.net_unfinished import explored_share
 from ironrule.rule import Box
 from ironrule.space import Feature, Space, parse
-from ironrule.verdict import Meter, Proven, Refuted, Spent, Unrefuted
+from ironrule.verdict import Budget, Meter, Proven, Refuted, Spent, Unrefuted
 from networks import network_cases
 from tiny import case_of, every_point, exceptions_in, meter_of, rules_of
 
@@ -164,3 +165,12 @@ def test_what_is_left_open_counts_by_points() -> None:
     assert explored_share((net,), (parts,), tied.feasible, box) == 0.0  # 24 open points, of 15 that can occur
     parts.low[0], parts.high[0] = (0, 2), (0, 3)
     assert explored_share((net,), (parts,), tied.feasible, box) == pytest.approx(1 - 2 / 15)
+
+
+def test_a_budget_in_seconds_lets_a_question_pass_the_limit_of_the_engine() -> None:
+    case, oracle = folded()
+    box, brief = Box(np.zeros(2, np.int32), np.full(2, 7, np.int32)), replace(oracle, engine=Cores(limit=1))
+    timed = Meter(Budget(seconds=600.0))
+    assert isinstance(brief.find(case, box, 1, meter_of(), np.random.default_rng(0)), Unrefuted)
+    assert isinstance(brief.find(case, box, 1, timed, np.random.default_rng(0)), Proven)
+    assert isinstance(replace(brief, limit=1).find(case, box, 1, timed, np.random.default_rng(0)), Unrefuted)

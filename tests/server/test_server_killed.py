@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 import httpx
-from processes import process
 
 from ironrule.server.audit import AuditLog
+from processes import process
 
 
 def asking(root: str, rows: list[int], heard: list[tuple[int, str]]) -> None:

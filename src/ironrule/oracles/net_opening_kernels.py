@@ -12,12 +12,13 @@ from ironrule.rule.bit_kernels import kernel
 from ironrule.space import Points
 
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @kernel
-def _open(net: Net, low: Points, high: Points, met: Flags, starts: Ints, cells: Ints) -> int:
-    """Write down the cells of every feature that some code of the box is in; how many there are."""
+def _open(net: Net, low: Points, high: Points, met: Flags, starts: Ints, cells: Ints, values: Floats) -> int:
+    """Write down the cells of every feature that some code of the box is in, and their values; how many there are."""
     count = 0
     for j in range(low.shape[0]):
         first, last = net.cells.cell_starts[j], net.cells.cell_starts[j + 1]
@@ -26,6 +27,7 @@ def _open(net: Net, low: Points, high: Points, met: Flags, starts: Ints, cells: 
         for place in range(first, last):
             if met[place]:
                 cells[count] = place - first
+                values[count] = net.value[place]
                 count += 1
         starts[j + 1] = count
     return count
@@ -34,8 +36,6 @@ def _open(net: Net, low: Points, high: Points, met: Flags, starts: Ints, cells: 
 def opened_in(net: Net, box: Box) -> Opened:
     """The cells that a box of codes meets."""
     every = int(net.cells.cell_starts[-1])
-    starts, cells = np.zeros(len(box.low) + 1, np.int64), np.empty(every, np.int64)
-    count = _open(net, box.low, box.high, np.zeros(every, np.bool_), starts, cells)
-    found = cells[:count]
-    values = net.value[found + np.repeat(net.cells.cell_starts[:-1], np.diff(starts))]
-    return Opened(starts, found, values)
+    starts, cells, values = np.zeros(len(box.low) + 1, np.int64), np.empty(every, np.int64), np.empty(every)
+    count = _open(net, box.low, box.high, np.zeros(every, np.bool_), starts, cells, values)
+    return Opened(starts, cells[:count], values[:count])

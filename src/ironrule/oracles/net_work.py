@@ -60,7 +60,7 @@ class Work:
         """A counterfactual uphill from one of some points given by cells."""
         for start in starts:
             cells = start.copy()
-            orders = np.stack([rng.permutation(len(cells)) for _ in range(SWEEPS)])
+            orders = np.argsort(rng.random((SWEEPS, len(cells))), axis=1)
             if climb(self.net, self.opened, cells, orders, TRIES, self.sums, self.values):
                 point = self._pulled(cells, rng)
                 if point is not None:
@@ -95,10 +95,10 @@ class Work:
 
     def _pulled(self, cells: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
         """A counterfactual pulled back towards the instance; None if it cannot occur."""
-        order = rng.permutation(len(cells))
-        first = self._codes(cells)
-        pull_back(self.net, cells, self.home, order, self.sums, self.values)
-        for point in (self._codes(cells), first):
+        near = cells.copy()
+        pull_back(self.net, near, self.home, rng.permutation(len(cells)), self.sums, self.values)
+        for some in (near, cells):
+            point = self._codes(some)
             if self.case.feasible.admits(point[None, :])[0]:
                 return point
         return None

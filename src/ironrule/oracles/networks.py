@@ -29,13 +29,14 @@ from ironrule.space import Points
 from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
 
 AGAIN = 2  # points of open parts that are climbed from in a round
+SHARE = 0.2  # of the seconds that are left, for one question
 AT_FIRST, NOW_AND_THEN = 16, 8  # rounds in which that is done: the first ones, and then every so many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Networks:
     """Decides boxes for a model read as a network; ``limit`` parts are bounded per question, ``batch`` at a time (None:
-    as many as the engine likes).
+    as many as the engine likes, and more parts while a share of a budget in seconds lasts).
     """
 
     nets: tuple[Net, ...]
@@ -91,10 +92,10 @@ class Networks:
 
     def _divided(self, work: Work, parts: Parts, meter: Meter, rng: np.random.Generator) -> Points | None:
         """Cut until nothing waits, or the limit is reached; a counterfactual if one is met on the way."""
-        limit = self.engine.limit if self.limit is None else self.limit
+        limit, until = (self.limit, 0.0) if self.limit is not None else (self.engine.limit, self._until(meter))
         batch = self.engine.batch if self.batch is None else self.batch
         occurring, rounds = Occurring.of(work.net, work.opened, work.case.feasible, work.box), 0
-        while parts.waiting and parts.count < limit:
+        while parts.waiting and (parts.count < limit or meter.elapsed < until):
             meter.check()
             some, rounds = parts.taken(batch), rounds + 1
             there = occurring.those_with_any(some)
@@ -112,6 +113,11 @@ class Networks:
             cut = (outcome.status == OPEN) | found
             parts.cut(Taken(*(one[cut] for one in there)), outcome.cuts[cut])
         return None
+
+    @staticmethod
+    def _until(meter: Meter) -> float:
+        """When a question must end that has passed the engine's limit: it may take a share of the seconds left."""
+        return meter.elapsed + SHARE * meter.left if meter.left else 0.0
 
 
 class _Attempt(NamedTuple):

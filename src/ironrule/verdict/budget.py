@@ -99,6 +99,11 @@ class Meter:
         return 1 << 62 if limit is None else max(0, limit - self.reserve - self.evaluations)
 
     @property
+    def left(self) -> float:
+        """Seconds that the budget still allows; 0 where it says nothing of seconds."""
+        return 0.0 if self.budget.seconds is None else max(0.0, self.budget.seconds - self.elapsed)
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the search began."""
         return time.perf_counter() - self.started
