@@ -221,7 +221,7 @@ def test_an_unknown_algorithm_is_refused_with_those_there_are(explainer):
         explainer.explain(DENIED, algorithm="magic")
 
 
-@pytest.mark.parametrize("algorithm", [ironrule.GeneticRule, ironrule.GreedyRuleCF, 3, None, object()], ids=str)
+@pytest.mark.parametrize("algorithm", [ironrule.GeneticRule, ironrule.GreedyRuleCF, 3, None, object()])
 def test_what_is_no_algorithm_is_refused(explainer, algorithm):
     with pytest.raises(
         InputError, match=r"the algorithm must be one of .*, or an object such as GreedyRuleCF\(\), but"

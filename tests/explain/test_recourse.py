@@ -78,7 +78,6 @@ def test_only_the_features_named_vary(explainer):
         ({"income": [2, 4], "job": ["clerk"], "since": [JULY, JULY]},
          lambda v: v["income"] >= 2 and v["job"] == "clerk" and v["since"] == JULY),
     ],
-    ids=str,
 )  # fmt: skip
 def test_permitted_ranges_are_kept_even_where_the_instance_is_outside(explainer, ranges, allowed):
     found = explainer.counterfactuals(DENIED, permitted_range=ranges)
