@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import resource
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sklearn
@@ -112,16 +113,21 @@ def measure_duals(data: str, way: str, kept: str) -> dict[str, Any]:
     }
 
 
-def measure_batch(model: str, workers: str, rows: str) -> dict[str, Any]:
-    """A batch in memory: its rate, with all explanations as documents, certificates included."""
+def measure_batch(model: str, workers: str, rows: str, engine: Literal["local", "ray"] = "local") -> dict[str, Any]:
+    """A batch in memory: its rate, with all explanations as documents, certificates included; Ray runs already."""
     explainer, chosen = tree_of_adult() if model == "tree" else boosted_adult()
     some = chosen[: int(rows)]
     explainer.explain(int(some[0])).to_json()  # which compiles
+    if engine == "ray":
+        import ray
+
+        known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
+        ray.init(num_cpus=int(workers), include_dashboard=False, log_to_driver=False, runtime_env=known)
     before = time.perf_counter()
-    batch = explainer.explain_many(some, workers=int(workers), progress=False)
+    batch = explainer.explain_many(some, workers=int(workers), engine=engine, progress=False)
     taken = time.perf_counter() - before
     few, covering = timed(batch.few_rules)
-    line: dict[str, Any] = {"model": model, "workers": int(workers), "rows": len(batch), "s": taken}
+    line: dict[str, Any] = {"model": model, "engine": engine, "workers": int(workers), "rows": len(batch), "s": taken}
     line |= {"rows/s": len(batch) / taken, "proven": batch.verdicts["proven"]}
     line |= {"minimum": sum(batch.columns("minimum")["minimum"])}
     return line | {"few rules": len(few), "at least": few.lower_bound, "their s": covering.wall}
