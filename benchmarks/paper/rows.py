@@ -33,14 +33,15 @@ def explained(warmth: Warmth, subject: Subject, method: str, rows: Sequence[int]
     """One record per row."""
     warmth.ensure(subject, method, rows[0], budget)
     found = methods()[method].run(subject, rows, budget)
-    return [_record(subject, row, one) for row, one in zip(rows, found, strict=True)]
+    judging = min(JUDGING_SECONDS, budget)
+    return [_record(subject, row, one, judging) for row, one in zip(rows, found, strict=True)]
 
 
-def _record(subject: Subject, row: int, found: Found) -> Record:
+def _record(subject: Subject, row: int, found: Found, seconds: float) -> Record:
     record: Record = {"wall": found.taken.wall, "cpu": found.taken.cpu} | found.facts
     if found.rule is None:
         return record
-    judgement, judging = timed(lambda: subject.exact.judge(row, found.rule, budget=JUDGING_SECONDS))
+    judgement, judging = timed(lambda: subject.exact.judge(row, found.rule, budget=seconds))
     return record | {
         "cardinality": found.rule.cardinality,
         "rule": text(found.rule),

@@ -58,6 +58,7 @@ ROWS = {
     "true": "but bool came",
     "1.5": "but float came",
     "60": "the row number must be below 60",
+    " -1": "a row number must count from 0, but -1 came",
     '{"age": 25, "income": 8, "job": "clerk"}': "already gives it the desired one",
 }
 

@@ -169,6 +169,9 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="neither"):
         explainer().explain_many(output=tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+    with pytest.raises(InputError, match="neither"):
+        explainer().explain_many(output=tmp_path / "letter.txt")
     with pytest.raises(InputError, match="no manifest"):
         Batch.open(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": 99}')

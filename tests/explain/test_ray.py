@@ -99,7 +99,7 @@ def test_engines_and_addresses_are_checked_before_any_work() -> None:
     asked = explainer()
     with pytest.raises(InputError, match="the engine must be local or ray"):
         asked.explain_many(engine="spark")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="an address must come with engine='ray'"):
+    with pytest.raises(InputError, match="an address must come with the engine 'ray'"):
         asked.explain_many(address="auto")
 
 

@@ -8,7 +8,9 @@ codes: 0 an answer, 1 an unexpected failure, 2 input that cannot be used, 3 a mo
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from ironrule.cli.failure import reader_may_leave, warnings_as_lines, with_exit_code
@@ -20,6 +22,8 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; never raises for what a user did."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us politely leaves nothing behind
     as_json = "--json" in arguments
     return with_exit_code(lambda: _run(arguments, as_json), as_json)
 

@@ -53,7 +53,8 @@ def _judge(error: Exception) -> tuple[int, str]:
     if isinstance(error, IronruleError):
         return (MODEL_FAILED if isinstance(error, ModelError) else BAD_INPUT), str(error)
     if isinstance(error, OSError) and error.filename is not None:
-        return BAD_INPUT, f"{error.strerror or type(error).__name__}: {error.filename}"
+        why = error.strerror or type(error).__name__
+        return BAD_INPUT, f"the file {str(error.filename)!r} must be one that can be used, but: {why}"
     return UNEXPECTED, f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where it happened)"
 
 

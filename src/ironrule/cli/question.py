@@ -111,6 +111,8 @@ def row_of(text: str) -> int | Row:
         row = json.loads(text, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
         raise InputError(f"a row must be a number or a JSON object, but it cannot be read: {error}") from None
+    if isinstance(row, int) and row < 0:
+        raise InputError(f"a row number must count from 0, but {row} came")
     if isinstance(row, dict) or (isinstance(row, int) and not isinstance(row, bool)):
         return row
     raise InputError(f"a row must be a number or a JSON object, but {type(row).__name__} came")

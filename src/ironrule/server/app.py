@@ -70,7 +70,8 @@ def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
         must_hold = STATUSES.get(error.status_code, "the request must be one that can be answered")
-        told = Problem(error.status_code, "Http", must_hold, str(error.detail), "see /api", headers=error.headers or {})
+        came = f"{request.method} came" if error.status_code == 405 else str(error.detail)
+        told = Problem(error.status_code, "Http", must_hold, came, "see /api", headers=error.headers or {})
         return problem_response(request, told)
 
     @app.exception_handler(Problem)
@@ -88,4 +89,6 @@ def _invalid(error: RequestValidationError) -> Problem:
     first = found[0]
     where = ".".join(str(part) for part in first["loc"])
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    if first["type"] == "json_invalid":
+        return Problem(422, "Invalid", "the body must be JSON", "it cannot be read as such", "see /api/openapi.json")
     return Problem(422, "Invalid", f"{where}: {first['msg']}", f"something else came{more}", "see /api/openapi.json")

@@ -18,7 +18,7 @@ STATUSES = {
     401: "a token is needed",
     403: "this request may not come from there",
     404: "there is no such thing here",
-    405: "this address takes other methods",
+    405: "the method must be one that this address takes",
     413: "too much was sent",
     415: "JSON is needed",
     422: "what was sent cannot be used",

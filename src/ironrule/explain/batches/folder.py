@@ -24,11 +24,11 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 LOCK = "lock"
 PART = "part-{:06d}.parquet"
-KEYS = {
-    "rows": "other rows",
-    "history": "another history",
-    "space": "another space",
+KEYS = {  # the model first: with another one, other rows are denied
     "model": "another model",
+    "space": "another space",
+    "history": "another history",
+    "rows": "other rows",
     "question": "another question (algorithm, budget, seed or permitted rules)",
 }
 
@@ -77,9 +77,6 @@ def begun(path: Path, keys: Mapping[str, Any]) -> Folder:
         _refuse_others(path, folder.manifest(), keys)
         remove_unfinished(path)
         return folder
-    left_behind = {LOCK, MANIFEST + UNFINISHED}  # by a run that was killed before it had begun
-    if path.exists() and (not path.is_dir() or {file.name for file in path.iterdir()} - left_behind):
-        raise InputError(f"the output must be a new folder or that of the same batch, but {str(path)!r} is neither")
     try:
         path.mkdir(parents=True, exist_ok=True)
         write_durably(path / MANIFEST, json.dumps({"format": FORMAT, **keys}, indent=2).encode())
@@ -89,16 +86,25 @@ def begun(path: Path, keys: Mapping[str, Any]) -> Folder:
 
 
 def _refuse_others(path: Path, found: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
-    for key, what in KEYS.items():
-        if found.get(key) != keys[key]:
-            raise InputError(
-                f"the folder {str(path)!r} must hold the same batch, but it was begun with {what}; choose another "
-                f"folder, or remove it"
-            )
+    other = [what for key, what in KEYS.items() if found.get(key) != keys[key]]
+    if other:
+        raise InputError(
+            f"the folder {str(path)!r} must hold the same batch, but it was begun with {', '.join(other)}; choose "
+            f"another folder, or remove it"
+        )
 
 
 def locked(path: Path) -> IO[bytes]:
-    """A lock on the folder, held until the file is closed; raises InputError if somebody else has it."""
+    """A lock on the folder, made if need be, held until the file is closed.
+
+    Raises InputError if somebody else has it, or if the folder holds other things; then it is left as it was.
+    """
+    left_behind = {LOCK, MANIFEST + UNFINISHED}  # by a run that was killed before it had begun
+    there = {file.name for file in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
+    if MANIFEST not in there and there - left_behind:
+        raise InputError(
+            f"the output must be a new folder or that of the same batch, but {str(path)!r} is neither; name another one"
+        )
     path.mkdir(parents=True, exist_ok=True)
     file = open(path / LOCK, "ab")  # noqa: SIM115  # whoever asked closes it
     if os.name == "posix":

@@ -76,7 +76,7 @@ def chosen_crew(engine: str, workers: int | None, address: str | None) -> Crew:
     if engine not in ENGINES:
         raise InputError(f"the engine must be {' or '.join(ENGINES)}, but {engine!r} came")
     if address is not None and engine != "ray":
-        raise InputError("an address must come with engine='ray', but the engine is 'local'")
+        raise InputError("an address must come with the engine 'ray' (--engine ray), but the engine is 'local'")
     count = None if workers is None else _checked_workers(workers)
     if engine == "local":
         return partial(explained, workers=count or os.cpu_count() or 1)
