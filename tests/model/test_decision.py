@@ -66,7 +66,6 @@ def test_a_threshold_moves_the_decision():
         (pd.Series(["good", "bad", None], dtype="category"), "good", [True, False, False]),
         (np.array(["good", 1, None], dtype=object), 1, [False, True, False]),
     ],
-    ids=str,
 )
 def test_labels_are_desired_if_among_the_named_ones(labels, desired, outcome):
     assert decided(labels, desired) == outcome
