@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ironrule.explain import Explanation
+from ironrule.report.words import wider_of
 from ironrule.verdict import Proven, Verdict
 
 
@@ -51,8 +52,8 @@ def what_is_undecided(explanation: Explanation) -> list[str]:
 
 def wider_lines(explanation: Explanation) -> list[str]:
     """The rule with its bounds as far out as they go, where they could move at all."""
-    wider = explanation.wider
-    if wider is None or wider.rule == explanation.rule:
+    wider = wider_of(explanation)
+    if wider is None:
         return []
     furthest = "no bound can move further" if explanation.widest else "bounds might move further"
     return [f"As wide as proven: {wider.rule} Past rows covered: {wider.coverage}; {furthest}."]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ironrule.explain import Explanation
 from ironrule.report.text import how_short, verdict_word
+from ironrule.report.words import wider_of
 from ironrule.server import wording
 from ironrule.server.answering import Service
 from ironrule.server.applicants import Outcome
@@ -113,7 +114,8 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
         raise missing(f"explanation {number}")
     found, space = Explanation.from_dict(record.document), service.subject.space
     same = record.space == space.fingerprint
-    wider = None if found.wider is None else found.wider.rule
+    proven = wider_of(found)
+    wider = None if proven is None else proven.rule
     return {
         "record": record.facts,
         "row": record.row,
@@ -146,7 +148,8 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
 
 
 def _conditions(service: Service, found: Explanation) -> list[dict[str, Any]]:
-    wider = None if found.wider is None else found.wider.rule
+    proven = wider_of(found)
+    wider = None if proven is None else proven.rule
     frequencies = service.subject.frequencies
     return wording.conditions(found.rule, wider, service.subject.space, dict(found.instance), frequencies)
 
