@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -47,3 +49,20 @@ def essence(explanation: Explanation) -> Any:
 def contents(batch: Batch) -> dict[int, Any]:
     """What a batch says of every row."""
     return {row: essence(one) for row, one in zip(batch.rows, batch, strict=True)}
+
+
+class Fragile:
+    """A model that ends its process, once, when it is asked in a worker."""
+
+    classes_ = ("bad", "good")
+
+    def __init__(self, mark: Path, home: int) -> None:
+        self.mark, self.home = mark, home
+
+    def predict(self, table: pd.DataFrame) -> Any:
+        if os.getpid() != self.home and not self.mark.exists():
+            self.mark.touch()
+            os._exit(9)
+        from applications import decide
+
+        return decide(table)

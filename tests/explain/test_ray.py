@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from denials import contents, explainer
+from denials import Fragile, contents, explainer
 
 from applications import decide, past
 from ironrule import Explainer, InputError, IronruleError
@@ -50,21 +50,6 @@ def test_large_arrays_are_read_where_they_lie() -> None:
     rows = np.flatnonzero(~asked.outcomes)[:6].tolist()
     batch = asked.explain_many(rows, "greedy_cf", engine="ray")
     assert contents(batch) == contents(asked.explain_many(rows, "greedy_cf", workers=1))
-
-
-class Fragile:
-    """A model that ends its process, once, when it is asked in a worker."""
-
-    classes_ = ("bad", "good")
-
-    def __init__(self, mark: Path, home: int) -> None:
-        self.mark, self.home = mark, home
-
-    def predict(self, table: pd.DataFrame) -> Any:
-        if os.getpid() != self.home and not self.mark.exists():
-            self.mark.touch()
-            os._exit(9)
-        return decide(table)
 
 
 @pytest.mark.usefixtures("cluster")

@@ -61,7 +61,7 @@ class Guard:
         self._under_way += 1
         try:
             await self._app(scope, await self._admitted(scope, receive), careful)
-        except Exception as error:
+        except Exception as error:  # every one becomes an answer of the one shape
             if started:  # half an answer is out: ending the connection is all that is left
                 raise
             await problem_response(Request(scope), _told(error))(scope, receive, careful)

@@ -154,7 +154,7 @@ def _run(job: Job, work: Callable[[Job], Any]) -> None:
         job.problem = problem
     except IronruleError as error:
         job.problem = problem_of(error)
-    except Exception as error:
+    except Exception as error:  # of a user's model, or of ours: the job says so, and the log has all of it
         from ironrule.server.logs import unexpected
 
         job.problem = unexpected(error)

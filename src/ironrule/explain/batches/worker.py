@@ -71,7 +71,7 @@ def answered(work: Work, task: Task) -> list[Line] | Exception:
     """Lines, or what went wrong."""
     try:
         return work.lines(task)
-    except Exception as error:
+    except Exception as error:  # raised again by whoever asked
         return _portable(error)
 
 
