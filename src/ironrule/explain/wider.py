@@ -24,16 +24,17 @@ def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | 
     best = findings.verdicts[0]
     if ready.oracle is None or not isinstance(best, Proven) or findings.stopped is not None:
         return None
-    searching = ready.oracle
-    brief = replace(searching, limit=WIDENING_BOXES) if isinstance(searching, Ensemble) else searching
-    if isinstance(searching, Networks):
-        brief = replace(searching, limit=WIDENING_PARTS)
+    brief, scout = ready.oracle, None
+    if isinstance(brief, Ensemble | Networks):
+        limit = WIDENING_BOXES if isinstance(brief, Ensemble) else WIDENING_PARTS
+        brief, scout = replace(brief, limit=limit), Remembering(brief.brief, points=problem.oracle.points)
     widening = Widening(
         problem.case,
         Remembering(brief, points=problem.oracle.points),
         problem.meter,
         problem.rng,
         lambda box: ready.history.coverage(box, ready.space.sizes),
+        scout,
     )
     with problem.meter.timed("widening"):
         return widening.widened(findings.rules[0], best)

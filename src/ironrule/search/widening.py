@@ -64,13 +64,17 @@ class Bound:
 
 @dataclass(slots=True, eq=False)
 class Widening:
-    """Widens boxes of one case; ``covered`` counts the past rows in a box."""
+    """Widens boxes of one case; ``covered`` counts the past rows in a box.
+
+    ``scout`` is an oracle that is quick to find counterfactuals and gives up soon; what it misses costs time only.
+    """
 
     case: Case
     oracle: Remembering
     meter: Meter
     rng: np.random.Generator
     covered: Callable[[Box], int]
+    scout: Remembering | None = None
     limits: dict[Bound, int] = field(default_factory=dict)  # how far each bound can go at the most
     known: dict[tuple[bytes, bytes, Bound], Widened] = field(default_factory=dict)
 
@@ -82,7 +86,7 @@ class Widening:
             for bound in bounds:
                 last = self.case.space.features[bound.feature].last if bound.upper else 0
                 self.limits[bound] = last
-                self.limits[bound] = bound.at(self._furthest(start, bound).box)
+                self.limits[bound] = self._at_the_most(start, bound)
             best = self._in_any_order(start, bounds) if len(bounds) <= ALL_ORDERS else self._greedily(start, bounds)
             return self._with_limits(best, bounds)
         except (Spent, KeyboardInterrupt):
@@ -144,6 +148,19 @@ class Widening:
             if value == hopes[bound]:
                 return moved, bound
             hopes[bound], self.limits[bound] = value, bound.at(moved.box)
+
+    def _at_the_most(self, here: Widened, bound: Bound) -> int:
+        """Where a bound can go at the most, as far as the scout sees; without one, where it can go."""
+        if self.scout is None:
+            return bound.at(self._furthest(here, bound).box)
+        target, now = self.limits[bound], bound.at(here.box)
+        while target != now:
+            verdict = self.scout.find(self.case, bound.moved(here.box, target), 1, self.meter, self.rng)
+            if not isinstance(verdict, Refuted):
+                break
+            self.oracle.learn(verdict.points)
+            target = bound.before(verdict.points[:, bound.feature])
+        return target
 
     def _furthest(self, here: Widened, bound: Bound) -> Widened:
         """The box with one bound as far out as can be proven."""
