@@ -243,7 +243,7 @@ class Explanation:
         """The explanation that :meth:`to_json` wrote."""
         try:
             return cls.from_dict(json.loads(text))
-        except (json.JSONDecodeError, TypeError) as error:
+        except (json.JSONDecodeError, RecursionError, TypeError) as error:
             raise InputError(f"an explanation must be JSON, but: {error}") from None
 
     def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:

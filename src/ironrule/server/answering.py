@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, ModelError
 from ironrule.explain import Counterfactuals, Explanation
 from ironrule.report.text import verdict_word
@@ -141,7 +142,7 @@ class Service:
         return job.budget(seconds, min(asked.evaluations or limits.evaluations, limits.evaluations))
 
     def _counterfactuals_entry(self, found: Counterfactuals, row: Row, who: str) -> Entry:
-        said = f"{len(found)} counterfactuals"
+        said = counted(len(found), "counterfactual")
         verdict = "proven" if found.proven else "found"
         space, number = self.subject.space.fingerprint, row if isinstance(row, int) else None
         model = self.subject.explainer.fingerprint

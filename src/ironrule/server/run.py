@@ -70,6 +70,7 @@ def bound(settings: Settings) -> socket.socket:
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise InputError(
-            f"the server must be able to listen at {where}, but it cannot: {error.strerror}; try another --port"
+            f"the server must be able to listen at {where}, but it cannot: {error.strerror}; try another --port, or "
+            f"another --host"
         ) from None
     return made

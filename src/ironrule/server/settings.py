@@ -57,8 +57,11 @@ class Settings:
                 f"a server that others can reach must have a token, but host {self.host!r} came without one; "
                 f"set IRONRULE_TOKEN or use --tokens FILE, or leave --host out"
             )
-        if any(len(secret) < LEAST_TOKEN for secret in self.tokens):
-            raise InputError(f"a token must have at least {LEAST_TOKEN} characters, but a shorter one came")
+        least = min(map(len, self.tokens), default=LEAST_TOKEN)
+        if least < LEAST_TOKEN:
+            raise InputError(
+                f"a token must have at least {LEAST_TOKEN} characters, but one of {least} came; choose a longer one"
+            )
 
 
 def is_loopback(host: str) -> bool:
