@@ -121,6 +121,7 @@ def measure_batch(model: str, workers: str, rows: str, engine: Literal["local", 
     if engine == "ray":
         import ray
 
+        os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # as where Ironrule starts it: other programs are at work here, too
         known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
         ray.init(num_cpus=int(workers), include_dashboard=False, log_to_driver=False, runtime_env=known)
     before = time.perf_counter()

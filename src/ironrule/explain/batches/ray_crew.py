@@ -53,7 +53,8 @@ def explained_by_ray(
         handed, name = _placed(ray, work), uuid.uuid4().hex
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_answer)
         processors = workers or int(ray.cluster_resources().get("CPU", 1))
-        yield from _answers(ray, lambda task: remote.remote(name, handed, task), Tasks(waiting), AHEAD * processors)
+        tasks = Tasks(waiting, AHEAD * processors)
+        yield from _answers(ray, lambda task: remote.remote(name, handed, task), tasks, AHEAD * processors)
 
 
 def _answers(ray: Any, ask: Any, tasks: Tasks, most: int) -> Iterator[list[Line]]:
@@ -90,6 +91,7 @@ def _connected(ray: Any, workers: int | None, address: str | None) -> Iterator[N
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else 15: others would come first
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False, "include_dashboard": False}
     known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
     try:
