@@ -11,7 +11,7 @@ the budget ends first, what is known is the share of the box that is closed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Networks:
     limit: int | None = None
     batch: int | None = None
     engine: Engine = field(default_factory=Cores)
+    grows: ClassVar[bool] = True  # proofs are dear: one begins where another ends
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` with the share that
@@ -62,6 +63,10 @@ class Networks:
     def brief(self) -> Networks:
         """The same for further counterfactuals, which nothing depends on: climbing alone."""
         return replace(self, limit=0)
+
+    def patient(self, share: float) -> Networks:
+        """The same for a share of the parts that a question is usually worth, whatever the time."""
+        return replace(self, limit=max(1, int(share * self.engine.limit)))
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Parts, ...] | None:
         """A counterfactual, what proves that there is none, or None where the limit was reached."""
