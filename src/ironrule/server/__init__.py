@@ -12,6 +12,8 @@ audit log (:mod:`ironrule.server.audit`), which has every one that was given, se
     jobs        work in threads, with progress and cancel
     answering   from a question to an answer that is in the log
     guard       the wall around every request: host, token, origin, size, headers
+    patience    connections that must ask in time
+    refusing    what the framework refuses, in the one shape
     api, pages  the routes
     app         puts it all together
 """
