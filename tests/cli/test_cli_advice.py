@@ -176,7 +176,7 @@ def test_an_interrupted_batch_says_what_is_safe_and_how_to_go_on(
 ) -> None:
     from ironrule.explain.batches.worker import Work
 
-    whole, left = Work.lines, 3
+    whole, left = Work.lines, 1
 
     def stopping(self: Work, task: object) -> object:
         nonlocal left

@@ -109,10 +109,8 @@ def test_an_explanation_without_a_proof_is_not_decidable(run, files: Files, tmp_
     path = str(tmp_path / "why.json")
     assert run("explain", *files.ask("--forbid", "income", "job", "--output", path)).code == 0
     assert run("check", path, *given(files)).code == 1  # it shows an exception to its own rule
-    searched = run(
-        "explain",
-        *files.ask("--algorithm", "genetic", "--evaluations", "50", "--output", path, "--overwrite", "--json"),
-    )
+    more = ["--algorithm", "genetic", "--evaluations", "50", "--output", path, "--overwrite", "--json"]
+    searched = run("explain", *files.ask(*more))
     code = {"proven": 0, "refuted": 1, "unrefuted": 3}[searched.json["rules"][0]["verdict"]["kind"]]
     assert run("check", path, *given(files)).code == code
 

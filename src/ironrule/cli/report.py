@@ -134,9 +134,14 @@ def _with_data(found: Sequence[Explanation], options: argparse.Namespace) -> Seq
     from ironrule.cli.files import read_data
 
     if options.data is None:
-        if options.space is not None:
-            raise InputError("--space must come with --data, whose values it describes, but --data is missing")
+        alone = [name for name in ("space", "intervals") if getattr(options, name)]
+        if alone:
+            raise InputError(f"--{alone[0]} must come with --data, whose values it describes, but --data is missing")
         return found
+    if options.intervals:
+        from ironrule.cli.intervals import with_intervals
+
+        return with_intervals(found, options)
     constraints = [one for one in shared.constraints_of(options) if not one.mentions_instance]
     data = read_data(options.data, options.target)
     return [_with_history(one, data, constraints, options) for one in found]

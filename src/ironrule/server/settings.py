@@ -17,6 +17,7 @@ class Limits:
     """What is refused, and how long things may take. ``seconds`` and ``evaluations`` bound one explanation."""
 
     body_bytes: int = 8_000_000
+    head_seconds: float = 10.0  # for the first line of a request and its headers
     body_seconds: float = 30.0
     requests: int = 200  # answered at the same time
     workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
