@@ -191,8 +191,10 @@ def _counted(pointers: Any, wanted: Flags, parts: list[tuple[int, int]], wide: t
     ]
 
     def count(t: int) -> int:
-        target = runs, begins[t], ends[t], tallies[t], CUT_BITS
-        return count_duals(pointers, wanted, *parts[t], works[t], SLOT_BITS, *target, wide)
+        first, stop, ours, begin = *parts[t], works[t], begins[t]
+        return count_duals(
+            pointers, wanted, first, stop, ours, SLOT_BITS, runs, begin, ends[t], tallies[t], CUT_BITS, wide
+        )
 
     found = _in_threads(count, len(parts))
     stops = [end[:many] for end, many in zip(ends, found, strict=True)]
