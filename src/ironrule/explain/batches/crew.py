@@ -25,7 +25,7 @@ from typing import IO, Any, cast
 from ironrule.errors import IronruleError, StorageError
 from ironrule.explain.batches.handover import written
 from ironrule.explain.batches.line import Line
-from ironrule.explain.batches.worker import Task, Work
+from ironrule.explain.batches.worker import Task, Waiting, Work
 from ironrule.space.streamed.scratch import Scratch
 
 PORTION_SECONDS = 0.25
@@ -37,7 +37,7 @@ WORKER = "from ironrule.explain.batches.worker import main; main()"
 class Tasks:
     """Rows that wait to be explained, and how many take from them. Any thread may take some."""
 
-    def __init__(self, waiting: Task, takers: int = 1) -> None:
+    def __init__(self, waiting: Waiting, takers: int = 1) -> None:
         self._rows, self._points = waiting
         self._takers = takers
         self._next, self._seconds, self._done = 0, 0.0, 0
@@ -51,7 +51,9 @@ class Tasks:
                 return self._returned.pop()
             first = self._next
             self._next = min(len(self._rows), first + self._portion())
-            return (self._rows[first : self._next], self._points[first : self._next]) if first < self._next else None
+            if first == self._next:
+                return None
+            return tuple(int(row) for row in self._rows[first : self._next]), self._points[first : self._next]
 
     def give_back(self, task: Task) -> None:
         """Rows that somebody took and will not explain."""
@@ -72,7 +74,7 @@ class Tasks:
         return max(1, min(MOST_ROWS, soon, fair))
 
 
-def explained(work: Work, waiting: Task, workers: int) -> Iterator[list[Line]]:
+def explained(work: Work, waiting: Waiting, workers: int) -> Iterator[list[Line]]:
     """The lines of all rows, as they are finished, by this process and ``workers - 1`` others.
 
     A worker that is still starting when the last row is finished is not waited for.
