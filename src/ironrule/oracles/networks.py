@@ -16,10 +16,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import FOUND, OPEN
 from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.oracles.net_occurring_kernels import Occurring
 from ironrule.oracles.net_parts import Parts, Taken
+from ironrule.oracles.net_room import FOUND, OPEN
 from ironrule.oracles.net_unfinished import explored_share, sampled
 from ironrule.oracles.net_work import Work
 from ironrule.oracles.protocol import Case
