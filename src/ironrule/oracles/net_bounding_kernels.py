@@ -30,12 +30,11 @@ def first_bounds(net: Net, opened: Opened, room: Room) -> None:
         if net.line[j]:
             for h in range(net.base.shape[0]):
                 d = net.direction[j, h]
-                if d >= 0.0:
-                    _add_times(low[h], d, room.at_first[j])
-                    _add_times(high[h], d, room.at_last[j])
-                else:
-                    _add_times(low[h], d, room.at_last[j])
-                    _add_times(high[h], d, room.at_first[j])
+                down, up = (room.at_first, room.at_last) if d >= 0.0 else (room.at_last, room.at_first)
+                for lane in range(LANES):
+                    low[h, lane] += d * down[j, lane]
+                for lane in range(LANES):
+                    high[h, lane] += d * up[j, lane]
         else:
             _add_least_and_most(net, opened, j, room)
     for h in range(net.base.shape[0]):
@@ -43,12 +42,6 @@ def first_bounds(net: Net, opened: Opened, room: Room) -> None:
         for lane in range(LANES):
             low[h, lane] -= off
             high[h, lane] += off
-
-
-@part
-def _add_times(into: Floats, factor: float, values: Floats) -> None:
-    for lane in range(LANES):
-        into[lane] += factor * values[lane]
 
 
 @part
@@ -134,8 +127,6 @@ def highest(net: Net, opened: Opened, layer: int, room: Room, keep: bool) -> Non
             for h in range(net.widths[k - 1]):
                 for lane in range(LANES):
                     now[h, lane] = then[h, lane]
-    for h in range(net.base.shape[0]):
-        _add_times(room.total, net.base[h], now[h])
     _enter(net, opened, room, keep)
     for lane in range(LANES):
         bound = room.total[lane] + net.gamma * room.error[lane]
@@ -144,7 +135,7 @@ def highest(net: Net, opened: Opened, layer: int, room: Room, keep: bool) -> Non
 
 @part
 def _enter(net: Net, opened: Opened, room: Room, keep: bool) -> None:
-    """To `total`, the most that the features can add to the first layer's sums, each `now` times."""
+    """To `total`, the most that the first layer's sums can be, each `now` times."""
     slopes, rows = room.slopes, room.rows
     for j in range(slopes.shape[0]):
         for lane in range(LANES):
@@ -152,8 +143,21 @@ def _enter(net: Net, opened: Opened, room: Room, keep: bool) -> None:
     for row in range(rows.shape[0]):
         for lane in range(LANES):
             rows[row, lane] = 0.0
-    now, across, down = room.now, net.across, net.down
-    for h in range(net.base.shape[0]):
+    now, total, across, down = room.now, room.total, net.across, net.down
+    width = net.base.shape[0]
+    for h in range(width):
+        base = net.base[h]
+        for lane in range(LANES):
+            total[lane] += base * now[h, lane]
+    even = width - width % 4
+    for h in range(0, even, 4):
+        for j in range(slopes.shape[0]):
+            w0, w1, w2, w3 = across[h, j], across[h + 1, j], across[h + 2, j], across[h + 3, j]
+            for lane in range(LANES):
+                slopes[j, lane] += (w0 * now[h, lane] + w1 * now[h + 1, lane]) + (
+                    w2 * now[h + 2, lane] + w3 * now[h + 3, lane]
+                )
+    for h in range(even, width):
         for j in range(slopes.shape[0]):
             weight = across[h, j]
             for lane in range(LANES):
