@@ -12,10 +12,10 @@ from benchmarks.proof_tables import quantile
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Proven, Refuted, Unrefuted
 from ironrule.oracles import Case, Networks, Oracle
-from ironrule.oracles.net_bounding_kernels import CLOSED
 from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.oracles.net_opening_kernels import opened_in
 from ironrule.oracles.net_parts import Parts, Taken
+from ironrule.oracles.net_room import CLOSED
 from ironrule.verdict import Meter, Spent, Verdict
 
 Answer = dict[str, Any]

@@ -24,13 +24,16 @@ def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | 
     best = findings.verdicts[0]
     if ready.oracle is None or not isinstance(best, Proven) or findings.stopped is not None:
         return None
-    brief, scout = ready.oracle, None
-    if isinstance(brief, Ensemble | Networks):
-        limit = WIDENING_BOXES if isinstance(brief, Ensemble) else WIDENING_PARTS
-        brief, scout = replace(brief, limit=limit), Remembering(brief.brief, points=problem.oracle.points)
+    patient, scout = ready.oracle, None
+    if isinstance(patient, Ensemble | Networks):
+        scout = Remembering(patient.brief, points=problem.oracle.points)
+    if isinstance(patient, Ensemble):
+        patient = replace(patient, limit=WIDENING_BOXES, grows=True)
+    if isinstance(patient, Networks):
+        patient = replace(patient, limit=WIDENING_PARTS)
     widening = Widening(
         problem.case,
-        Remembering(brief, points=problem.oracle.points),
+        Remembering(patient, points=problem.oracle.points),
         problem.meter,
         problem.rng,
         lambda box: ready.history.coverage(box, ready.space.sizes),

@@ -36,7 +36,7 @@ from ironrule.rule.hitting import (
 )
 from ironrule.search.coverage import coverages
 from ironrule.search.problem import Problem, Trail, joined
-from ironrule.verdict import Proven, Refuted, Spent
+from ironrule.verdict import Proven, Refuted, Spent, Unrefuted
 
 Words = npt.NDArray[np.uint64]
 FIRST_NODES = 1_000  # of the first portion of an exact search; the next ones grow
@@ -174,9 +174,12 @@ class _Hunt:
         self.trail.best = [rule]
         order = sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit]))
         for effort in self.efforts():
+            if effort > LEAST_EFFORT and self.hits(self.trail.best[0]):
+                self._look_at_bound()
             order = [bit for bit in order if not self._settled(bit, effort)]
             if not order:
                 return
+            order.sort(key=self._doubt)  # what is nearly decided goes first
         for bit in order:  # what was left out since has made these boxes larger
             self._settled(bit, LEAST_EFFORT)
 
@@ -192,6 +195,11 @@ class _Hunt:
             return True
         return False
 
+    def _doubt(self, bit: int) -> float:
+        """How much of the box without a component is not explored, as far as that is known."""
+        known = self.problem.oracle.recall(self.problem.case.relevant.box(self.trail.best[0] & ~(1 << bit)))
+        return 1.0 - known.explored if isinstance(known, Unrefuted) else 1.0
+
     def lighter(self) -> int | None:
         """A hitting set lighter than the rule at hand; None if there is none, or if the nodes did not suffice.
 
@@ -199,8 +207,7 @@ class _Hunt:
         """
         if not self.hits(self.trail.best[0]):
             return None
-        if len(self.demands) >= 2 * self.bounded:
-            self._raise_bound()
+        self._look_at_bound()
         if self.trail.lower_bound >= self.weight:
             return None
         found = self._repaired()
@@ -228,8 +235,13 @@ class _Hunt:
             trail.lower_bound = max(trail.lower_bound, lower)
         return found
 
+    def _look_at_bound(self) -> None:
+        """Raise the lower bound whenever the demands have doubled."""
+        if len(self.demands) >= 2 * self.bounded:
+            self._raise_bound()
+
     def _raise_bound(self) -> None:
-        """Whenever the demands have doubled: as far as a little work goes."""
+        """As far as a little work goes."""
         self.bounded, before = len(self.demands), -1.0
         while before < self.trail.lower_bound < self.weight:
             before = self.trail.lower_bound

@@ -81,6 +81,7 @@ class Widening:
     def widened(self, rule: int, proof: Proven) -> Widened:
         """The rule's box as wide as it goes; less wide, and not called maximal, if it is stopped first."""
         start = Widened(self.case.relevant.box(rule), proof, True)
+        self.oracle.proofs.add(start.box, proof)
         bounds = [Bound(bit // 2, bit % 2 == 0) for bit in self.case.relevant.ordered if rule >> bit & 1]
         try:
             for bound in bounds:
