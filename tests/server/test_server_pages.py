@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import json
 import re
+import time
 from pathlib import Path
 
 import httpx
