@@ -20,6 +20,7 @@ from ironrule.server.subject import Subject
 from ironrule.server.twins import Twins
 
 Row = int | Mapping[str, Any]
+RecourseAlgorithm = Literal["auto", "exact", "geco"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Recourse:
 
     row: Row
     k: int = 5
-    algorithm: Literal["auto", "exact", "geco"] = "auto"
+    algorithm: RecourseAlgorithm = "auto"
     features_to_vary: tuple[str, ...] | Literal["all"] = "all"
     permitted_range: Mapping[str, Sequence[Any]] | None = None
     constraints: tuple[str, ...] = ()

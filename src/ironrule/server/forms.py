@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import parse_qs
 
 from fastapi import Request
 
 from ironrule.errors import InputError
-from ironrule.server.answering import Question, Recourse
+from ironrule.server.answering import Question, Recourse, RecourseAlgorithm
 from ironrule.server.bodies import Algorithm
 from ironrule.server.problem import brief
 from ironrule.server.whatif import typed
@@ -54,7 +54,18 @@ def recourse_of(fields: Fields, row: int) -> Recourse:
     """What may change."""
     fixed = set(fields.get("fixed", ()))
     vary = tuple(name for name in fields.get("feature", ()) if name not in fixed)
-    return Recourse(row, features_to_vary=vary if fixed else "all", seconds=_seconds(one(fields, "seconds")))
+    algorithm = one(fields, "algorithm", "auto")
+    if algorithm not in get_args(RecourseAlgorithm):
+        known = ", ".join(get_args(RecourseAlgorithm))
+        raise InputError(f"the search must be one of {known}, but {brief(algorithm)} came")
+    lines = (line.strip() for line in one(fields, "constraints").splitlines())
+    return Recourse(
+        row,
+        algorithm=cast(RecourseAlgorithm, algorithm),
+        features_to_vary=vary if fixed else "all",
+        constraints=tuple(line for line in lines if line),
+        seconds=_seconds(one(fields, "seconds")),
+    )
 
 
 def changes_of(fields: Fields, space: Space) -> dict[str, Any]:

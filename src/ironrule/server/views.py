@@ -17,6 +17,7 @@ from ironrule.server.subject import name_of, text_of
 from ironrule.server.waiting import record_of
 from ironrule.server.whatif import WhatIf
 from ironrule.server.whatif import what_if as decided
+from ironrule.space import Space
 from ironrule.space.plain import to_plain
 
 COLUMNS = 5
@@ -94,7 +95,14 @@ def applicant(service: Service, row: int) -> dict[str, Any]:
         ],
         "seconds": service.settings.limits.seconds,
         "readable": service.subject.explainer.unread is None,
+        "example": _constraint(space),
     }  # fmt: skip
+
+
+def _constraint(space: Space) -> str | None:
+    """A constraint on changes, on a feature whose name needs no quotation marks."""
+    names = [f.name for f in space.features if f.ordered and f.name.isidentifier()]
+    return f"cf.{min(names, key=len)} >= x.{min(names, key=len)}" if names else None
 
 
 def log(service: Service, page: int) -> dict[str, Any]:
