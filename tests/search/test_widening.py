@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ironrule.model.census import Census
 from ironrule.oracles import Case, Ensemble, Exhaustive, Oracle, Remembering
 from ironrule.rule import Box
 from ironrule.search import Minimum, solve
@@ -22,9 +23,8 @@ def widened(case: Case, oracle: Oracle, seed: int, budget: Budget | None = None)
     findings = solve(problem, Minimum())
     proof = findings.verdicts[0]
     assert isinstance(proof, Proven)
-    sizes = case.space.sizes
     meter = Meter(budget or Budget())
-    widening = Widening(case, Remembering(oracle), meter, problem.rng, lambda box: case.history.coverage(box, sizes))
+    widening = Widening(case, Remembering(oracle), meter, problem.rng, Census.of(case.history, case.space.sizes))
     return findings.rules[0], widening.widened(findings.rules[0], proof)
 
 

@@ -4,16 +4,17 @@ A rule's bounds are the instance's own values (``income <= 500``), although the 
 640``). Each bound in turn is moved to the furthest value at which an exact oracle still proves the box; a
 counterfactual that it finds instead says where to try next. A bound that has gone as far as it can in one box can go
 no further in a larger one, so in the end none can move: the rule is maximal. The order matters. Rules with few bounds
-try every order, others move first what covers most of the history.
+try every order, others move first what covers most of the history. All boxes that are tried lie in the one with every
+bound as far out as it can go by itself, so only the past rows in that one are counted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -62,15 +63,27 @@ class Bound:
         return int(codes.min()) - 1 if self.upper else int(codes.max()) + 1
 
 
+class Counting(Protocol):
+    """Past rows."""
+
+    def covered(self, box: Box) -> int:
+        """How many lie in a box."""
+        ...
+
+    def within(self, box: Box, features: Sequence[int]) -> Counting:
+        """Those in a box, for boxes inside it that differ from it in some features alone."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Widening:
-    """Widens boxes of one case; ``covered`` counts the past rows in a box."""
+    """Widens boxes of one case."""
 
     case: Case
     oracle: Remembering
     meter: Meter
     rng: np.random.Generator
-    covered: Callable[[Box], int]
+    past: Counting
     limits: dict[Bound, int] = field(default_factory=dict)  # how far each bound can go at the most
     known: dict[tuple[bytes, bytes, Bound], Widened] = field(default_factory=dict)
 
@@ -83,6 +96,7 @@ class Widening:
                 last = self.case.space.features[bound.feature].last if bound.upper else 0
                 self.limits[bound] = last
                 self.limits[bound] = bound.at(self._furthest(start, bound).box)
+            self.past = self.past.within(self._outermost(start.box), sorted({bound.feature for bound in bounds}))
             if len(bounds) <= ALL_ORDERS:
                 best = max((self._in_order(start, order) for order in permutations(bounds)), key=self._value)
             else:
@@ -91,6 +105,12 @@ class Widening:
         except (Spent, KeyboardInterrupt):
             best = max((start, *self.known.values()), key=self._value)
             return Widened(best.box, best.verdict, False)
+
+    def _outermost(self, box: Box) -> Box:
+        """The box with every bound as far out as it can go by itself."""
+        for bound, limit in self.limits.items():
+            box = bound.moved(box, limit)
+        return box
 
     def _with_limits(self, widened: Widened, bounds: list[Bound]) -> Widened:
         """The same with what stopped every bound; not called maximal where that is not at hand."""
@@ -110,7 +130,7 @@ class Widening:
 
     def _value(self, widened: Widened) -> tuple[int, float]:
         sizes = (widened.box.high.astype(np.int64) - widened.box.low + 1).tolist()
-        return self.covered(widened.box), sum(map(math.log, sizes))
+        return self.past.covered(widened.box), sum(map(math.log, sizes))
 
     def _in_order(self, start: Widened, order: tuple[Bound, ...]) -> Widened:
         here = start
