@@ -10,12 +10,12 @@ import numpy as np
 from benchmarks.network_packs import Pack, Query
 from benchmarks.proof_tables import quantile
 from benchmarks.stopwatch import timed
-from ironrule import Budget, Proven, Refuted
+from ironrule import Budget, Proven, Refuted, Unrefuted
 from ironrule.oracles import Case, Networks, Oracle
-from ironrule.oracles.net_bounding_kernels import CLOSED
 from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.oracles.net_opening_kernels import opened_in
 from ironrule.oracles.net_parts import Parts, Taken
+from ironrule.oracles.net_room import CLOSED
 from ironrule.verdict import Meter, Spent, Verdict
 
 Answer = dict[str, Any]
@@ -36,14 +36,17 @@ def asked(oracle: Oracle, case: Case, query: Query, limit: float, clock: Clock =
     answer = {"wall": taken.wall, "cpu": taken.cpu, "parts": meter.events["boxes"], "kind": query.kind}
     if isinstance(verdict, Refuted):
         return answer | {"answer": "found", "point": verdict.points[0].tolist()}
-    return answer | {"answer": "none" if isinstance(verdict, Proven) else "undecided"}
+    if isinstance(verdict, Proven):
+        return answer | {"answer": "none"}
+    explored = verdict.explored if isinstance(verdict, Unrefuted) else None
+    return answer | {"answer": "undecided", "explored": explored, "size": query.box.size}
 
 
 def _verdict(oracle: Oracle, case: Case, query: Query, meter: Meter) -> Verdict | None:
     try:
         return oracle.find(case, query.box, 1, meter, np.random.default_rng(0))
-    except Spent:
-        return None
+    except Spent as spent:
+        return spent.known
 
 
 def warm(pack: Pack, engine: Engine) -> None:
@@ -65,6 +68,8 @@ def line(name: str, kind: str, answers: list[Answer], by: str = "wall") -> Answe
         "asked": len(answers),
         "found": sum(one["answer"] == "found" for one in answers),
         "none": sum(one["answer"] == "none" for one in answers),
+        "undecided": len(answers) - len(decided),
+        "explored": quantile([one["explored"] for one in answers if one.get("explored") is not None], 0.5),
         "within 1 s": _share(answers, 1.0, by),
         "within 10 s": _share(answers, 10.0, by),
         "median ms": _median(decided, by),

@@ -31,9 +31,10 @@ class Run:
             if (self.given.only or "").lower() in name.lower():
                 yield load(self.given.models, name)
 
-    def some(self, queries: tuple[Query, ...]) -> list[Query]:
-        """The boxes to decide; few of them are spread over the rows."""
+    def some(self, queries: tuple[Query, ...], most: int | None = None) -> list[Query]:
+        """The boxes to decide, or so many of them; few are spread over the rows."""
         count = self.given.queries or (8 if self.given.quick else len(queries))
+        count = count if most is None else min(most, count)
         return list(queries[:: max(1, len(queries) // max(count, 1))][:count])
 
     @property

@@ -23,8 +23,6 @@ from ironrule.rule.bits import members
 from ironrule.search import Algorithm, Minimum, Problem, Trail
 from ironrule.verdict import Meter, Verdict
 
-RECORDED_SECONDS = 30.0  # per row and search
-
 NETWORKS: dict[str, dict[str, Any]] = {
     "10+10 relu": {"hidden_layer_sizes": (10, 10)},
     "20+20 relu": {"hidden_layer_sizes": (20, 20)},
@@ -51,15 +49,16 @@ def train(data: str, network: str) -> Task:
     return Task(data, network, model, table, undesired)
 
 
-def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed: int) -> Pack:
-    """Train a network, record boxes, and write both to a folder."""
+def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed: int, seconds: float) -> Pack:
+    """Train a network, record boxes in so many seconds per row and search, and write both to a folder."""
     task = train(data, network)
     explainer = task.explainer()
     ready = explainer._prepared
     if isinstance(ready.exact, str):
         raise RuntimeError(f"the network must be readable, but: {ready.exact}")
     score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
-    every = [recorded(explainer, row, -(-queries // rows), seed) for row in task.rows(rows, seed)]
+    explainer.explain(int(task.undesired[0]), budget=seconds, widen=False)  # what compiles shall not count as recording
+    every = [recorded(explainer, row, -(-queries // rows), seed, seconds) for row in task.rows(rows, seed)]
     asked, hard = (tuple(query for some in every for query in some[kind])[:queries] for kind in range(2))
     chosen = tuple(task.rows(len(task.undesired), seed))
     pack = Pack(task.name, explainer.space, ready.exact.own, ready.history, chosen, score, asked, hard)
@@ -117,7 +116,7 @@ class Recorder:
         return self.inner.run(problem, trail)
 
 
-def recorded(explainer: Any, row: int, count: int, seed: int) -> tuple[list[Query], list[Query]]:
+def recorded(explainer: Any, row: int, count: int, seed: int, seconds: float) -> tuple[list[Query], list[Query]]:
     """Two samples of the distinct boxes that arise while a row is explained, by deletion and by the minimum search: of
     all, and of those that were not decided on the way.
     """
@@ -125,7 +124,7 @@ def recorded(explainer: Any, row: int, count: int, seed: int) -> tuple[list[Quer
     searches: dict[str, Algorithm] = {"deletion": Deletion(), "minimum": Minimum()}
     for kind, search in searches.items():
         recorder = Recorder(search)
-        explainer.explain(row, algorithm=recorder, budget=RECORDED_SECONDS, widen=False)
+        explainer.explain(row, algorithm=recorder, budget=seconds, widen=False)
         for box, decided in recorder.boxes:
             queries.setdefault(box.low.tobytes() + box.high.tobytes(), (Query(kind, row, box.low, box.high), decided))
     rng = np.random.default_rng([seed, row])

@@ -1,9 +1,9 @@
 """Neural networks: boxes decided, rows explained, counterexamples against GeCo, Marabou beside it, and a GPU.
 
     IRONRULE_DATA=<folder> python -m benchmarks.networks --prepare [--only TEXT]
-    python -m benchmarks.networks [queries] [rows] [attacks] [marabou] [speed]
-        [--quick] [--rows N] [--queries N] [--limit S] [--cpu] [--device cuda] [--only TEXT] [--models FOLDER]
-        [--log FILE] [--marabou-python PYTHON] [--json FILE]
+    python -m benchmarks.networks [queries] [rows] [attacks] [marabou] [speed] [covers]
+        [--quick] [--rows N] [--queries N] [--hard N] [--limit S] [--cpu] [--device cuda] [--only TEXT]
+        [--models FOLDER] [--log FILE] [--marabou-python PYTHON] [--json FILE]
 
 queries   boxes that arise in the search (deletion order, minimum search): how many are decided in 1 s and in 10 s; and
           of those apart that the oracle gave up on, at 50,000 parts, while they were recorded ("hard")
@@ -11,6 +11,7 @@ rows      whole explanations: is the rule proven, and proven irredundant, within
 attacks   time to a counterexample, ours and GeCo's, on the boxes that have one, the hard ones too
 marabou   the same boxes put to Marabou, one after the other in the same run
 speed     parts bounded in a second, on two cores and on a device
+covers    boxes decided by a proof: does the checker confirm every piece of it?
 
 --prepare trains the networks and records the boxes, once; a machine with a GPU needs nothing but the folder. With
 --log, what the file has already is not measured again.
@@ -40,7 +41,11 @@ SMALL = [
     for data in ("Credit", "HELOC")
     for network in ("10+10 relu", "20+20 relu", "50+50 relu", "20+20 tanh", "20+20 logistic")
 ]
-LARGE = [f"HELOC, {network}" for network in ("100+100 relu", "ten layers of 10 relu", "ten layers of 20 relu")]
+LARGE = [
+    f"{data}, {network}"
+    for data in ("HELOC", "Credit")
+    for network in ("100+100 relu", "ten layers of 10 relu", "ten layers of 20 relu")
+]
 BATCHES, DEVICE_BATCHES = (256, 1024), (1024, 4096, 16_384, 65_536)
 
 QUERY_GOALS = (
@@ -59,8 +64,8 @@ def queries(run: Run) -> Answer:
     """Boxes that arise in the search."""
     lines = []
     for pack in run.packs(SMALL + LARGE if run.given.device or run.given.only else SMALL):
-        for section, some in (("", pack.queries), ("hard ", pack.hard)):
-            answers = run.decided(f"{section}queries", pack, run.some(some), run.limit(10.0))
+        for section, some in (("", run.some(pack.queries)), ("hard ", run.some(pack.hard, run.given.hard))):
+            answers = run.decided(f"{section}queries", pack, some, run.limit(10.0))
             lines.append(line(pack.name, section.strip() or "all", answers, "cpu" if run.given.cpu else "wall"))
             show(f"queries: {pack.name}", lines[-1:])
     return _told("queries", lines, DEVICE_GOALS if run.given.device else QUERY_GOALS)
@@ -178,6 +183,18 @@ def _fastest(known: Answer, kind: str) -> float | None:
     return max((value for name, value in known.items() if name.startswith(kind) and value), default=None)
 
 
+def checked(run: Run) -> Answer:
+    """Proofs put to the checker."""
+    from benchmarks.network_covers import covers
+
+    lines = []
+    for pack in run.packs(SMALL + LARGE if run.given.device or run.given.only else SMALL):
+        warm(pack, run.engine)
+        lines.append(covers(run, pack))
+        show(f"covers: {pack.name}", lines[-1:])
+    return _told("covers", lines, (Goal("", "not confirmed", most=0),))
+
+
 def _told(section: str, lines: list[Answer], goals: tuple[Goal, ...]) -> Answer:
     met = reached(goals, [one for one in lines if one.get("kind", "all") == "all"])
     show(f"{section}: all", lines)
@@ -194,7 +211,7 @@ def prepare_all(run: Run) -> None:
         if (given.only or "").lower() in name.lower():
             data, network = name.split(", ")
             counts = (given.rows or (4 if quick else 10), given.queries or (16 if quick else 100))
-            pack = prepare(given.models, data, network, *counts, given.seed)
+            pack = prepare(given.models, data, network, *counts, given.seed, given.record)
             boxes = f"{len(pack.queries)} boxes, {len(pack.hard)} hard ones"
             print(f"{name}: {pack.score:.3f} of the past rows right, {boxes}", flush=True)
 
@@ -205,6 +222,7 @@ SECTIONS: dict[str, Callable[[Run], Answer]] = {
     "attacks": attacks,
     "marabou": beside,
     "speed": rates,
+    "covers": checked,
 }
 
 
@@ -216,6 +234,8 @@ def main() -> None:
     made.add_argument("--models", type=Path, default=Path("benchmarks/results/networks"), help="where those are kept")
     made.add_argument("--rows", type=int, help="rows per task (30; quick: 2); with --prepare those with boxes (10)")
     made.add_argument("--queries", type=int, help="boxes per task (all that were recorded, 100; quick: 8)")
+    made.add_argument("--hard", type=int, help="hard boxes per task (as many as of the others)")
+    made.add_argument("--record", type=float, default=30.0, help="with --prepare: seconds per row and search (30)")
     made.add_argument("--limit", type=float, help="seconds per box (10, marabou 60) or row (60); quick: 2")
     made.add_argument("--cpu", action="store_true", help="queries, rows: limits in CPU seconds, for a machine in use")
     made.add_argument("--device", help="where networks are bounded, such as cuda; the cores if it is left out")

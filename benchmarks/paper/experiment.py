@@ -25,7 +25,7 @@ class Task:
 
     Rows come in one fixed order, so the few rows of a slow method are the first of the many of a fast one. ``q`` and
     ``s`` are the paper's parameters, ``processes`` the most that may work on the task at once, ``facts`` what else the
-    experiment wants to know of it.
+    experiment wants to know of it. ``budgets`` are those of methods that get other seconds than the rest.
     """
 
     name: str
@@ -35,6 +35,11 @@ class Task:
     s: int = 1000
     processes: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    budgets: Mapping[str, float] = field(default_factory=dict)
+
+    def seconds(self, method: str) -> float:
+        """What a method may take for a row."""
+        return self.budgets.get(method, self.budget)
 
 
 @dataclass(frozen=True, slots=True)

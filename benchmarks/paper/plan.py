@@ -38,7 +38,7 @@ class Plan:
             "method": method,
             "row": row,
             "settings": self.experiment.settings(self.task, method),
-            "budget": self.task.budget,
+            "budget": self.task.seconds(method),
             "engine": version or engine(),
         }
 

@@ -29,12 +29,18 @@ class Warmth:
                 methods()[method].run(subject, [row], min(budget, WARM_SECONDS))
 
 
-def explained(warmth: Warmth, subject: Subject, method: str, rows: Sequence[int], budget: float) -> list[Record]:
-    """One record per row."""
+def explained(
+    warmth: Warmth,
+    subject: Subject,
+    method: str,
+    rows: Sequence[int],
+    budget: float,
+    judging: float = JUDGING_SECONDS,
+) -> list[Record]:
+    """One record per row; the judge takes no longer than a method may."""
     warmth.ensure(subject, method, rows[0], budget)
     found = methods()[method].run(subject, rows, budget)
-    judging = min(JUDGING_SECONDS, budget)
-    return [_record(subject, row, one, judging) for row, one in zip(rows, found, strict=True)]
+    return [_record(subject, row, one, min(judging, budget)) for row, one in zip(rows, found, strict=True)]
 
 
 def _record(subject: Subject, row: int, found: Found, seconds: float) -> Record:

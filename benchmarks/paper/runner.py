@@ -132,7 +132,7 @@ class Run:
         try:
             while not self.ending.is_set():
                 for question in waiting.get_nowait():
-                    answer = _asked(worker, question, plan.task.budget)
+                    answer = _asked(worker, question, plan.task.seconds(question.method))
                     if self.ending.is_set():
                         return
                     self._keep(plan, question, answer)

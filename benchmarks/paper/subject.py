@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,28 +26,40 @@ FICO_UNITS = (10,)  # as many as the FICO model has subscales
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and its table; explainers are made when they are first wanted. ``q`` and ``s`` are the paper's."""
+    """A model and its table, or the Parquet file of one that is too long for memory; explainers are made when they are
+    first wanted. ``q`` and ``s`` are the paper's.
+    """
 
     name: str
     model: Any
-    table: pd.DataFrame
+    past: pd.DataFrame | Path
     desired: Any
     q: int = 50
     s: int = 1000
     space: Space | None = None
+    kept: Path | None = None  # where codes of a file and outcomes are, for the next time
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The past rows in memory."""
+        if isinstance(self.past, pd.DataFrame):
+            return self.past
+        return pd.read_parquet(self.past, columns=list(self.model.feature_names_in_))
+
+    def _explainer(self, model: Any, space: Space | None) -> Explainer:
+        return Explainer(model, self.past, desired=self.desired, space=space, cache=self.kept, progress=False)
 
     @cached_property
     def exact(self) -> Explainer:
         """Reads the model where it can, so that rules are proven."""
-        return Explainer(self.model, self.table, desired=self.desired, space=self.space, progress=False)
+        return self._explainer(self.model, self.space)
 
     @cached_property
     def black_box(self) -> Explainer:
         """Gets the model's predict as a plain function, which can only be asked; GeCo looks for counterfactuals."""
         if self.exact.unread is not None:
             return self.exact
-        space = self.exact.space
-        return Explainer(self.model.predict, self.table, desired=self.desired, space=space, progress=False)
+        return self._explainer(self.model.predict, self.exact.space)
 
     def undesired(self, count: int) -> list[int]:
         """Rows with the undesired outcome in a fixed random order: the first of many are those of few."""
@@ -84,10 +97,10 @@ def _fico_network(task: Task) -> Subject:
 
 def _stand_in(task: Task) -> Subject:
     """The stand-in for Yelp with its network; its module builds table, model and the desired class."""
-    from benchmarks.paper.yelp_stand_in import stand_in
+    from benchmarks.paper.yelp_stand_in import cache, stand_in_file
 
-    table, model, desired = stand_in(quick=bool(task.facts.get("quick")))
-    return Subject("Yelp stand-in", model, table, desired, task.q, task.s)
+    file, model, desired = stand_in_file(quick=bool(task.facts.get("quick")))
+    return Subject("Yelp stand-in", model, file, desired, task.q, task.s, kept=cache() / "histories")
 
 
 SUBJECTS = {

@@ -234,7 +234,7 @@ def test_a_cover_that_is_not_proven_minimum_is_not_called_so(monkeypatch: pytest
     rules = batch.few_rules()
     assert len(rules) > 1
     assert not rules.minimum
-    assert "at least 1 are needed" in str(batch)
+    assert "at least 1 is needed" in str(batch)
 
 
 @pytest.mark.parametrize("wider", [True, False])

@@ -19,23 +19,14 @@ from ironrule.errors import InputError  # noqa: E402
 from ironrule.model.net import Net  # noqa: E402
 from ironrule.model.net_kernels import activated, cells_at, margins_at  # noqa: E402
 from ironrule.oracles import Case, Networks  # noqa: E402
-from ironrule.oracles.net_bounding_kernels import (  # noqa: E402
-    CLOSED,
-    FOUND,
-    OPEN,
-    POINT,
-    Opened,
-    Scratch,
-    first_bounds,
-    inner_bounds,
-    margin_bound,
-    relax,
-)
+from ironrule.oracles.net_bounding_kernels import margin_bound  # noqa: E402
+from ironrule.oracles.net_deciding_kernels import relax_all, seat  # noqa: E402
 from ironrule.oracles.net_engine import Cores, engine_on  # noqa: E402
 from ironrule.oracles.net_lines_torch import lines  # noqa: E402
 from ironrule.oracles.net_opening_kernels import opened_in  # noqa: E402
-from ironrule.oracles.net_parts import Parts, Taken, bounded, scratch_of  # noqa: E402
+from ironrule.oracles.net_parts import Parts, Taken, bounded  # noqa: E402
 from ironrule.oracles.net_question_torch import Question  # noqa: E402
+from ironrule.oracles.net_room import CLOSED, FOUND, LANES, OPEN, POINT, Opened, Room, room_for  # noqa: E402
 from ironrule.oracles.net_torch import EMULATED, TorchEngine  # noqa: E402
 from ironrule.rule.bit_kernels import kernel  # noqa: E402
 from ironrule.search import Minimum, solve  # noqa: E402
@@ -50,16 +41,16 @@ NEAR = 1e-9
 
 
 @kernel
-def margins_over(net: Net, opened: Opened, lo: Ints, hi: Ints, room: Scratch, bounds: npt.NDArray[np.float64]) -> None:
-    """The kernels' bounds of all margins over one box."""
-    first_bounds(net, opened, lo, hi, room)
-    relax(net, 0, room)
-    for layer in range(1, net.widths.shape[0]):
-        if net.kinds[layer] != 0:
-            inner_bounds(net, opened, lo, hi, layer, room)
-        relax(net, layer, room)
-    for margin in range(net.offset.shape[0]):
-        bounds[margin] = margin_bound(net, opened, lo, hi, margin, room)
+def margins_over(net: Net, opened: Opened, low: Ints, high: Ints, room: Room, bounds: npt.NDArray[np.float64]) -> None:
+    """The kernels' bounds of all margins over boxes."""
+    for row in range(0, low.shape[0], LANES):
+        seat(opened, low, high, row, room)
+        relax_all(net, opened, room)
+        for margin in range(net.offset.shape[0]):
+            room.margin[:] = margin
+            margin_bound(net, opened, room)
+            for lane in range(min(LANES, low.shape[0] - row)):
+                bounds[row + lane, margin] = room.bound[lane]
 
 
 @kernel
@@ -80,7 +71,7 @@ def some_parts(case: Case, net: Net, data: st.DataObject) -> tuple[Opened, Ints,
     opened = opened_in(net, box)
     rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
     counts, n = np.diff(opened.starts), len(opened.starts) - 1
-    ends = np.sort(rng.integers(0, counts, size=(2, int(rng.integers(1, 9)), n)), axis=0)
+    ends = np.sort(rng.integers(0, counts, size=(2, int(rng.integers(1, 40)), n)), axis=0)
     low, high = (np.concatenate([ends[i], [[0] * n, counts - 1][i : i + 1]]).astype(np.int64) for i in range(2))
     return opened, low, high
 
@@ -93,8 +84,7 @@ def test_margins_are_bounded_as_the_kernels_bound_them(made: tuple[Case, Network
     opened, low, high = some_parts(case, net, data)
     found = margins_by_torch(net, opened, low, high)
     wanted = np.empty_like(found)
-    for row, (lo, hi) in enumerate(zip(low, high, strict=True)):
-        margins_over(net, opened, lo, hi, scratch_of(net, low.shape[1]), wanted[row])
+    margins_over(net, opened, low, high, room_for(net, low.shape[1]), wanted)
     assert (np.abs(found - wanted) <= NEAR * (1.0 + np.abs(wanted) + net.sizes.max())).all()
 
 

@@ -15,11 +15,11 @@ from ironrule.model.net_kernels import cells_at
 from ironrule.model.network import Activation, Layer, Network, Preference
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Networks, Remembering
-from ironrule.oracles.net_bounding_kernels import Opened
 from ironrule.oracles.net_engine import Cores
 from ironrule.oracles.net_occurring_kernels import Occurring
 from ironrule.oracles.net_opening_kernels import opened_in
 from ironrule.oracles.net_parts import Parts, Taken
+from ironrule.oracles.net_room import Opened
 from ironrule.oracles.net_unfinished import explored_share
 from ironrule.rule import Box
 from ironrule.space import Feature, Space, parse

@@ -16,10 +16,10 @@ from ironrule.model.network import Activation, Layer, Network, Preference
 from ironrule.model.reading import Group, Margin, Reading
 from ironrule.model.tabulate import Columns
 from ironrule.oracles import Case, Ensemble, Networks
-from ironrule.oracles.net_bounding_kernels import CLOSED, FOUND, Opened
 from ironrule.oracles.net_opening_kernels import opened_in
 from ironrule.oracles.net_parts import Parts, bounded
 from ironrule.oracles.net_relaxing_kernels import lines
+from ironrule.oracles.net_room import CLOSED, FOUND, Opened
 from ironrule.oracles.together import Together
 from ironrule.rule import Box
 from ironrule.rule.bit_kernels import kernel

@@ -3,7 +3,7 @@
 A counterfactual without useless changes has none in any box that holds it, so what was found once needs no more work.
 And a box inside one where nothing was found is not searched again, unless the oracle reads the model: what it could
 not decide on the whole it may well prove of a part. That nothing was found is only believed until a counterfactual
-turns up there.
+turns up there. Where an oracle's proofs are dear, one grows out of another (:mod:`ironrule.oracles.grafting`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ironrule.oracles.grafting import Beyond, Proofs
 from ironrule.oracles.protocol import Case, Oracle, Witnesses
 from ironrule.rule import Box
 from ironrule.space import Points
@@ -31,14 +32,33 @@ class Remembering:
     clean: list[tuple[Box, Verdict]] = field(default_factory=list)
     all_known: bool = False  # whether the points speak for all counterfactuals
     reads: bool = False  # whether the oracle reads the model: then its word is worth more than any sample
+    proofs: Proofs = field(default_factory=Proofs)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
         verdict = self.recall(box)
         if verdict is None:
-            verdict = self._inferred(case, box, k) or self._ask(case, box, k, meter, rng)
+            verdict = self._inferred(case, box, k) or self._ask(self.oracle, case, box, k, meter, rng)
             self.known[_key(box)] = (box, verdict)
         return verdict
+
+    def try_for(self, share: float, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """The same with a share of the oracle's usual patience, where it has any to share; what it left undecided is
+        tried anew.
+        """
+        verdict = self.recall(box)
+        if not hasattr(self.oracle, "patient"):
+            return self.find(case, box, k, meter, rng)
+        if verdict is None or isinstance(verdict, Unrefuted):
+            some = self.oracle.patient(share)
+            verdict = self._inferred(case, box, k) or self._ask(some, case, box, k, meter, rng)
+            self.known[_key(box)] = (box, verdict)
+        return verdict
+
+    @property
+    def has_patience(self) -> bool:
+        """Whether the oracle can try for a shorter or a longer while."""
+        return hasattr(self.oracle, "patient")
 
     def recall(self, box: Box) -> Verdict | None:
         """The answer known for a box, if it was asked about."""
@@ -82,10 +102,12 @@ class Remembering:
                 return Unrefuted(tried=0, samples=0, confidence=0.0)
         return None
 
-    def _ask(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def _ask(self, oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         meter.events["oracle calls"] += 1
+        if getattr(oracle, "grows", False) and (inner := self.proofs.inside(box)) is not None:
+            oracle = Beyond(oracle, *inner)
         try:
-            verdict = self.oracle.find(case, box, k, meter, rng)
+            verdict = oracle.find(case, box, k, meter, rng)
         except Spent as spent:
             if spent.known is not None:
                 self.known[_key(box)] = (box, spent.known)
@@ -98,6 +120,8 @@ class Remembering:
                 raise Spent if verdict.stopped == "budget" else KeyboardInterrupt
         elif isinstance(verdict, Unrefuted):
             self.clean.append((box, verdict))
+        else:
+            self.proofs.add(box, verdict)
         return verdict
 
     def _add(self, points: Points) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ironrule.model.net import Net
 from ironrule.model.net_kernels import enter, forward, least_margin
-from ironrule.oracles.net_bounding_kernels import Opened
+from ironrule.oracles.net_room import Opened
 from ironrule.rule.bit_kernels import kernel, part
 
 Floats = npt.NDArray[np.float64]

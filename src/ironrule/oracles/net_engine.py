@@ -8,8 +8,8 @@ from typing import Protocol
 
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import Opened
 from ironrule.oracles.net_parts import Ints, Outcome, bounded
+from ironrule.oracles.net_room import Opened
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import Opened
+from ironrule.oracles.net_room import Opened
 
 
 class Ends(NamedTuple):

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.oracles.costs import Costs
-from ironrule.oracles.net_bounding_kernels import Opened
 from ironrule.oracles.net_parts import Taken
+from ironrule.oracles.net_room import Opened
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from ironrule.model.net import Net
 from ironrule.model.net_kernels import cells_at, margins_at
 from ironrule.oracles.costs import Costs
-from ironrule.oracles.net_bounding_kernels import FOUND, OPEN, POINT
 from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.oracles.net_frontier import Frontier
 from ironrule.oracles.net_occurring_kernels import Occurring
 from ironrule.oracles.net_parts import Outcome, Taken
+from ironrule.oracles.net_room import FOUND, OPEN, POINT
 from ironrule.oracles.net_work import Work
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box

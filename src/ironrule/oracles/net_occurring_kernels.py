@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import Opened
 from ironrule.oracles.net_parts import Taken
+from ironrule.oracles.net_room import Opened
 from ironrule.rule import Box
 from ironrule.rule.bit_kernels import kernel
 from ironrule.space import Feasible

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from ironrule.model.cells import Cells
 from ironrule.model.net import Net
-from ironrule.oracles.crew import cores
-from ironrule.oracles.net_bounding_kernels import Opened, Scratch, bound_boxes
+from ironrule.oracles.net_deciding_kernels import bound_boxes
+from ironrule.oracles.net_room import Opened, room_for
+from ironrule.oracles.threads import all_done, cores
 from ironrule.rule import Box
 from ironrule.verdict import Cover
 from ironrule.verdict.certificate import CLOSED, Range, Split
@@ -37,27 +38,12 @@ def bounded(net: Net, opened: Opened, low: Ints, high: Ints) -> Outcome:
     threads = min(cores(), -(-count // ALONE))
     slices = [slice(count * i // threads, count * (i + 1) // threads) for i in range(threads)]
 
-    def run(some: slice) -> None:
-        bound_boxes(net, opened, low[some], high[some], scratch_of(net, n), *(array[some] for array in outcome))
+    def run(some: slice) -> Callable[[], None]:
+        arrays = [array[some] for array in outcome]
+        return lambda: bound_boxes(net, opened, low[some], high[some], room_for(net, n), *arrays)
 
-    if threads < 2:
-        run(slice(0, count))
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, slices))
+    all_done([run(some) for some in slices])
     return outcome
-
-
-def scratch_of(net: Net, features: int) -> Scratch:
-    """Room for one thread."""
-    units, widest = int(net.unit_starts[-1]), int(net.widths.max())
-    low, high, below, below_at, above, above_at, given = np.zeros((7, units))
-    now, then, flow, sums, values = np.zeros((5, widest))
-    best, cells = np.zeros((2, features), dtype=np.int64)
-    slopes, rows = np.zeros(features), np.zeros(len(net.table))
-    return Scratch(
-        low, high, below, below_at, above, above_at, given, now, then, flow, slopes, rows, best, cells, sums, values
-    )
 
 
 class Taken(NamedTuple):

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import CLOSED, FIRST_STEP, FOUND, OPEN, POINT, SHRINKS, STEPS, Opened
+from ironrule.oracles.net_deciding_kernels import FIRST_STEP, SHRINKS, STEPS
 from ironrule.oracles.net_entry_torch import Ends, Entry, Sums
 from ironrule.oracles.net_layers_torch import Layers, Relaxed
 from ironrule.oracles.net_lines_torch import Lines, activated, lines
 from ironrule.oracles.net_parts import Ints, Outcome
+from ironrule.oracles.net_room import CLOSED, FOUND, OPEN, POINT, Opened
 from ironrule.oracles.net_sharpening_torch import moved
 
 RESERVE = 64.0  # how much farther than rounding asks for a bound stays below zero, by what rounding asks for

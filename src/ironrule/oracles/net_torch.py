@@ -20,9 +20,9 @@ import torch
 
 from ironrule.errors import InputError
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import CLOSED, Opened
 from ironrule.oracles.net_parts import Ints, Outcome, bounded
 from ironrule.oracles.net_question_torch import Question
+from ironrule.oracles.net_room import CLOSED, Opened
 
 KEPT = 8  # questions that stay on the device
 MOST_ROOM = 1 << 34

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from ironrule.model.net import Net
 from ironrule.model.net_kernels import cells_at, margins_at
 from ironrule.oracles.climbing_kernels import nearest_codes
-from ironrule.oracles.net_bounding_kernels import FOUND, OPEN, POINT, Opened
 from ironrule.oracles.net_climbing_kernels import climb, pull_back
 from ironrule.oracles.net_opening_kernels import opened_in
 from ironrule.oracles.net_parts import Outcome
+from ironrule.oracles.net_room import FOUND, OPEN, POINT, Opened
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.space import Points

@@ -11,15 +11,15 @@ the budget ends first, what is known is the share of the box that is closed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ironrule.model.net import Net
-from ironrule.oracles.net_bounding_kernels import FOUND, OPEN
 from ironrule.oracles.net_engine import Cores, Engine
 from ironrule.oracles.net_occurring_kernels import Occurring
 from ironrule.oracles.net_parts import Parts, Taken
+from ironrule.oracles.net_room import FOUND, OPEN
 from ironrule.oracles.net_unfinished import explored_share, sampled
 from ironrule.oracles.net_work import Work
 from ironrule.oracles.protocol import Case
@@ -30,19 +30,23 @@ from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
 
 AGAIN = 2  # points of open parts that are climbed from in a round
 SHARE = 0.2  # of the seconds that are left, for one question
+STRETCHES = ((0.6, 4), (0.9, 16))  # a question that is explored so far may take so many times as many parts
 AT_FIRST, NOW_AND_THEN = 16, 8  # rounds in which that is done: the first ones, and then every so many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Networks:
     """Decides boxes for a model read as a network; ``limit`` parts are bounded per question, ``batch`` at a time (None:
-    as many as the engine likes, and more parts while a share of a budget in seconds lasts).
+    as many as the engine likes, and more parts while a share of a budget in seconds lasts). Where that ``stretches``,
+    a question that is mostly explored at its limit may go on.
     """
 
     nets: tuple[Net, ...]
     limit: int | None = None
     batch: int | None = None
     engine: Engine = field(default_factory=Cores)
+    stretches: bool = False
+    grows: ClassVar[bool] = True  # proofs are dear: one begins where another ends
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` with the share that
@@ -62,6 +66,10 @@ class Networks:
     def brief(self) -> Networks:
         """The same for further counterfactuals, which nothing depends on: climbing alone."""
         return replace(self, limit=0)
+
+    def patient(self, share: float) -> Networks:
+        """The same for a share of the parts that a question is usually worth, whatever the time."""
+        return replace(self, limit=max(1, int(share * self.engine.limit)), stretches=True)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Parts, ...] | None:
         """A counterfactual, what proves that there is none, or None where the limit was reached."""
@@ -95,6 +103,7 @@ class Networks:
         limit, until = (self.limit, 0.0) if self.limit is not None else (self.engine.limit, self._until(meter))
         batch = self.engine.batch if self.batch is None else self.batch
         occurring, rounds = Occurring.of(work.net, work.opened, work.case.feasible, work.box), 0
+        first = limit
         while parts.waiting and (parts.count < limit or meter.elapsed < until):
             meter.check()
             some, rounds = parts.taken(batch), rounds + 1
@@ -112,7 +121,15 @@ class Networks:
             found = (outcome.status == FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
             cut = (outcome.status == OPEN) | found
             parts.cut(Taken(*(one[cut] for one in there)), outcome.cuts[cut])
+            if self.stretches and parts.count >= limit:
+                limit = min(2 * limit, self._stretched(first, work, parts))
         return None
+
+    @staticmethod
+    def _stretched(limit: int, work: Work, parts: Parts) -> int:
+        """How far a question may go by what is explored of it."""
+        explored = explored_share((work.net,), (parts,), work.case.feasible, work.box)
+        return limit * max((times for share, times in STRETCHES if explored >= share), default=1)
 
     @staticmethod
     def _until(meter: Meter) -> float:

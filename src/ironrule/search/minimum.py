@@ -11,11 +11,16 @@ on any hitting set lighter than the rule at hand is asked about: one that local 
 (Davies and Bacchus 2011 also solve exactly only where they must). A consistent one, reduced, is the next rule at hand.
 When there is no lighter hitting set, the rule is minimum.
 
+Some questions are too hard for the oracle. One that can be told how long to try is asked about all components of a rule
+for a short while first, which decides the easy ones, and then about those left for longer and longer, as far as a
+budget in seconds goes. A component whose removal stays undecided is kept.
+
 Often there are several. Among those at hand the rule that covers most of the history is preferred.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +36,14 @@ from ironrule.rule.hitting import (
 )
 from ironrule.search.coverage import coverages
 from ironrule.search.problem import Problem, Trail, joined
-from ironrule.verdict import Proven, Refuted, Spent
+from ironrule.verdict import Proven, Refuted, Spent, Unrefuted
 
 Words = npt.NDArray[np.uint64]
 FIRST_NODES = 1_000  # of the first portion of an exact search; the next ones grow
 BOUND_NODES = 100  # for a look at the lower bound on the way
 MOST_LISTED, LIST_NODES = 256, 1_000  # for a list of hitting sets of one weight
+LEAST_EFFORT, USUAL_EFFORT, LONGER = 1 / 16, 1.0, 4.0  # shares of the oracle's patience: at first, in the end, per step
+QUICK_EFFORT = 1 / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +79,10 @@ class Minimum:
             return []
         hunt.adopt(rule)
         while (rule := hunt.lighter()) is not None:
-            if hunt.stands(rule):
-                if not hunt.as_sure(rule):  # its limit kept the oracle from deciding: nothing lighter is known to hold
-                    break
+            if hunt.stands_for_sure(rule):
                 hunt.adopt(rule)
+            elif hunt.hits(rule):  # its limit kept the oracle from deciding: nothing lighter is known to hold
+                break
         if self.ties and trail.lower_bound >= hunt.weight:
             hunt.prefer_coverage()
         return trail.best
@@ -115,15 +122,26 @@ class _Hunt:
         """Whether all weights are whole numbers."""
         return bool((self.problem.weights == np.round(self.problem.weights)).all())
 
-    def stands(self, rule: int) -> bool:
+    def stands(self, rule: int, effort: float = USUAL_EFFORT) -> bool:
         """Whether the oracle cannot refute a rule; if it can, what its counterfactuals demand is kept."""
         meter = self.problem.meter
         meter.events["candidates"] += 1
         with meter.timed("oracle"):
-            verdict = self.problem.ask(rule, self.settings.each)
+            verdict = self.problem.try_for(effort, rule, self.settings.each)
         if isinstance(verdict, Refuted):
             self.demands = joined(self.demands, self.problem.duals(verdict))
         return not isinstance(verdict, Refuted)
+
+    def stands_for_sure(self, rule: int) -> bool:
+        """Whether a rule stands, and is as sure as the one at hand; hard questions are asked for longer and longer."""
+        return any(not self.stands(rule, effort) or self.as_sure(rule) for effort in self.efforts()) and self.hits(rule)
+
+    def efforts(self) -> Iterator[float]:
+        """How patient the oracle shall be, from short to long: up to what is usual, or as long as seconds are left."""
+        effort = LEAST_EFFORT if self.problem.oracle.has_patience else USUAL_EFFORT
+        while effort <= USUAL_EFFORT or (self.problem.oracle.has_patience and self.problem.meter.left):
+            yield effort
+            effort *= LONGER
 
     def hits(self, rule: int) -> bool:
         """Whether a rule meets all that is known to be demanded."""
@@ -137,7 +155,7 @@ class _Hunt:
                 return None
             with problem.meter.timed("quick set"):
                 self.last = unpack(quick_hitting_set(self.demands, problem.weights, problem.rng))[0]
-            if self.stands(self.last):
+            if self.stands(self.last, QUICK_EFFORT):
                 if self.decided(self.last):
                     return self.last
                 break
@@ -154,10 +172,33 @@ class _Hunt:
         What the last hitting set does without goes first.
         """
         self.trail.best = [rule]
-        for bit in sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit])):
-            shorter = self.trail.best[0] & ~(1 << bit)
-            if self.hits(shorter) and self.stands(shorter) and self.as_sure(shorter):
-                self.trail.best = [shorter]
+        order = sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit]))
+        for effort in self.efforts():
+            if effort > LEAST_EFFORT and self.hits(self.trail.best[0]):
+                self._look_at_bound()
+            order = [bit for bit in order if not self._settled(bit, effort)]
+            if not order:
+                return
+            order.sort(key=self._doubt)  # what is nearly decided goes first
+        for bit in order:  # what was left out since has made these boxes larger
+            self._settled(bit, LEAST_EFFORT)
+
+    def _settled(self, bit: int, effort: float) -> bool:
+        """Leave out a component of the rule at hand if that is proven to do, or the rule is not proven either; whether
+        it is known now that it can go or must stay.
+        """
+        shorter = self.trail.best[0] & ~(1 << bit)
+        if not self.hits(shorter) or not self.stands(shorter, effort):
+            return True
+        if self.as_sure(shorter):
+            self.trail.best = [shorter]
+            return True
+        return False
+
+    def _doubt(self, bit: int) -> float:
+        """How much of the box without a component is not explored, as far as that is known."""
+        known = self.problem.oracle.recall(self.problem.case.relevant.box(self.trail.best[0] & ~(1 << bit)))
+        return 1.0 - known.explored if isinstance(known, Unrefuted) else 1.0
 
     def lighter(self) -> int | None:
         """A hitting set lighter than the rule at hand; None if there is none, or if the nodes did not suffice.
@@ -166,8 +207,7 @@ class _Hunt:
         """
         if not self.hits(self.trail.best[0]):
             return None
-        if len(self.demands) >= 2 * self.bounded:
-            self._raise_bound()
+        self._look_at_bound()
         if self.trail.lower_bound >= self.weight:
             return None
         found = self._repaired()
@@ -195,8 +235,13 @@ class _Hunt:
             trail.lower_bound = max(trail.lower_bound, lower)
         return found
 
+    def _look_at_bound(self) -> None:
+        """Raise the lower bound whenever the demands have doubled."""
+        if len(self.demands) >= 2 * self.bounded:
+            self._raise_bound()
+
     def _raise_bound(self) -> None:
-        """Whenever the demands have doubled: as far as a little work goes."""
+        """As far as a little work goes."""
         self.bounded, before = len(self.demands), -1.0
         while before < self.trail.lower_bound < self.weight:
             before = self.trail.lower_bound

@@ -52,6 +52,10 @@ class Problem:
         """The oracle's verdict on a rule, with up to k counterfactuals; a rule is asked about once."""
         return self.oracle.find(self.case, self.case.relevant.box(rule), k or self.k, self.meter, self.rng)
 
+    def try_for(self, share: float, rule: int, k: int | None = None) -> Verdict:
+        """The same with a share of the patience that the oracle usually has; what it left undecided is tried anew."""
+        return self.oracle.try_for(share, self.case, self.case.relevant.box(rule), k or self.k, self.meter, self.rng)
+
     def exceptions(self, rule: int) -> Refuted | None:
         """What counterfactuals found so far and past rows say against a rule, if anything; nobody is asked."""
         box, points = self.case.relevant.box(rule), self.oracle.points

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from ironrule.errors import TableError
 from ironrule.server.answering import Question, Recourse, Row
+from ironrule.server.problem import brief
 from ironrule.space.plain import from_plain
 
 Algorithm = Literal["auto", "minimum", "greedy_cf", "genetic_cf", "genetic", "min_set_cover", "anchor"]
@@ -156,7 +157,7 @@ def plain(value: Any) -> Any:
     try:
         return from_plain({"date": value.date})
     except ValueError:
-        raise TableError("a date must be written as 2024-12-31, but something else came") from None
+        raise TableError(f"a date must be written as 2024-12-31, but {brief(value.date)} came") from None
 
 
 def row_of(row: int | dict[str, Any]) -> Row:

@@ -12,7 +12,7 @@ from ironrule.server import wording
 from ironrule.server.answering import Service
 from ironrule.server.applicants import Outcome
 from ironrule.server.audit import Record
-from ironrule.server.problem import missing
+from ironrule.server.problem import LOG, missing
 from ironrule.server.subject import name_of, text_of
 from ironrule.server.waiting import record_of
 from ironrule.server.whatif import WhatIf
@@ -111,7 +111,7 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}")
+        raise missing(f"explanation {number}", LOG)
     found, space = Explanation.from_dict(record.document), service.subject.space
     same = record.space == space.fingerprint
     proven = wider_of(found)
@@ -166,7 +166,7 @@ def counterfactuals(service: Service, number: int) -> dict[str, Any]:
 
     record = record_of(service, number)
     if record.kind != "counterfactuals":
-        raise missing(f"counterfactuals {number}")
+        raise missing(f"counterfactuals {number}", LOG)
     document, space = record.document, service.subject.space
     found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
     told = [wording.changes(one, space) for one in found]
@@ -183,5 +183,5 @@ def what_if(service: Service, row: int, changes: Mapping[str, Any], number: int 
 
 def _rule(record: Record) -> Any:
     if record.kind != "explanation":
-        raise missing(f"explanation {record.number}")
+        raise missing(f"explanation {record.number}", LOG)
     return Explanation.from_dict(record.document).rule

@@ -56,8 +56,11 @@ class Work:
         return line_of(row, tuple(point.tolist()), found, self.documents)
 
     def lines(self, task: Task) -> list[Line]:
-        """The explanations of several rows."""
-        return [self.line(row, point) for row, point in zip(*task, strict=True)]
+        """The explanations of several rows, in one thread: it is rows that are shared out between the cores."""
+        from ironrule.oracles.threads import one_core
+
+        with one_core():
+            return [self.line(row, point) for row, point in zip(*task, strict=True)]
 
 
 def main() -> None:
