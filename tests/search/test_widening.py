@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ironrule.model.census import Census
 from ironrule.oracles import Case, Ensemble, Exhaustive, Oracle, Remembering
 from ironrule.rule import Box
 from ironrule.search import Minimum, solve
@@ -33,7 +34,7 @@ def widened(
 
 
 def widening_of(case: Case, oracle: Oracle, meter: Meter, rng: np.random.Generator) -> Widening:
-    return Widening(case, Remembering(oracle), meter, rng, lambda box: case.history.coverage(box, case.space.sizes))
+    return Widening(case, Remembering(oracle), meter, rng, Census.of(case.history, case.space.sizes))
 
 
 def one_step_wider(case: Case, rule: int, box: Box) -> list[Box]:

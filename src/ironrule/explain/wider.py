@@ -18,6 +18,7 @@ WIDENING_PARTS = 2_000  # of a network, whose parts take longer to bound
 
 def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | None:
     """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
+    from ironrule.model.census import Census
     from ironrule.oracles import Ensemble, Networks, Remembering
     from ironrule.search.widening import Widening
 
@@ -36,7 +37,7 @@ def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | 
         Remembering(patient, points=problem.oracle.points),
         problem.meter,
         problem.rng,
-        lambda box: ready.history.coverage(box, ready.space.sizes),
+        Census.of(ready.history, ready.space.sizes),
         scout,
     )
     with problem.meter.timed("widening"):

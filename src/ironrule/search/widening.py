@@ -5,15 +5,16 @@ A rule's bounds are the instance's own values (``income <= 500``), although the 
 counterfactual that it finds instead says where to try next. A bound that has gone as far as it can in one box can go
 no further in a larger one, so in the end none can move: the rule is maximal. The order matters. Rules with few bounds
 try every order, others move first what covers most of the history. How far a bound could go in a smaller box says what
-it is worth at the most in a larger one, so most of what would not win is never asked about.
+it is worth at the most in a larger one, so most of what would not win is never asked about. All boxes that are tried
+lie in the one with every bound where it can go at the most, so only the past rows in that one are counted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -62,9 +63,21 @@ class Bound:
         return int(codes.min()) - 1 if self.upper else int(codes.max()) + 1
 
 
+class Counting(Protocol):
+    """Past rows."""
+
+    def covered(self, box: Box) -> int:
+        """How many lie in a box."""
+        ...
+
+    def within(self, box: Box, features: Sequence[int]) -> Counting:
+        """Those in a box, for boxes inside it that differ from it in some features alone."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Widening:
-    """Widens boxes of one case; ``covered`` counts the past rows in a box.
+    """Widens boxes of one case.
 
     ``scout`` is an oracle that is quick to find counterfactuals and gives up soon; what it misses costs time only.
     """
@@ -73,7 +86,7 @@ class Widening:
     oracle: Remembering
     meter: Meter
     rng: np.random.Generator
-    covered: Callable[[Box], int]
+    past: Counting
     scout: Remembering | None = None
     limits: dict[Bound, int] = field(default_factory=dict)  # how far each bound can go at the most
     known: dict[tuple[bytes, bytes, Bound], Widened] = field(default_factory=dict)
@@ -88,11 +101,18 @@ class Widening:
                 last = self.case.space.features[bound.feature].last if bound.upper else 0
                 self.limits[bound] = last
                 self.limits[bound] = self._at_the_most(start, bound)
+            self.past = self.past.within(self._outermost(start.box), sorted({bound.feature for bound in bounds}))
             best = self._in_any_order(start, bounds) if len(bounds) <= ALL_ORDERS else self._greedily(start, bounds)
             return self._with_limits(best, bounds)
         except (Spent, KeyboardInterrupt):
             best = max((start, *self.known.values()), key=lambda one: self._value(one.box))
             return Widened(best.box, best.verdict, False)
+
+    def _outermost(self, box: Box) -> Box:
+        """The box with every bound where it can go at the most."""
+        for bound, limit in self.limits.items():
+            box = bound.moved(box, limit)
+        return box
 
     def _with_limits(self, widened: Widened, bounds: list[Bound]) -> Widened:
         """The same with what stopped every bound; not called maximal where that is not at hand."""
@@ -112,7 +132,7 @@ class Widening:
 
     def _value(self, box: Box) -> tuple[int, float]:
         sizes = (box.high.astype(np.int64) - box.low + 1).tolist()
-        return self.covered(box), sum(map(math.log, sizes))
+        return self.past.covered(box), sum(map(math.log, sizes))
 
     def _hope(self, box: Box, bounds: Sequence[Bound]) -> tuple[int, float]:
         """What a box could be worth at the most, with these bounds where their limits are."""
