@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.network_clock import ProcessorMeter
-from benchmarks.network_packs import Pack, Query, load
+from benchmarks.network_packs import Pack, Query, file_name, load
 from benchmarks.network_queries import decide, warm
 from benchmarks.proof_log import Answer, Log
 from ironrule.oracles.net_engine import Engine, engine_on
@@ -30,6 +30,10 @@ class Run:
         for name in names:
             if (self.given.only or "").lower() in name.lower():
                 yield load(self.given.models, name)
+
+    def there(self, names: list[str]) -> list[str]:
+        """Those that have been prepared."""
+        return [name for name in names if (self.given.models / f"{file_name(name)}.pack").exists()]
 
     def some(self, queries: tuple[Query, ...], most: int | None = None) -> list[Query]:
         """The boxes to decide, or so many of them; few are spread over the rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from benchmarks.network_packs import Pack, Query
+from benchmarks.network_packs import Pack, Query, file_name, load
+from benchmarks.network_rows import State, explain, problem_of
 from benchmarks.proof_models import DATA, Task
 from ironrule import Proven, Unrefuted
 from ironrule.oracles import Case, Networks
+from ironrule.oracles.net_engine import Cores
 from ironrule.rule import Box
 from ironrule.rule.bits import members
-from ironrule.search import Algorithm, Minimum, Problem, Trail
+from ironrule.search import Algorithm, Minimum, Problem, Trail, solve
 from ironrule.verdict import Meter, Verdict
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -50,20 +52,30 @@ def train(data: str, network: str) -> Task:
 
 
 def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed: int, seconds: float) -> Pack:
-    """Train a network, record boxes in so many seconds per row and search, and write both to a folder."""
+    """Train a network, unless it is in the folder, record boxes in so many seconds per row and search, and write both
+    to the folder.
+    """
+    name = f"{data}, {network}"
+    pack = load(folder, name) if (folder / f"{file_name(name)}.pack").exists() else trained(data, network, seed)
+    state = State(pack, Cores())
+    explain(state, pack.rows[0], seconds)  # what compiles shall not count as recording
+    every = [recorded(state, row, -(-queries // rows), seed, seconds) for row in pack.rows[:rows]]
+    asked, hard = (tuple(query for some in every for query in some[kind])[:queries] for kind in range(2))
+    pack = replace(pack, queries=asked, hard=hard)
+    pack.saved(folder)
+    return pack
+
+
+def trained(data: str, network: str, seed: int) -> Pack:
+    """A network trained and read, without boxes."""
     task = train(data, network)
     explainer = task.explainer()
     ready = explainer._prepared
     if isinstance(ready.exact, str):
         raise RuntimeError(f"the network must be readable, but: {ready.exact}")
     score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
-    explainer.explain(int(task.undesired[0]), budget=seconds, widen=False)  # what compiles shall not count as recording
-    every = [recorded(explainer, row, -(-queries // rows), seed, seconds) for row in task.rows(rows, seed)]
-    asked, hard = (tuple(query for some in every for query in some[kind])[:queries] for kind in range(2))
-    chosen = tuple(task.rows(len(task.undesired), seed))
-    pack = Pack(task.name, explainer.space, ready.exact.own, ready.history, chosen, score, asked, hard)
-    pack.saved(folder)
-    return pack
+    rows = tuple(task.rows(len(task.undesired), seed))
+    return Pack(task.name, explainer.space, ready.exact.own, ready.history, rows, score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +128,7 @@ class Recorder:
         return self.inner.run(problem, trail)
 
 
-def recorded(explainer: Any, row: int, count: int, seed: int, seconds: float) -> tuple[list[Query], list[Query]]:
+def recorded(state: State, row: int, count: int, seed: int, seconds: float) -> tuple[list[Query], list[Query]]:
     """Two samples of the distinct boxes that arise while a row is explained, by deletion and by the minimum search: of
     all, and of those that were not decided on the way.
     """
@@ -124,7 +136,7 @@ def recorded(explainer: Any, row: int, count: int, seed: int, seconds: float) ->
     searches: dict[str, Algorithm] = {"deletion": Deletion(), "minimum": Minimum()}
     for kind, search in searches.items():
         recorder = Recorder(search)
-        explainer.explain(row, algorithm=recorder, budget=seconds, widen=False)
+        solve(problem_of(state, row, seconds), recorder)
         for box, decided in recorder.boxes:
             queries.setdefault(box.low.tobytes() + box.high.tobytes(), (Query(kind, row, box.low, box.high), decided))
     rng = np.random.default_rng([seed, row])

@@ -63,7 +63,7 @@ MARABOU_GOALS = (Goal("", "ratio", least=10.0),)
 def queries(run: Run) -> Answer:
     """Boxes that arise in the search."""
     lines = []
-    for pack in run.packs(SMALL + LARGE if run.given.device or run.given.only else SMALL):
+    for pack in run.packs(SMALL + run.there(LARGE)):
         for section, some in (("", run.some(pack.queries)), ("hard ", run.some(pack.hard, run.given.hard))):
             answers = run.decided(f"{section}queries", pack, some, run.limit(10.0))
             lines.append(line(pack.name, section.strip() or "all", answers, "cpu" if run.given.cpu else "wall"))
@@ -163,7 +163,7 @@ def beside(run: Run) -> Answer:
 def rates(run: Run) -> Answer:
     """Parts bounded in a second."""
     lines, seconds = [], 0.5 if run.given.quick else 2.0
-    for pack in run.packs([*SMALL, *LARGE] if run.given.device else SMALL):
+    for pack in run.packs(SMALL + run.there(LARGE)):
         known: dict[str, Any] = {"task": pack.name}
         with two_cores() as known["cores"]:
             warm(pack, Cores())
@@ -188,7 +188,7 @@ def checked(run: Run) -> Answer:
     from benchmarks.network_covers import covers
 
     lines = []
-    for pack in run.packs(SMALL + LARGE if run.given.device or run.given.only else SMALL):
+    for pack in run.packs(SMALL + run.there(LARGE)):
         warm(pack, run.engine)
         lines.append(covers(run, pack))
         show(f"covers: {pack.name}", lines[-1:])

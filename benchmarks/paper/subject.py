@@ -24,6 +24,17 @@ NOTHING = -9  # in every feature of a row without a record
 FICO_UNITS = (10,)  # as many as the FICO model has subscales
 
 
+@dataclass(frozen=True, slots=True)
+class Veiled:
+    """A model that can only be asked, and that says which it is, so that its outcomes of a long history can be kept."""
+
+    model: Any
+
+    def predict(self, rows: Any) -> Any:
+        """What the model says."""
+        return self.model.predict(rows)
+
+
 @dataclass(frozen=True)
 class Subject:
     """A model and its table, or the Parquet file of one that is too long for memory; explainers are made when they are
@@ -56,10 +67,11 @@ class Subject:
 
     @cached_property
     def black_box(self) -> Explainer:
-        """Gets the model's predict as a plain function, which can only be asked; GeCo looks for counterfactuals."""
+        """Gets the model's predict alone, so that it can only be asked; GeCo looks for counterfactuals."""
         if self.exact.unread is not None:
             return self.exact
-        return self._explainer(self.model.predict, self.exact.space)
+        veiled = self.model.predict if self.kept is None else Veiled(self.model)
+        return self._explainer(veiled, self.exact.space)
 
     def undesired(self, count: int) -> list[int]:
         """Rows with the undesired outcome in a fixed random order: the first of many are those of few."""

@@ -69,12 +69,19 @@ class Assembly:
         return background_of(past, named, instance, known, ready.withstands, libraries_at_work())
 
     def _undecided(self) -> tuple[str, ...]:
-        """Components of the best rule whose removal an exact oracle could not decide upon."""
-        case, oracle, rule = self.problem.case, self.problem.oracle, self.findings.rules[0]
+        """Components of the best rule whose removal an exact oracle could not decide upon, or had no time left for."""
+        oracle, rule = self.problem.oracle, self.findings.rules[0]
         if not oracle.reads or not isinstance(self.findings.verdicts[0], Proven) or oracle.all_known:
             return ()
-        answers = {bit: oracle.recall(case.relevant.box(rule & ~(1 << bit))) for bit in members(rule)}
-        return tuple(str(case.relevant.component(bit)) for bit, one in answers.items() if isinstance(one, Unrefuted))
+        component = self.problem.case.relevant.component
+        return tuple(str(component(bit)) for bit in members(rule) if self._may_go(rule & ~(1 << bit)))
+
+    def _may_go(self, shorter: int) -> bool:
+        """Whether it is open if a shorter rule would do; one that no search was stopped before is not asked about."""
+        known = self.problem.oracle.recall(self.problem.case.relevant.box(shorter))
+        if known is not None or self.findings.stopped is None:
+            return isinstance(known, Unrefuted)
+        return self.problem.exceptions(shorter) is None
 
     def _witnesses(self) -> Sequence[tuple[int, ...]] | None:
         """Counterfactuals that need a rule of the lower bound's weight; None if there is no such bound."""

@@ -172,15 +172,16 @@ class _Hunt:
         What the last hitting set does without goes first.
         """
         self.trail.best = [rule]
+        patient = self.problem.oracle.has_patience
         order = sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit]))
         for effort in self.efforts():
-            if effort > LEAST_EFFORT and self.hits(self.trail.best[0]):
+            if patient and effort > LEAST_EFFORT and self.hits(self.trail.best[0]):
                 self._look_at_bound()
             order = [bit for bit in order if not self._settled(bit, effort)]
             if not order:
                 return
             order.sort(key=self._doubt)  # what is nearly decided goes first
-        for bit in order:  # what was left out since has made these boxes larger
+        for bit in order if patient else ():  # what was left out since has made these boxes larger
             self._settled(bit, LEAST_EFFORT)
 
     def _settled(self, bit: int, effort: float) -> bool:
