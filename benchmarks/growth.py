@@ -1,106 +1,118 @@
-"""SBA with 30k to 900k past rows: does explanation time grow faster than the one pass that turns history into duals?
+"""How the time of one explanation grows: with the rows of the history, with the features, with the trees of the model.
 
-    IRONRULE_DATA=<folder> python -m benchmarks.growth [--quick] [--json FILE]
+    IRONRULE_DATA=<folder> python -m benchmarks.growth [rows] [features] [trees] [--quick] [--figure STEM] [--json FILE]
 
-One decision tree, trained on a sample, is explained as a black box on histories of growing size, the same rows every
-time. Every history is a prefix of one shuffled table, and the space is that of the history. Measured apart: making the
-explainer (encoding and asking the model about all rows), one pass over the desired rows, and one explanation.
+Processor seconds per explanation, the median of several denied rows, and the exponent: the slope of a line through
+the points on logarithmic scales. What is measured stands in :mod:`benchmarks.growth_cases`. ``--figure docs/growth``
+draws all panels that were measured into docs/growth.png and docs/growth.svg.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.data import sba
+from benchmarks.growth_cases import CASES, Case
 from benchmarks.report import parser, show, store
-from benchmarks.stopwatch import Taken, best, timed
-from benchmarks.tree import Tree, tree_of
-from ironrule import Explainer, Space
-from ironrule.rule import relevant_to
-from ironrule.rule.duals import distinct_duals
+from benchmarks.stopwatch import timed
 
-SIZES = (30_000, 100_000, 300_000, 900_000)
-TRAINING_ROWS = 50_000
-PASSES = 7
-GROWING = ("explanation s", "explanation CPU s", "pass s", "pass CPU s", "construction s")
+SECONDS = 60.0  # the most that one explanation may take
 
 
-def coded() -> tuple[pd.DataFrame, pd.Series, list[str]]:
-    """SBA shuffled, texts as numbers (so that the model costs little), and the names of those nominal columns."""
-    table, target = sba()
-    order = np.random.default_rng(0).permutation(len(table))
-    nominal = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
-    numbers = {name: pd.factorize(table[name], sort=True)[0] for name in nominal}
-    table = table.assign(**numbers).iloc[order].reset_index(drop=True)
-    return table, target.iloc[order].reset_index(drop=True), nominal
+@dataclass(frozen=True, slots=True)
+class Point:
+    """How long explanations took at one size: the median, and the quarters beside it."""
+
+    size: int
+    low: float
+    median: float
+    high: float
+    stopped: int  # explanations that the budget ended, of so many
+    rows: int
 
 
-def trained(table: pd.DataFrame, target: pd.Series) -> Tree:
-    """A decision tree on the first rows."""
-    fitted = DecisionTreeClassifier(max_depth=12, min_samples_leaf=20, random_state=0)
-    fitted.fit(table.iloc[:TRAINING_ROWS], target.iloc[:TRAINING_ROWS])
-    return tree_of(fitted, tuple(table.columns))
+def point_of(case: Case, algorithm: str) -> Point:
+    """Explain the rows of a case, after one that is not counted."""
+    case.explainer.explain(case.rows[0], algorithm, budget=SECONDS)  # which compiles
+    found = [timed(lambda row=row: case.explainer.explain(row, algorithm, budget=SECONDS)) for row in case.rows]
+    low, median, high = np.quantile([taken.cpu for _, taken in found], (0.25, 0.5, 0.75)).tolist()
+    stopped = sum(explanation.statistics.stopped is not None for explanation, _ in found)
+    return Point(case.size, low, median, high, stopped, len(found))
 
 
-def pass_time(explainer: Explainer, history: pd.DataFrame, rows: list[int]) -> tuple[Taken, float]:
-    """One dual pass over the desired part of the history, and how many distinct duals come: medians over rows."""
-    space = explainer.space
-    columns = space.encode(history, progress=False).take(explainer.outcomes).columns
-    taken, counts = [], []
-    for row in rows:
-        relevant = relevant_to(space, space.encode_row(history.iloc[row].to_dict()))
-        counts.append(len(distinct_duals(columns, relevant.low, relevant.high).counts))
-        taken.append(best(lambda r=relevant: distinct_duals(columns, r.low, r.high), PASSES))
-    return median(taken), float(np.median(counts))
+def exponent(points: Sequence[Point]) -> float:
+    """The slope of the line through all points on logarithmic scales."""
+    return float(np.polyfit(np.log([p.size for p in points]), np.log([p.median for p in points]), 1)[0])
 
 
-def median(taken: list[Taken]) -> Taken:
-    """The median by each clock."""
-    return Taken(float(np.median([t.wall for t in taken])), float(np.median([t.cpu for t in taken])))
+def measured(axis: str, quick: bool) -> dict[str, list[Point]]:
+    """The points of every algorithm along one axis."""
+    curves: dict[str, list[Point]] = {}
+    for case in CASES[axis](quick):
+        for algorithm in case.algorithms:
+            curves.setdefault(algorithm, []).append(point_of(case, algorithm))
+    return {algorithm: sorted(points, key=lambda p: p.size) for algorithm, points in curves.items()}
 
 
-def measure(tree: Tree, history: pd.DataFrame, nominal: list[str], rows: list[int], algorithm: str) -> dict[str, Any]:
-    """One line of the table."""
-    explainer, construction = timed(
-        lambda: Explainer(tree, history, space=Space.infer(history, nominal=nominal, progress=False), progress=False)
-    )
-    explainer.explain(rows[0], algorithm=algorithm)
-    explained = [timed(lambda r=row: explainer.explain(r, algorithm=algorithm)) for row in rows]
-    explanation = median([taken for _, taken in explained])
-    passed, duals = pass_time(explainer, history, rows)
-    return {
-        "history rows": len(history),
-        "construction s": construction.wall,
-        "explanation s": explanation.wall,
-        "explanation CPU s": explanation.cpu,
-        "evaluations": float(np.median([e.statistics.evaluations for e, _ in explained])),
-        "pass s": passed.wall,
-        "pass CPU s": passed.cpu,
-        "distinct duals": duals,
-    }
+def tell(axis: str, curves: dict[str, list[Point]]) -> dict[str, Any]:
+    """Print the points and exponents along one axis; return them."""
+    lines = [
+        {axis: p.size, "algorithm": name, "CPU s": p.median, "quarter": p.low, "three quarters": p.high}
+        | {"stopped": f"{p.stopped} of {p.rows}"}
+        for name, points in curves.items()
+        for p in points
+    ]
+    show(f"Time per explanation against {axis}", lines)
+    slopes = {name: exponent(points) for name, points in curves.items()}
+    last = {name: exponent(points[-2:]) for name, points in curves.items()}
+    show("Exponents", [{"algorithm": name, "overall": slopes[name], "last step": last[name]} for name in curves])
+    return {"points": lines, "exponents": slopes, "last steps": last}
+
+
+def draw(panels: dict[str, dict[str, list[Point]]], stem: Path) -> None:
+    """One panel per axis, all on logarithmic scales, with the exponents in the legend."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.6), squeeze=False, layout="constrained")
+    for ax, (axis, curves) in zip(axes[0], panels.items(), strict=True):
+        for color, (algorithm, points) in zip(("#1b5e8a", "#c1602b"), curves.items(), strict=False):
+            sizes = [p.size for p in points]
+            ax.fill_between(sizes, [p.low for p in points], [p.high for p in points], color=color, alpha=0.15, lw=0)
+            label = f"{algorithm}: exponent {exponent(points):.2f}"
+            ax.plot(sizes, [p.median for p in points], "o-", color=color, label=label)
+        ax.set(xscale="log", yscale="log", xlabel=axis, title=f"against {axis}")
+        ax.legend(frameon=False, fontsize="small")
+        ax.grid(alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0][0].set_ylabel("processor seconds per explanation")
+    for ending in ("png", "svg"):
+        figure.savefig(stem.with_suffix(f".{ending}"), dpi=150)
+    plt.close(figure)
 
 
 def main() -> None:
-    """Run, print, store."""
+    """Measure, show, draw."""
     made = parser(__doc__)
-    made.add_argument("--rows", type=int, help="rows explained per size (15; quick: 3)")
-    made.add_argument("--algorithm", default="greedy_cf")
+    made.add_argument("axes", nargs="*", metavar="AXIS", help=f"of {', '.join(CASES)} (default: all)")
+    made.add_argument("--figure", type=Path, metavar="STEM", help="draw STEM.png and STEM.svg")
     given = made.parse_args()
-    table, target, nominal = coded()
-    tree = trained(table, target)
-    sizes = SIZES[:2] if given.quick else SIZES
-    undesired = np.flatnonzero(~tree(table.iloc[: sizes[0]]))
-    count = given.rows or (3 if given.quick else 15)
-    rows = np.random.default_rng(1).choice(undesired, count, replace=False).tolist()
-    results = [measure(tree, table.iloc[:size], nominal, rows, given.algorithm) for size in sizes]
-    show(f"SBA, {given.algorithm}, median of {count} rows", results)
-    growth = {name: results[-1][name] / results[0][name] for name in GROWING}
-    show(f"Growth from {results[0]['history rows']} to {results[-1]['history rows']} rows", [growth])
-    store(given.json, "growth", {"algorithm": given.algorithm, "rows": results, "growth": growth})
+    for axis in given.axes:
+        if axis not in CASES:
+            made.error(f"an axis must be one of {', '.join(CASES)}, but {axis!r} came")
+    panels, figures = {}, {}
+    for axis in given.axes or CASES:
+        panels[axis] = measured(axis, given.quick)
+        figures[axis] = tell(axis, panels[axis])
+    if given.figure is not None:
+        draw(panels, given.figure)
+    store(given.json, "growth", figures)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
-SAME_LEVEL = {"progress": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
+SAME_LEVEL = {"progress": "errors", "counting": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
 EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
 DATABASE = "sqlalchemy"  # an extra, but for the server, which cannot be had without

@@ -81,7 +81,7 @@ OPTIONS = {
     ("--constraint", "cf.shoe > 3"): "'shoe' is none",
     ("--constraint", "cf.age > 100"): "satisf",
     ("--target", "shoe"): "the target must be a column of the data, but 'shoe' came; columns: age, income, job, paid",
-    ("--space", "nowhere.toml"): "there is no 'nowhere.toml'",
+    ("--space", "nowhere.toml"): "there is no file 'nowhere.toml'",
     ("--output", "why.pdf"): "must end in .json or .html or .txt",
     ("--output", "nowhere/why.json"): "there is no 'nowhere'",
     ("--desired", "maybe"): "the desired class must be one of no, yes, but 'maybe' came",

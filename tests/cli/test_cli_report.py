@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from loans import Files
+from loans import Files, loans
 
 import ironrule
 
@@ -136,8 +136,8 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
         (["{json}", "--space", "space.toml", "--output", "{out}"], "--space must come with --data"),
         (["{json}", "--data", "{data}", "--output", "{out}", "--voice", "poet"], "invalid choice: 'poet'"),
         (["{json}", "--data", "nothing.csv", "--output", "{out}"], "there is no file 'nothing.csv'"),
-        (["nothing.json", "--output", "{out}"], "there is no 'nothing.json'"),
-        (["{broken}", "--output", "{out}"], "must be JSON"),
+        (["nothing.json", "--output", "{out}"], "there is no file 'nothing.json'"),
+        (["{broken}", "--output", "{out}"], "must be an explanation as JSON"),
         (["{altered}", "--output", "{out}"], "it was altered"),
         (["{json}", "--data", "{data}", "--constraint", "cf.age >= 20", "--output", "{out}"], "give another"),
     ],
@@ -189,3 +189,66 @@ def test_a_batch_is_reported_from_its_folder(run, files: Files, tmp_path: Path):
 
 def test_a_folder_that_holds_no_batch_is_refused(refused, tmp_path: Path):
     refused("report", str(tmp_path), "--output", str(tmp_path / "all.html"))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """A tree, whose thresholds lie between the values seen."""
+    import joblib
+    from sklearn.tree import DecisionTreeClassifier
+
+    folder, table = tmp_path_factory.mktemp("tree"), loans()
+    numbers = table[["age", "income"]] * 1.5  # so that there are values between those seen
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(numbers, table["paid"])
+    joblib.dump(model, folder / "tree.joblib")
+    numbers.to_csv(folder / "numbers.csv", index=False)
+    denied = int((model.predict(numbers) == "no").argmax())
+    return Files(folder, str(folder / "tree.joblib"), str(folder / "numbers.csv"), denied)
+
+
+def test_an_explanation_made_with_intervals_is_reported_with_its_past_rows_by_the_model(
+    run, refused, tree: Files, tmp_path: Path
+):
+    why, out = str(tmp_path / "why.json"), tmp_path / "why.html"
+    assert run("explain", *tree.ask("--trust-pickle", "--intervals", "--output", why)).code == 0
+    behind = ["--data", tree.data, "--output", str(out)]
+    assert "one made with intervals needs the model too" in refused("report", why, *behind)
+    assert "--intervals must come with --model" in refused("report", why, *behind, "--intervals")
+    assert "--intervals must come with --data" in refused("report", why, "--intervals", "--output", str(out))
+    whole = [*behind, "--intervals", "--model", tree.model]
+    assert "--trust-pickle" in refused("report", why, *whole)
+    assert not out.exists()
+    assert run("report", why, *whole, "--trust-pickle").code == 0
+    assert "How your case compares with past cases" in out.read_text(encoding="utf-8")
+
+
+def test_a_batch_made_with_intervals_is_reported_by_the_model_too(run, tree: Files, tmp_path: Path):
+    folder, out = str(tmp_path / "batch"), tmp_path / "all.html"
+    asked = [tree.model, tree.data, "--desired", "yes", "--trust-pickle", "--intervals"]
+    assert run("batch", *asked, "--output", folder, "--workers", "1").code == 0
+    more = ["--model", tree.model, "--data", tree.data, "--intervals", "--trust-pickle", "--voice", "person"]
+    assert run("report", folder, *more, "--output", str(out)).code == 0
+    assert "How your case compares with past cases" in out.read_text(encoding="utf-8")
+
+
+def test_another_model_than_the_explained_one_is_refused_with_intervals(run, refused, tree: Files, tmp_path: Path):
+    import joblib
+    from sklearn.tree import DecisionTreeClassifier
+
+    why, other = str(tmp_path / "why.json"), str(tmp_path / "other.joblib")
+    assert run("explain", *tree.ask("--trust-pickle", "--intervals", "--output", why)).code == 0
+    model = joblib.load(tree.model)
+    table = loans()
+    joblib.dump(DecisionTreeClassifier(max_depth=1).fit(table[["age", "income"]], table["paid"]), other)
+    assert model.get_depth() > 1
+    more = [
+        "--model",
+        other,
+        "--data",
+        tree.data,
+        "--intervals",
+        "--trust-pickle",
+        "--output",
+        str(tmp_path / "w.html"),
+    ]
+    assert "must be about this explainer's model, but it is about another" in refused("report", why, *more)

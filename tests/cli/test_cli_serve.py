@@ -43,7 +43,7 @@ def test_ones_own_model_is_served_and_every_answer_is_in_the_log(
     assert run("audit", "verify", "--audit", url, "--head", "0" * 64).code == 1
     for name in ("log.jsonl", "log.csv"):
         exported = run("audit", "export", "--audit", url, "--output", str(tmp_path / name))
-        assert (exported.code, "1 records in" in exported.text) == (0, True)
+        assert (exported.code, "1 record in" in exported.text) == (0, True)
     assert json.loads((tmp_path / "log.jsonl").read_text())["document"] == said["document"]
     assert (tmp_path / "log.csv").read_text().startswith("number,at,who")
 
@@ -77,7 +77,7 @@ def test_tokens_of_a_file_have_names(files: Files, tmp_path: Path) -> None:
         (["--seconds", "0"], "the limit seconds must be more than zero"),
         (["--workers", "0"], "the limit workers must be more than zero"),
         (["--model", "model.skops"], "--model and --data must come together"),
-        (["--tokens", "no-such-file"], "No such file"),
+        (["--tokens", "no-such-file"], "there is no file"),
         (["--audit", "nonsense"], "the audit log must be a URL"),
         (["--audit", "sqlite:////no/such/folder/log"], "a folder that exists"),
     ],

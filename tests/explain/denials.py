@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +58,7 @@ def contents(batch: Batch) -> dict[int, Any]:
 
 
 class Fragile:
-    """A model that ends its process, once, when it is asked in a worker."""
+    """A model whose process is killed, once, when it is asked in a worker."""
 
     classes_ = ("bad", "good")
 
@@ -62,7 +68,59 @@ class Fragile:
     def predict(self, table: pd.DataFrame) -> Any:
         if os.getpid() != self.home and not self.mark.exists():
             self.mark.touch()
-            os._exit(9)
+            os.kill(os.getpid(), signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
         from applications import decide
 
         return decide(table)
+
+
+KILLED = """
+import sys, time
+sys.path[:0] = {paths!r}
+from denials import explainer
+from ironrule.explain.batches import crew, making
+from ironrule.explain.batches.folder import Folder
+making.FLUSH_SECONDS, crew.MOST_ROWS = 0.0, 3
+plain = Folder.add
+def slow(self, lines):
+    plain(self, lines)
+    time.sleep(0.05)
+Folder.add = slow
+asked = explainer()
+print("ready", flush=True)
+asked.explain_many(output={folder!r}, workers={workers}, engine={engine!r})
+"""
+"""A run that writes often, for somebody to kill it."""
+
+
+def started(folder: Path, workers: int, engine: str = "local") -> subprocess.Popen[str]:
+    """That run, in a process of its own."""
+    here = Path(__file__).parent
+    script = KILLED.format(paths=[str(here), str(here.parent)], folder=str(folder), workers=workers, engine=engine)
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def killed_after(process: subprocess.Popen[str], folder: Path, parts: int, pause: float = 0.0) -> None:
+    """Kill a run some time after it has written so many parts."""
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("part-*.parquet"))) < parts and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(pause)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+@contextmanager
+def files_at_most(size: int) -> Iterator[None]:
+    """As on a full disk: what grows beyond a size cannot be written."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

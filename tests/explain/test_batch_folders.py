@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
-import subprocess
-import sys
-import time
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from denials import boosted, contents, explainer, history
+from denials import boosted, contents, explainer, files_at_most, history, killed_after, started
 
 from ironrule import Batch, Explainer, InputError, StorageError
 from ironrule.explain.batches import crew, durable, handover, making
 from ironrule.explain.batches.folder import locked
-
-HERE = Path(__file__).parent
-
-SCRIPT = """
-import sys, time
-sys.path[:0] = [{here!r}, {tests!r}]
-from denials import explainer
-from ironrule import Explainer
-from ironrule.explain.batches import crew, making
-making.FLUSH_SECONDS, crew.MOST_ROWS = 0.0, 3
-plain = Explainer.explain
-def slow(self, *args, **more):
-    time.sleep(0.02)
-    return plain(self, *args, **more)
-Explainer.explain = slow
-asked = explainer()
-print("ready", flush=True)
-asked.explain_many(output={folder!r}, workers={workers})
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -45,26 +23,12 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "MOST_ROWS", 3)
 
 
-def started(folder: Path, workers: int) -> subprocess.Popen[str]:
-    script = SCRIPT.format(here=str(HERE), tests=str(HERE.parent), folder=str(folder), workers=workers)
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_batch_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path: Path, workers: int) -> None:
     undisturbed = explainer().explain_many(workers=1)
     folder, rng, sizes = tmp_path / "batch", np.random.default_rng(workers), [0]
     for wanted in (0, 1, 3):
-        process = started(folder, workers)
-        deadline = time.monotonic() + 60
-        while len(list(folder.glob("part-*.parquet"))) < wanted and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(rng.random() * 0.1)
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        killed_after(started(folder, workers), folder, wanted, rng.random() * 0.1)
         if (folder / "manifest.json").exists():
             sizes.append(len(Batch.open(folder)))
     assert sizes == sorted(sizes)
@@ -132,6 +96,44 @@ def test_a_full_disk_is_an_error_and_finished_parts_stay(tmp_path: Path, monkeyp
     assert 0 < len(kept) < kept.about["total"]
     assert not list((tmp_path / "batch").glob("*.unfinished"))
     assert contents(asked.explain_many(output=tmp_path / "batch")) == contents(asked.explain_many(workers=1))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such limits elsewhere")
+def test_a_part_that_finds_no_room_is_an_error_and_the_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "MOST_ROWS", 256)
+    monkeypatch.setattr(crew, "PORTION_SECONDS", 1e9)
+    asked = explainer()
+    undisturbed = asked.explain_many(output=tmp_path / "undisturbed", workers=1)
+    sizes = [part.stat().st_size for part in sorted((tmp_path / "undisturbed").glob("part-*.parquet"))]
+    assert sizes[0] < max(sizes)
+    with files_at_most((sizes[0] + max(sizes)) // 2), pytest.raises(StorageError, match="run the same again"):
+        asked.explain_many(output=tmp_path / "batch", workers=1)
+    assert 0 < len(Batch.open(tmp_path / "batch")) < len(undisturbed)
+    assert contents(asked.explain_many(output=tmp_path / "batch", workers=1)) == contents(undisturbed)
+
+
+def test_no_room_for_the_hand_over_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(crew, "written", full)
+    with pytest.raises(StorageError, match=r"No space left.*TMPDIR"):
+        explainer().explain_many(workers=2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks elsewhere")
+def test_what_a_killed_run_left_for_its_workers_goes_with_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # which was found before
+    killed_after(started(tmp_path / "batch", 2), tmp_path / "batch", 1)
+    assert list((tmp_path / "temporary").glob("ironrule-*/handover"))
+    assert explainer().explain_many(output=tmp_path / "batch", workers=2).complete
+    assert not list((tmp_path / "temporary").glob("ironrule-*"))
 
 
 @pytest.mark.parametrize(

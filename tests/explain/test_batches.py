@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import time
@@ -197,6 +198,17 @@ def test_tasks_grow_with_the_speed_and_come_back_when_returned() -> None:
     assert tasks.take() is not None
 
 
+def test_towards_the_end_tasks_become_smaller_so_that_all_end_together() -> None:
+    tasks = Tasks((tuple(range(100)), np.zeros((100, 2), dtype=np.int32)), takers=2)
+    line = explainer().explain_many(range(20), workers=1).kept.line(0)
+    tasks.learn([dataclasses.replace(line, seconds=1e-6)])
+    sizes = [len(task[0]) for task in iter(tasks.take, None) if task is not None]
+    assert sum(sizes) == 100
+    assert sizes[0] == 25
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+
+
 def fewest(flags: Any) -> int:
     """By trying all choices."""
     for size in itertools.count(0):
@@ -222,7 +234,7 @@ def test_a_cover_that_is_not_proven_minimum_is_not_called_so(monkeypatch: pytest
     rules = batch.few_rules()
     assert len(rules) > 1
     assert not rules.minimum
-    assert "at least 1 are needed" in str(batch)
+    assert "at least 1 is needed" in str(batch)
 
 
 @pytest.mark.parametrize("wider", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from denials import Fragile, contents, explainer
+from denials import Fragile, contents, explainer, files_at_most, killed_after, started
 
 from applications import decide, past
-from ironrule import Explainer, InputError, IronruleError
+from ironrule import Batch, Explainer, InputError, IronruleError, StorageError
+from ironrule.explain.batches import crew, making
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves its logs open
@@ -26,7 +28,7 @@ ray = pytest.importorskip("ray")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A cluster of this machine's own, which batches find connected."""
-    where = {"env_vars": {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])}}
+    where = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # the same package and test modules
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", runtime_env=where)
     yield
@@ -100,3 +102,34 @@ def test_a_worker_that_always_dies_on_ray_is_an_error(monkeypatch: pytest.Monkey
 
     with pytest.raises(IronruleError, match="a worker died 1 times"):
         Explainer(deadly, past(40), desired="good").explain_many(engine="ray")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_batch_on_ray_whose_driver_is_killed_ends_as_an_undisturbed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "FLUSH_SECONDS", 0.0)
+    undisturbed, folder = explainer().explain_many(workers=1), tmp_path / "batch"
+    killed_after(started(folder, 2, "ray"), folder, 2)  # with a Ray of its own
+    assert 0 < len(Batch.open(folder)) < len(undisturbed)
+    batch = explainer().explain_many(output=folder, engine="ray")
+    assert len(set(batch.rows)) == len(batch.rows)
+    assert contents(batch) == contents(undisturbed)
+    assert not list(folder.glob("*.unfinished"))
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.skipif(os.name != "posix", reason="there are no such limits elsewhere")
+def test_a_full_disk_on_ray_is_an_error_and_finished_parts_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(crew, "PORTION_SECONDS", 1e9)
+    asked = explainer()
+    undisturbed = asked.explain_many(output=tmp_path / "undisturbed", engine="ray")
+    sizes = [part.stat().st_size for part in sorted((tmp_path / "undisturbed").glob("part-*.parquet"))]
+    assert sizes[0] < max(sizes)
+    with files_at_most((sizes[0] + max(sizes)) // 2), pytest.raises(StorageError, match="run the same again"):
+        asked.explain_many(output=tmp_path / "batch", engine="ray")
+    assert 0 < len(Batch.open(tmp_path / "batch")) < len(undisturbed)
+    assert contents(asked.explain_many(output=tmp_path / "batch", engine="ray")) == contents(undisturbed)

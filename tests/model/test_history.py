@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ironrule.model import history, history_of
+from ironrule.model.census import Census
 from ironrule.rule import Box
 from ironrule.space import Codes, Feature, Space
 from ironrule.space.codes import smallest_type
@@ -62,6 +63,27 @@ def test_coverage_is_right_for_codes_of_every_width_and_after_copying(way, sizes
         low, high = np.sort(rng.integers(0, sizes, size=(2, 3)), axis=0).astype(np.int32)
         expected = ((points >= low) & (points <= high)).all(axis=1).sum()
         assert past.coverage(Box(low, high), space.sizes) == expected
+
+
+@pytest.mark.parametrize("sizes", [(256, 65536, 70_000), (3, 300, 2)])
+def test_rows_found_in_one_box_are_counted_in_boxes_inside_it(sizes):
+    rng = np.random.default_rng(1)
+    space = Space(tuple(Feature(f"f{j}", tuple(range(size)), ordered=True) for j, size in enumerate(sizes)))
+    points = rng.integers(0, sizes, size=(9000, 3))
+    codes = Codes(tuple(points[:, j].astype(smallest_type(size)) for j, size in enumerate(sizes)))
+    past = Census.of(history_of(space, codes, np.zeros(9000, dtype=bool)), space.sizes)
+    for _ in range(20):
+        outer = np.sort(rng.integers(0, sizes, size=(2, 3)), axis=0).astype(np.int32)
+        inner = outer.copy()
+        for j in (0, 2):
+            inner[:, j] = np.sort(rng.integers(outer[0, j], outer[1, j] + 1, 2))
+        found = past.within(Box(*outer), [0, 2])
+        assert (
+            found.rows == past.covered(Box(*outer)) == ((points >= outer[0]) & (points <= outer[1])).all(axis=1).sum()
+        )
+        expected = ((points >= inner[0]) & (points <= inner[1])).all(axis=1).sum()
+        assert found.covered(Box(*inner)) == past.covered(Box(*inner)) == expected
+        assert found.within(Box(*inner), [2]).rows == expected
 
 
 def test_a_history_of_signed_codes_is_counted_all_the_same():

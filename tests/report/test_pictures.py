@@ -175,7 +175,7 @@ def test_a_rule_without_parts_is_drawn_too():
     assert ladder_drawing(ladder_of(found)).texts[0] == "Everyone gets: the undesired outcome"
     assert needs_drawing(needs_of(found)).texts[-1] == "The rule has no parts that could go."
     assert growth_drawing(growth_of(found)).texts[1] == "everyone"
-    assert overview_drawing(overview_of([found])).texts[0] == "What is known of 1 rules"
+    assert overview_drawing(overview_of([found])).texts[0] == "What is known of 1 rule"
 
 
 def test_the_overview_counts_verdicts_lengths_and_features(explanation):

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ironrule.model.census import Census
 from ironrule.oracles import Case, Ensemble, Exhaustive, Oracle, Remembering
 from ironrule.rule import Box
 from ironrule.search import Minimum, solve
-from ironrule.search.widening import Widened, Widening
+from ironrule.search.widening import Bound, Widened, Widening
 from ironrule.space import Feature, Space
 from ironrule.verdict import Budget, Meter, Proven
 from readings import read_cases
 from tiny import case_of, exceptions_in, problem_of
 
 
-def widened(case: Case, oracle: Oracle, seed: int, budget: Budget | None = None) -> tuple[int, Widened]:
+def widened(
+    case: Case, oracle: Oracle, seed: int, budget: Budget | None = None, scout: Oracle | None = None
+) -> tuple[int, Widened]:
     problem = problem_of(case, oracle, k=8, seed=seed)
     findings = solve(problem, Minimum())
     proof = findings.verdicts[0]
     assert isinstance(proof, Proven)
-    sizes = case.space.sizes
-    meter = Meter(budget or Budget())
-    widening = Widening(case, Remembering(oracle), meter, problem.rng, lambda box: case.history.coverage(box, sizes))
+    widening = widening_of(case, oracle, Meter(budget or Budget()), problem.rng)
+    widening.scout = None if scout is None else Remembering(scout)
     return findings.rules[0], widening.widened(findings.rules[0], proof)
+
+
+def widening_of(case: Case, oracle: Oracle, meter: Meter, rng: np.random.Generator) -> Widening:
+    return Widening(case, Remembering(oracle), meter, rng, Census.of(case.history, case.space.sizes))
 
 
 def one_step_wider(case: Case, rule: int, box: Box) -> list[Box]:
@@ -43,10 +52,12 @@ def one_step_wider(case: Case, rule: int, box: Box) -> list[Box]:
 
 
 @settings(deadline=None, max_examples=200)
-@given(read_cases(), st.integers(0, 3))
-def test_a_widened_rule_has_no_exception_and_no_bound_can_move(made: tuple[Case, Ensemble], seed: int) -> None:
+@given(read_cases(), st.integers(0, 3), st.booleans())
+def test_a_widened_rule_has_no_exception_and_no_bound_can_move(
+    made: tuple[Case, Ensemble], seed: int, scouted: bool
+) -> None:
     case, oracle = made
-    rule, wider = widened(case, oracle, seed)
+    rule, wider = widened(case, oracle, seed, scout=oracle.brief if scouted else None)
     before = case.relevant.box(rule)
     assert wider.maximal
     assert (wider.box.low <= before.low).all()
@@ -75,3 +86,46 @@ def test_of_two_orders_the_one_that_covers_more_of_the_history_is_taken(past, wi
     case = case_of(space, table, np.array([0, 0], dtype=np.int32), np.array([*past, [3, 3]], dtype=np.int32))
     _, wider = widened(case, Exhaustive(), 0)
     assert wider.box.high.tolist() == widest
+
+
+def moved_as_far(case: Case, box: Box, bound: Bound) -> Box:
+    last = case.space.features[bound.feature].last if bound.upper else 0
+    step = 1 if bound.upper else -1
+    while bound.at(box) != last and not len(exceptions_in(case, bound.moved(box, bound.at(box) + step))):
+        box = bound.moved(box, bound.at(box) + step)
+    return box
+
+
+@settings(deadline=None, max_examples=80)
+@given(read_cases(), st.booleans())
+def test_bounds_that_are_not_asked_about_would_not_have_won(made: tuple[Case, Ensemble], scouted: bool) -> None:
+    case, oracle = made
+    rng = np.random.default_rng(0)
+    start = case.relevant.box(case.relevant.usable)
+    bounds = [Bound(bit // 2, bit % 2 == 0) for bit in case.relevant.ordered]
+    widening = widening_of(case, oracle, Meter(Budget()), rng)
+    proof = oracle.find(case, start, 1, widening.meter, rng)
+    assert isinstance(proof, Proven)
+    widening.scout = Remembering(oracle.brief) if scouted else None
+    for bound in bounds:
+        widening.limits[bound] = case.space.features[bound.feature].last if bound.upper else 0
+        widening.limits[bound] = widening._at_the_most(Widened(start, proof, True), bound)
+    greedy = widening._greedily(Widened(start, proof, True), bounds).box
+
+    def value(box: Box) -> tuple[int, float]:
+        return widening._value(box)
+
+    here, left = start, list(bounds)
+    while left:
+        options = [moved_as_far(case, here, bound) for bound in left]
+        best = max(range(len(left)), key=lambda place: value(options[place]))
+        here = options[best]
+        del left[best]
+    assert (greedy.low == here.low).all()
+    assert (greedy.high == here.high).all()
+    if 0 < len(bounds) <= 4:
+        orders = [reduce(partial(moved_as_far, case), order, start) for order in permutations(bounds)]
+        any_order = widening_of(case, oracle, Meter(Budget()), rng)
+        any_order.limits = {bound: case.space.features[bound.feature].last if bound.upper else 0 for bound in bounds}
+        found = any_order._in_any_order(Widened(start, proof, True), bounds).box
+        assert value(found) == max(map(value, orders))

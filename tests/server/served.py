@@ -57,9 +57,11 @@ def client_of(subject: Subject, folder: Path, limits: Limits | None = None, **se
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     root = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with httpx.Client(base_url=root, timeout=60, trust_env=False) as client:
-        yield client
-    server.should_exit = True
-    thread.join(30)
-    listening.close()
+    try:
+        with httpx.Client(base_url=root, timeout=60, trust_env=False) as client:
+            yield client
+    finally:  # a test that fails must not leave a thread that nothing ends
+        server.should_exit = True
+        thread.join(30)
+        listening.close()
     assert not thread.is_alive()

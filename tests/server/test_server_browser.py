@@ -105,6 +105,7 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     page.get_by_text("What would have changed the outcome?").click()
     page.get_by_role("checkbox", name="duration in month", exact=True).check()
     audited(page)
+    page.get_by_label("Constraints on the changes").fill("cf.job == x.job")
     page.get_by_role("button", name="Find the nearest changes").click()
     expect(page.get_by_text("Proven: each is the nearest")).to_be_visible()
     audited(page)

@@ -160,3 +160,43 @@ def test_a_model_that_fails_fails_the_answer_and_not_the_server(tmp_path: Path) 
         assert answer.status_code == 500
         assert set(answer.json()) == {"error"}
         assert client.post("/api/explain", json={"row": denied(client)}).status_code == 200
+
+
+def test_equal_rows_of_a_batch_are_explained_once_and_each_is_in_the_log(
+    german: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ironrule import Explainer
+
+    whole, asked = Explainer.explain, list[Any]()
+
+    def counting(self: Explainer, row: Any, *more: Any, **options: Any) -> Any:
+        asked.append(row)
+        return whole(self, row, *more, **options)
+
+    monkeypatch.setattr(Explainer, "explain", counting)
+    with client_of(german, tmp_path) as client:
+        other = client.get("/api/applicants?outcome=undesired").json()["applicants"][1]["row"]
+        rows = [DENIED, GRANTED, other, DENIED, GRANTED, DENIED]
+        job = ended(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
+        records = [client.get(f"/api/explanations/{line['explanation']}").json() for line in job["result"][::3]]
+    assert asked == [DENIED, GRANTED, other, GRANTED]
+    assert [line["row"] for line in job["result"]] == rows
+    assert [line["explanation"] for line in job["result"]] == [1, None, 2, 3, None, 4]
+    assert [line["error"] is None for line in job["result"]] == [True, False, True, True, False, True]
+    assert records[0]["document"] == records[1]["document"]
+    assert [record["row"] for record in records] == [DENIED, DENIED]
+    assert AuditLog(f"sqlite:///{tmp_path}/audit.sqlite", create=False).verify().count == 4
+
+
+def test_what_was_stopped_early_is_not_handed_to_an_equal_row(german: Subject) -> None:
+    from dataclasses import replace
+
+    from ironrule.server.applicants import Applicants
+    from ironrule.server.twins import Twins
+
+    found = german.explainer.explain(DENIED)
+    stopped = replace(found, statistics=replace(found.statistics, stopped="budget"))
+    twins, offered = Twins(Applicants.of(german.explainer), [DENIED] * 3), [stopped, found]
+    given = [twins.explained(DENIED, lambda: offered.pop(0)) for _ in range(3)]
+    assert given == [stopped, found, found]
+    assert twins._known == {}  # nothing is kept for rows that will not come

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import httpx
@@ -128,6 +129,39 @@ def test_counterfactuals_keep_what_must_stay(client: httpx.Client) -> None:
     assert not {one["feature"] for way in data["counterfactuals"] for one in way} & set(body["fixed"])
     assert client.get(where).status_code == 200
     assert client.get(where.replace("counterfactuals", "explanations")).status_code == 404
+
+
+def test_counterfactuals_obey_constraints_that_are_typed(client: httpx.Client) -> None:
+    about = client.get(f"/applicants/{DENIED}.json").json()
+    assert about["example"] == "cf.age_in_years >= x.age_in_years"
+    now = {one["feature"]: one["value"] for one in about["values"]}
+    for algorithm in ("exact", "geco"):
+        lines = "cf.duration_in_month >= x.duration_in_month\r\n\r\ncf.job == x.job"
+        typed = {"algorithm": algorithm, "constraints": lines}
+        where = client.post(f"/applicants/{DENIED}/counterfactuals", data=typed).headers["location"]
+        for _ in range(200):
+            if where.startswith("/counterfactuals"):
+                break
+            time.sleep(0.05)
+            where = client.get(where).headers.get("location", where)
+        data = client.get(f"{where}.json").json()
+        changes = [one for way in data["counterfactuals"] for one in way]
+        assert data["proven"] == (algorithm == "exact")
+        assert changes
+        assert not [one for one in changes if one["feature"] == "job"]
+        durations = [int(one["after"]) for one in changes if one["feature"] == "duration_in_month"]
+        assert all(after >= now["duration_in_month"] for after in durations)
+
+
+def test_a_constraint_that_cannot_be_read_is_told(client: httpx.Client) -> None:
+    answers = [
+        client.post(f"/applicants/{DENIED}/counterfactuals", data={"constraints": text}, follow_redirects=True)
+        for text in ("cf.shoe > 3", "cf.age_in_years >")
+    ]
+    assert all("feature" in answer.text or "must stand here" in answer.text for answer in answers)
+    wrong = client.post(f"/applicants/{DENIED}/counterfactuals", data={"algorithm": "magic"})
+    assert wrong.status_code == 422
+    assert "the search must be one of auto, exact, geco" in wrong.text.lower().replace("&#34;", '"')
 
 
 def test_the_log_is_shown_the_last_record_first(german: Subject, tmp_path: Path) -> None:

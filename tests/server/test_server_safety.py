@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -163,6 +165,51 @@ def test_who_sends_too_slowly_is_refused(german: Subject, tmp_path: Path) -> Non
         with socket.create_connection((address.hostname, address.port), timeout=10) as line:
             line.sendall(b"POST /api/searches HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{")
             assert b"400 Bad Request" in line.recv(4096)
+
+
+@pytest.mark.parametrize(
+    ("begun", "earlier"),
+    [(b"", 0), (b"GET /api/model HTTP/1.1\r\nHost: local", 0), (b"GET /api/model HTTP/1.1\r\nHost: local", 2)],
+    ids=["nothing", "half a head", "half a head after others"],
+)
+def test_a_head_that_does_not_come_in_time_ends_the_connection(
+    german: Subject, tmp_path: Path, begun: bytes, earlier: int
+) -> None:
+    with client_of(german, tmp_path, Limits(head_seconds=0.3)) as client:
+        address = urlsplit(str(client.base_url))
+        with socket.create_connection((address.hostname, address.port), timeout=10) as line:
+            for _ in range(earlier):
+                line.sendall(b"GET /static/mark.svg HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answer = b""
+                while not answer.endswith(b"</svg>\n"):
+                    answer += line.recv(4096)
+            line.sendall(begun)
+            assert line.recv(4096) == b""
+
+
+def test_letters_now_and_then_keep_no_connection(german: Subject, tmp_path: Path) -> None:
+    with client_of(german, tmp_path, Limits(head_seconds=0.4)) as client:
+        address = urlsplit(str(client.base_url))
+        with socket.create_connection((address.hostname, address.port), timeout=0.05) as line:
+            for letter in itertools.cycle("GET /api/model HTTP/1.1 "):
+                try:
+                    line.sendall(letter.encode())
+                    if line.recv(64) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except (ConnectionResetError, BrokenPipeError):
+                    break
+        assert client.get("/api/model").status_code == 200
+
+
+def test_a_search_that_takes_longer_than_a_head_may_is_answered(tmp_path: Path) -> None:
+    gate, subject = gated()
+    with client_of(subject, tmp_path, Limits(head_seconds=0.2, workers=1)) as client:
+        row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
+        gate.open.clear()
+        threading.Timer(0.8, gate.open.set).start()
+        assert client.post("/api/explain", json={"row": row}).status_code == 200
 
 
 def test_no_more_requests_are_under_way_than_allowed(tmp_path: Path) -> None:

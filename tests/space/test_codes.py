@@ -76,7 +76,7 @@ def test_days_and_times_meet_at_midnight():
     ],
 )
 def test_values_outside_the_domain_are_counted_and_shown(feature, column):
-    with pytest.raises(TableError, match=r"'f' must be one of .*, but 1 rows have other values \(.*extend the domain"):
+    with pytest.raises(TableError, match=r"'f' must be one of .*, but 1 row has other values \(.*extend the domain"):
         Space((feature,)).encode(pd.DataFrame({"f": column}))
 
 
@@ -89,7 +89,7 @@ def test_missing_values_must_be_declared():
 def test_one_hot_columns_must_have_one_1():
     space = Space((Feature("f", ("a", "b"), ordered=False, columns=("f_a", "f_b")),))
     for rows in ({"f_a": [1, 0], "f_b": [0, 0]}, {"f_a": [1, 1], "f_b": [0, 1]}):
-        with pytest.raises(TableError, match="'f' must have exactly one 1 per row, but 1 rows have none or several"):
+        with pytest.raises(TableError, match="'f' must have exactly one 1 per row, but 1 row has none or several"):
             space.encode(pd.DataFrame(rows))
 
 

@@ -155,7 +155,7 @@ def test_a_hint_must_name_a_column(hint):
 def test_only_the_chosen_columns_are_read():
     table = pd.DataFrame({"a": [1, 2], "target": [[1], [2]]})
     assert Space.infer(table, columns=["a"]).names == ("a",)
-    with pytest.raises(TableError, match="must have the columns 'b'"):
+    with pytest.raises(TableError, match="must have the column 'b', but it has 'a', 'target'"):
         Space.infer(table, columns=["b"])
 
 
@@ -221,7 +221,7 @@ def test_labels_lose_the_prefix_only_with_its_separator():
         ({"job": ["job_a", "job_x"]}, SpaceError, r"but \['job_x'\] came"),
         ({"age": ["job_a", "job_b"]}, SpaceError, "there is a column of that name"),
         ({"one": ["job_a", "job_b"], "two": ["job_b", "job_c"]}, SpaceError, "a name of its own, but 'job_b'"),
-        ({"job": ["job_a", "job_c"]}, TableError, "'job' must be exclusive, but 1 rows have several 1s"),
+        ({"job": ["job_a", "job_c"]}, TableError, "'job' must be exclusive, but 1 row has several 1s"),
         ({"job": ["job_a", "age"]}, TableError, "'age' must hold 0 and 1 only"),
     ],
 )

@@ -136,7 +136,7 @@ def test_constraints_on_the_space_speak_of_cf_alone():
 def test_the_size_is_the_product_and_repr_tells_it():
     assert SPACE.size == 4 * 2 * 2 * 2 * 2
     assert repr(Space((AGE, JOB), ("cf.age >= 30",))) == (
-        "Space(2 features: 1 ordered, 1 nominal; 8 points; 1 constraints)"
+        "Space(2 features: 1 ordered, 1 nominal; 8 points; 1 constraint)"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -40,16 +41,21 @@ def json_text(data: dict[str, Any]) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def check_output(output: Path | None, endings: tuple[str, ...]) -> Path | None:
-    """The path of a file to be written, if it can be: told before the work, not after it."""
+def check_output(options: argparse.Namespace, endings: tuple[str, ...]) -> Path | None:
+    """The path of the file to be written, if it can be: told before the work, not after it."""
+    output: Path | None = options.output
     if output is None:
         return None
     if output.suffix.lower() not in endings:
         raise InputError(f"the output file must end in {' or '.join(endings)}, but {output.name!r} came")
     if not output.parent.is_dir():
-        raise InputError(f"the output file must lie in a folder that exists, but there is no {str(output.parent)!r}")
+        raise InputError(
+            f"the output file must lie in a folder that exists, but there is no {str(output.parent)!r}; make it first"
+        )
     if output.is_dir():
-        raise InputError(f"the output must be a file, but {str(output)!r} is a folder")
+        raise InputError(f"the output must be a file, but {str(output)!r} is a folder; name a file in it")
+    if output.exists() and not options.overwrite:
+        raise InputError(f"the output must be a new file, but {str(output)!r} exists; to replace it, add --overwrite")
     return output
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
 from ironrule.cli.serve import AUDIT, DEFAULT_AUDIT
+from ironrule.counting import counted
 from ironrule.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--audit", metavar="URL", help=f"the audit log (default {DEFAULT_AUDIT}; or {AUDIT})")
     parser.add_argument("--head", metavar="HASH", help="a hash that must be in the chain")
     parser.add_argument("--output", metavar="FILE", type=Path, help="where to write: .jsonl or .csv; show: .json")
+    shared.add_overwrite(parser)
     shared.add_json(parser)
 
 
@@ -57,9 +59,11 @@ def _verify(options: argparse.Namespace, log: AuditLog) -> Answer:
 
     found = log.verify(options.head)
     data = {"whole": found.flaw is None, "records": found.count, "head": found.head, "flaw": found.flaw}
-    told = f"The chain is whole: {found.count:,} records. Keep the last hash elsewhere:\n{found.head}"
+    told = f"The chain is whole: {counted(found.count, 'record')}. Keep the last hash elsewhere:\n{found.head}"
     if found.flaw is not None:
-        told = f"The chain is broken: {found.flaw}. Before that, {found.count:,} records are whole."
+        told = (
+            f"The chain is broken: {found.flaw}. Before that, {counted(found.count, 'record is', 'records are')} whole."
+        )
     return Answer(Text(told), lambda: data, code=0 if found.flaw is None else 1)
 
 
@@ -69,7 +73,7 @@ def _export(options: argparse.Namespace, log: AuditLog) -> Answer:
     from ironrule.cli.answer import Answer, check_output
     from ironrule.server.audit.export import as_csv, as_json_lines
 
-    output = check_output(options.output, (".jsonl", ".csv"))
+    output = check_output(options, (".jsonl", ".csv"))
     if output is None:
         raise InputError("an export must go to a file, but --output is missing; such as --output log.jsonl")
     lines = as_csv(log.records()) if output.suffix.lower() == ".csv" else as_json_lines(log.records())
@@ -79,7 +83,7 @@ def _export(options: argparse.Namespace, log: AuditLog) -> Answer:
             file.write(line)
             count += 1
     count -= output.suffix.lower() == ".csv"
-    return Answer(Text(f"{count:,} records in {output}."), lambda: {"records": count, "output": str(output)})
+    return Answer(Text(f"{counted(count, 'record')} in {output}."), lambda: {"records": count, "output": str(output)})
 
 
 def _show(options: argparse.Namespace, log: AuditLog) -> Answer:
@@ -87,7 +91,7 @@ def _show(options: argparse.Namespace, log: AuditLog) -> Answer:
 
     from ironrule.cli.answer import Answer, check_output, json_text
 
-    output = check_output(options.output, (".json",))
+    output = check_output(options, (".json",))
     record = None if options.number is None else log.read(options.number)
     if record is None:
         raise InputError("show must name a record that exists, such as ironrule audit show 17, but there is none such")

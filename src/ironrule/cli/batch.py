@@ -9,10 +9,14 @@ Finished rows are written to a folder as Parquet. Whatever ends the work, the sa
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
+from ironrule.counting import counted
+from ironrule.errors import InputError
 
 if TYPE_CHECKING:
     from ironrule.cli.answer import Answer
@@ -52,22 +56,41 @@ def run(options: argparse.Namespace) -> Answer:
     files = files_of(options, options.models)
     rows = None if options.rows is None else read_data(options.rows)
     explainer = files.explainer(options, files.space, constraints, options.margin, options.intervals)
-    batch = explainer.explain_many(
-        rows,
-        options.algorithm,
-        output=options.output,
-        workers=options.workers,
-        engine=options.engine,
-        address=options.address,
-        documents=not options.no_documents,
-        k=options.k,
-        budget=budget,
-        seed=options.seed,
-        require=options.require,
-        forbid=options.forbid,
-        widen=not options.no_widen,
-    )
+    with saying_how_to_go_on(options.output):
+        batch = explainer.explain_many(
+            rows,
+            options.algorithm,
+            output=options.output,
+            workers=options.workers,
+            engine=options.engine,
+            address=options.address,
+            documents=not options.no_documents,
+            k=options.k,
+            budget=budget,
+            seed=options.seed,
+            require=options.require,
+            forbid=options.forbid,
+            widen=not options.no_widen,
+        )
     return Answer(Text(str(batch)), lambda: summary(batch))
+
+
+@contextlib.contextmanager
+def saying_how_to_go_on(folder: Path) -> Iterator[None]:
+    """An interrupt that comes inside says what is safe, and how to have the rest."""
+    from ironrule.explain.batches import Batch
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        try:
+            found = Batch.open(folder)
+        except InputError:  # it had not begun
+            raise KeyboardInterrupt("interrupted before a row was finished; run the same command again") from None
+        done = f"{len(found):,} of {counted(found.about['total'], 'denied row')}"
+        raise KeyboardInterrupt(
+            f"interrupted: {done} explained and safe in {str(folder)!r}; run the same command again for the others"
+        ) from None
 
 
 def summary(batch: Batch) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
-from ironrule.errors import InputError
 
 if TYPE_CHECKING:
     from ironrule.cli.answer import Answer
@@ -49,12 +48,13 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.models import read_model
     from ironrule.cli.question import columns_of, space_of
     from ironrule.cli.show import check_view
+    from ironrule.cli.stored import read_as
     from ironrule.space.plain import from_plain
     from ironrule.verdict.checker import check
     from ironrule.verdict.checker.document import document_of
 
     constraints = shared.constraints_of(options)
-    document = document_of(text_of(options.explanation))
+    document = read_as(document_of, options.explanation)
     model = read_model(options.model, options.trust, options.trust_pickle)
     data = read_data(options.data, options.target)
     space = space_of(options, data, columns_of(model))
@@ -71,13 +71,3 @@ def run(options: argparse.Namespace) -> Answer:
         intervals=options.intervals,
     )
     return Answer(check_view(found), found.to_dict, code=CODES[found.status])
-
-
-def text_of(path: Path) -> str:
-    """The text of an explanation's file."""
-    if not path.is_file():
-        raise InputError(f"the explanation must be a file that exists, but there is no {str(path)!r}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"the explanation must be JSON in UTF-8, but {path.name} is not: {error.reason}") from None

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.ranges import ranges_of
     from ironrule.cli.show import counterfactuals_view, searching
 
-    output, budget = check_output(options.output, (".json",)), shared.budget_of(options)
+    output, budget = check_output(options, (".json",)), shared.budget_of(options)
     constraints = shared.constraints_of(options)  # on the changes: the row itself need not satisfy them
     question = question_of(options)
     ranges = ranges_of(options.range, question.explainer.space)

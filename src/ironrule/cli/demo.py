@@ -10,7 +10,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli.options import add_algorithm, add_json, add_seed
-from ironrule.errors import OutcomeError
+from ironrule.errors import InputError, OutcomeError
 
 if TYPE_CHECKING:
     from ironrule.cli.answer import Answer
@@ -40,7 +40,9 @@ def run(options: argparse.Namespace) -> Answer:
     explainer = demo_explainer()
     denied = np.flatnonzero(~explainer.outcomes).tolist()
     row = denied[0] if options.row is None else options.row
-    if 0 <= row < len(explainer.outcomes) and row not in denied:
+    if row < 0:
+        raise InputError(f"a row number must count from 0, but {row} came")
+    if row < len(explainer.outcomes) and row not in denied:
         nearest = min(denied, key=lambda other: abs(other - row))
         raise OutcomeError(f"the applicant must be one that the model denies, but {row} is not; {nearest} is")
     with searching():

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.answer import Answer, check_output
     from ironrule.cli.show import explanation_view
 
-    output = check_output(options.output, ENDINGS)
+    output = check_output(options, ENDINGS)
     explanation = explained(options)
     text = "" if output is None else _as_file(explanation, output.suffix.lower(), options)
     return Answer(explanation_view(explanation), explanation.to_dict, output, text)

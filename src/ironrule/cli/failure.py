@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ironrule.cli.spoken import spoken
 from ironrule.errors import IronruleError, ModelError
 
 UNEXPECTED, BAD_INPUT, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
@@ -24,8 +25,8 @@ def with_exit_code(command: Callable[[], int], as_json: bool) -> int:
             return command()
     except SystemExit as end:  # argparse ends so after --help and --version
         return end.code if isinstance(end.code, int) else UNEXPECTED if end.code else 0
-    except KeyboardInterrupt:
-        _say("error", "Interrupted", "interrupted", as_json)
+    except KeyboardInterrupt as stop:  # one with a message says how to go on
+        _say("error", "Interrupted", str(stop) or "interrupted", as_json)
         return INTERRUPTED
     except Exception as error:
         return _report(error, as_json)
@@ -51,10 +52,11 @@ def _report(error: Exception, as_json: bool) -> int:
 
 def _judge(error: Exception) -> tuple[int, str]:
     if isinstance(error, IronruleError):
-        return (MODEL_FAILED if isinstance(error, ModelError) else BAD_INPUT), str(error)
+        return (MODEL_FAILED if isinstance(error, ModelError) else BAD_INPUT), spoken(str(error))
     if isinstance(error, OSError) and error.filename is not None:
         why = error.strerror or type(error).__name__
-        return BAD_INPUT, f"the file {str(error.filename)!r} must be one that can be used, but: {why}"
+        what = f"the file {str(error.filename)!r} must be one that can be used"
+        return BAD_INPUT, f"{what}, but: {why}; check the path and its permissions"
     return UNEXPECTED, f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where it happened)"
 
 
@@ -63,7 +65,7 @@ def warnings_as_lines(as_json: bool) -> Iterator[None]:
     """Show each warning as one line on standard error, without file names and source code."""
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        _say("warning", category.__name__, str(message), as_json)
+        _say("warning", category.__name__, spoken(str(message)), as_json)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ironrule.cli.existing import existing
 from ironrule.errors import MissingExtraError, TableError
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def read_data(path: Path, target: str | None = None) -> pd.DataFrame:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    if not path.is_file():
-        raise TableError(f"the data file must exist, but there is no file {str(path)!r}")
+    existing(path, "the data file", error=TableError)
     ending = _ending(path)
     try:
         import pandas  # noqa: F401  # asked for here, so that its absence is told before the file is opened

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.space import Space
     from ironrule.space.file import to_toml
 
-    output = check_output(options.output, ENDINGS)
+    output = check_output(options, ENDINGS)
     data = read_data(options.data, options.target)
     space = space_of(options, data)
     document = space.to_dict()

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.question import question_of
     from ironrule.cli.show import judgements_view, searching
 
-    output, budget = check_output(options.output, (".json",)), shared.budget_of(options)
+    output, budget = check_output(options, (".json",)), shared.budget_of(options)
     question = question_of(options, shared.constraints_of(options), options.models, options.margin, options.intervals)
     with searching():
         found = question.explainer.judge(question.row, options.rule, budget=budget, seed=options.seed)

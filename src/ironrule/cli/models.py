@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ironrule.cli.existing import existing
 from ironrule.errors import InputError, IronruleError, MissingExtraError, OutcomeError
 
 PICKLES = (".pkl", ".pickle", ".joblib")
@@ -15,8 +16,7 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 
 def read_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False) -> Any:
     """The model in a file; raises InputError if it cannot be had, or not without trusting it first."""
-    if not path.is_file():
-        raise InputError(f"the model file must exist, but there is no file {str(path)!r}")
+    existing(path, "the model file", "check the path, or save one: skops.io.dump(model, 'model.skops')")
     ending = path.suffix.lower()
     if ending == ".skops":
         return _read_skops(path, trust)

@@ -142,6 +142,12 @@ def add_seed(parser: argparse._ActionsContainer) -> None:
 def add_output(parser: argparse.ArgumentParser, what: str) -> None:
     """The file to write."""
     parser.add_argument("--output", metavar="FILE", type=Path, help=f"also write {what} to a file")
+    add_overwrite(parser)
+
+
+def add_overwrite(group: argparse._ActionsContainer) -> None:
+    """``--overwrite``."""
+    group.add_argument("--overwrite", action="store_true", help="write the output even if there is such a file already")
 
 
 def budget_of(options: argparse.Namespace) -> Budget | None:

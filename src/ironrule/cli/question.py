@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ironrule.errors import InputError, TableError
+from ironrule.cli.existing import existing
+from ironrule.errors import InputError, OutcomeError, TableError
 
 if TYPE_CHECKING:
     from ironrule.explain import Explainer
     from ironrule.space import Constraint, Space
 
 Row = Mapping[str, Any]
+FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,23 @@ def question_of(
     files = files_of(options, others)
     row = wanted if isinstance(wanted, int) and files.cache else _found(wanted, files.data, options.target)
     space = files.space.extended(row) if options.extend_domain and isinstance(row, Mapping) else files.space
-    return Question(files.explainer(options, space, constraints, margin, intervals), row)
+    explainer = files.explainer(options, space, constraints, margin, intervals)
+    if isinstance(wanted, int):
+        _refuse_desired(wanted, explainer)
+    return Question(explainer, row)
+
+
+def _refuse_desired(number: int, explainer: Explainer) -> None:
+    """Raise OutcomeError if a past row has the desired outcome, naming some that have not."""
+    denied = explainer.numbers[~explainer.outcomes]
+    if number in denied or number not in explainer.numbers:  # one that is left out is refused for its own reason
+        return
+    some = f"rows that it denies: {', '.join(map(str, denied[:FEW]))}{', ...' if len(denied) > FEW else ''}"
+    none = "it denies no row of this data: is --desired the right class, and --threshold the right number?"
+    raise OutcomeError(
+        f"row {number} must have the undesired outcome, but the model already gives it the desired one; "
+        f"{some if len(denied) else none}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +141,8 @@ def space_of(options: argparse.Namespace, data: Any, columns: Sequence[str] | No
     from ironrule.space import Space
 
     if options.space is not None:
-        return Space.from_file(options.space, data)
+        do = "check the path, or make one: ironrule inspect DATA --output space.toml"
+        return Space.from_file(existing(options.space, "the space file", do), data)
     return Space.infer(data, columns=columns, constant="keep" if options.keep_constant else "refuse")
 
 
@@ -147,5 +166,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         raise TableError("a row must give every column once, but one occurs twice")
-    plain: dict[str, Any] = from_plain(row)
+    try:
+        plain: dict[str, Any] = from_plain(row)
+    except (TypeError, ValueError):
+        raise TableError(f'a date must be written {{"date": "2024-12-31"}}, but {row["date"]!r} came') from None
     return plain

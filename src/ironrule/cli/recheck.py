@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
+from ironrule.counting import counted
 from ironrule.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
     from ironrule.cli.answer import Answer, check_output, json_text
     from ironrule.cli.question import files_of
 
-    output, budget = check_output(options.output, (".json",)), shared.budget_of(options)
+    output, budget = check_output(options, (".json",)), shared.budget_of(options)
     constraints, stored = shared.constraints_of(options), _stored(options.explanations)
     files = files_of(options, options.models)
     explainer = files.explainer(options, files.space, constraints, options.margin, options.intervals)
@@ -65,11 +66,15 @@ def run(options: argparse.Namespace) -> Answer:
 
 def _stored(paths: list[Path]) -> Batch | dict[str, Explanation]:
     """A batch by its folder, or explanations by the names of their files."""
-    from ironrule.explain import Batch, Explanation
+    from ironrule.cli.stored import stored_explanation
+    from ironrule.explain import Batch
 
     if len(paths) == 1 and paths[0].is_dir():
         return Batch.open(paths[0])
-    absent = [path for path in paths if not path.is_file()]
-    if absent:
-        raise InputError(f"explanations must be the folder of a batch, or files, but there is no {str(absent[0])!r}")
-    return {str(path): Explanation.from_json(path.read_text(encoding="utf-8")) for path in paths}
+    folders = [path for path in paths if path.is_dir()]
+    if folders:
+        raise InputError(
+            f"explanations must be the folder of one batch, or files, but {str(folders[0])!r} came with "
+            f"{counted(len(paths) - 1, 'other')}; recheck each by itself"
+        )
+    return {str(path): stored_explanation(path) for path in paths}

@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("report")
     group.add_argument("--output", metavar="FILE", type=Path, required=True, help="the report (.html)")
-    group.add_argument("--overwrite", action="store_true", help="write it even if there is such a file already")
+    shared.add_overwrite(group)
     group.add_argument(
         "--voice", choices=VOICES, help="default: person; of several explanations: validator, which has an overview"
     )
@@ -88,10 +88,8 @@ def _word(explanation: Explanation) -> str:
 def _output(options: argparse.Namespace) -> Path:
     from ironrule.cli.answer import check_output
 
-    output = check_output(options.output, (".html",))
+    output = check_output(options, (".html",))
     assert output is not None
-    if output.exists() and not options.overwrite:
-        raise InputError(f"the report must be a new file, but {str(output)!r} exists; to replace it, add --overwrite")
     return output
 
 
@@ -106,21 +104,29 @@ def _explanations(options: argparse.Namespace) -> tuple[Sequence[Explanation], l
         batch = Batch.open(options.files[0])
         return _with_data(batch, options), [f"row {row}" for row in batch.rows]
     if documents or len(options.files) != 2 or options.row is None:
-        raise InputError(
-            "a report must be of explanations (.json), of a batch (its folder), or of a row (MODEL, DATA and --row), "
-            "but something else came"
-        )
+        raise _nothing_to_report(options)
     if options.data or options.model:
         raise InputError("--data and --model belong to explanations from a file, but a row is explained afresh")
     options.model, options.data = options.files
     return [explain.explained(options)], []
 
 
-def _from_files(paths: Sequence[Path]) -> list[Explanation]:
-    from ironrule.cli.check import text_of
-    from ironrule.explain import Explanation
+def _nothing_to_report(options: argparse.Namespace) -> InputError:
+    came = ", ".join(repr(str(path)) for path in options.files)
+    if len(options.files) == 2 and options.row is None:
+        came += " without --row"
+    absent = [path for path in options.files if not path.exists()]
+    do = f"there is no {str(absent[0])!r}: check the path" if absent else "see ironrule report --help"
+    return InputError(
+        "a report must be of explanations (.json), of a batch (its folder), or of a row (MODEL, DATA and --row), "
+        f"but {came} came; {do}"
+    )
 
-    return [Explanation.from_json(text_of(path)) for path in paths]
+
+def _from_files(paths: Sequence[Path]) -> list[Explanation]:
+    from ironrule.cli.stored import stored_explanation
+
+    return [stored_explanation(path) for path in paths]
 
 
 def _with_data(found: Sequence[Explanation], options: argparse.Namespace) -> Sequence[Explanation]:
@@ -128,9 +134,14 @@ def _with_data(found: Sequence[Explanation], options: argparse.Namespace) -> Seq
     from ironrule.cli.files import read_data
 
     if options.data is None:
-        if options.space is not None:
-            raise InputError("--space must come with --data, whose values it describes, but --data is missing")
+        alone = [name for name in ("space", "intervals") if getattr(options, name)]
+        if alone:
+            raise InputError(f"--{alone[0]} must come with --data, whose values it describes, but --data is missing")
         return found
+    if options.intervals:
+        from ironrule.cli.intervals import with_intervals
+
+        return with_intervals(found, options)
     constraints = [one for one in shared.constraints_of(options) if not one.mentions_instance]
     data = read_data(options.data, options.target)
     return [_with_history(one, data, constraints, options) for one in found]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
+from ironrule.cli.existing import existing
 from ironrule.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -90,10 +91,13 @@ def _tokens(options: argparse.Namespace) -> dict[str, str]:
     """Secrets with the names of their owners; the file first."""
     found: dict[str, str] = {}
     if options.tokens is not None:
-        for line in options.tokens.read_text(encoding="utf-8").splitlines():
+        path = existing(options.tokens, "the file of tokens", "write one 'name token' per line to it")
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, secret = line.strip().partition(" ")
             if name and not secret.strip():
-                raise InputError("every line of the tokens must be 'name token', but one has a single word")
+                raise InputError(
+                    "every line of the tokens must be 'name token', but one has one word; add its owner's name"
+                )
             if name:
                 found[secret.strip()] = name
     single = options.token or os.environ.get(TOKEN)
@@ -116,7 +120,10 @@ def _subject(options: argparse.Namespace) -> Subject:
     from ironrule.server.subject import Subject
 
     if options.model is None or options.data is None:
-        raise InputError("--model and --data must come together, but one came alone")
+        came = "--data" if options.model is None else "--model"
+        raise InputError(
+            f"--model and --data must come together, but {came} came alone; without both, the bundled data is served"
+        )
     model = read_model(options.model, options.trust, options.trust_pickle)
     data = read_data(options.data, options.target)
     both = {

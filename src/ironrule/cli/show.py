@@ -17,6 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ironrule.counting import counted
 from ironrule.report.judged import what_shows_it
 from ironrule.report.text import how_short, verdict_word, what_it_withstands, why_asked, wider_lines
 from ironrule.rule import Counterfactual, shown
@@ -133,7 +134,7 @@ def space_view(space: Space, rows: int) -> RenderableType:
         columns = [", ".join(feature.columns) if feature.one_hot else ""] if grouped else []
         cells = _cells(feature.name, kind, _domain(feature), f"{len(feature.values):,}", missing, *columns)
         table.add_row(*cells)
-    size = f"{rows:,} rows, {len(space)} features, {space.size:.3g} points."
+    size = f"{counted(rows, 'row')}, {counted(len(space), 'feature')}, {space.size:.3g} points."
     limits = [Text(f"Constraint: {constraint}") for constraint in space.constraints]
     return Group(table, *limits, Text(size))
 
@@ -177,7 +178,7 @@ def _changes(counterfactuals: Sequence[Counterfactual]) -> list[RenderableType]:
 
 
 def _effort(statistics: Statistics) -> RenderableType:
-    text = f"{statistics.algorithm}, seed {statistics.seed}: {statistics.evaluations:,} evaluations"
+    text = f"{statistics.algorithm}, seed {statistics.seed}: {counted(statistics.evaluations, 'evaluation')}"
     return Text(f"{text} in {statistics.seconds:.2f} s.", style="dim")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
+from ironrule.counting import counted
 from ironrule.errors import BudgetError, InputError, TableError
 from ironrule.rule import Relevant
 from ironrule.rule.relevant import members
@@ -44,7 +45,7 @@ def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, V
         for names in (table.names, columns):
             if len(values) == len(names):
                 return dict(zip(names, values, strict=True))
-        raise TableError(f"a row must have {len(table.names)} values, like the data, but {len(values)} came")
+        raise TableError(f"a row must have {counted(len(table.names), 'value')}, like the data, but {len(values)} came")
     raise TableError(f"a row must be a dictionary, a Series, a table of one row or a row number, but {row!r} came")
 
 

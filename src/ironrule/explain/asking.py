@@ -28,7 +28,10 @@ def case_of(ready: Prepared, row: Any, recourse: Sequence[Constraint] = (), of_i
 
     instance, desired = coded(ready, row)
     if desired:
-        raise OutcomeError("the row must have the undesired outcome, but the model already gives it the desired one")
+        raise OutcomeError(
+            "the row must have the undesired outcome, but the model already gives it the desired one; "
+            "choose a row that it denies, or name another desired class"
+        )
     if ready.withstands and not of_itself and ready.model.desired(instance[None, :])[0]:
         raise OutcomeError(
             "no rule can withstand so much for this row: its score lies within the margin, or another of the "

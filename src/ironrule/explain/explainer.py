@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
@@ -131,7 +132,7 @@ class Explainer:
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
-        return f"<Explainer: {self.space!r}; {len(self.outcomes)} past rows, {desired} desired>"
+        return f"<Explainer: {self.space!r}; {counted(len(self.outcomes), 'past row')}, {desired} desired>"
 
     def appended(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.
@@ -327,12 +328,12 @@ class Explainer:
 
         ``explanations`` is a batch, or a list or a mapping of explanations; the budget is that of each.
         """
-        from ironrule.explain.rechecking import Recheck, Rechecked, named_explanations, recheck_one
+        from ironrule.explain.rechecking import Recheck, Rechecked, named_explanations, recheck_one, recoded
 
         items: list[Rechecked] = []
         total = len(explanations) if hasattr(explanations, "__len__") else 1
         for name, explanation in track(named_explanations(explanations), "Rechecking", total, progress):
-            instance, desired = coded(self._prepared, explanation.instance)
+            instance, desired = recoded(self._prepared, name, explanation)
             if desired:
                 items.append(Rechecked(name, explanation.instance, explanation.rule, "overturned"))
                 continue

@@ -200,7 +200,8 @@ class Explanation:
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
         """The explanation that :meth:`to_dict` wrote; raises InputError if the data is none."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            raise InputError(f"an explanation must have format {FORMAT}, but something else came")
+            came = repr(data.get("format"))[:40] if isinstance(data, Mapping) else type(data).__name__
+            raise InputError(f"an explanation must have format {FORMAT}, but {came} came")
         if not data.get("rules"):
             raise InputError("an explanation must have at least one rule, but it has none")
         try:
@@ -243,7 +244,7 @@ class Explanation:
         """The explanation that :meth:`to_json` wrote."""
         try:
             return cls.from_dict(json.loads(text))
-        except (json.JSONDecodeError, TypeError) as error:
+        except (json.JSONDecodeError, RecursionError, TypeError) as error:
             raise InputError(f"an explanation must be JSON, but: {error}") from None
 
     def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:

@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import InputError
+from ironrule.explain.asking import coded
 from ironrule.explain.batches.batch import Batch
 from ironrule.explain.explanation import Explanation
 from ironrule.explain.judging import stated
 from ironrule.rule import Box, Counterfactual, Rule
 from ironrule.rule.stated import box_of
-from ironrule.space import Value
+from ironrule.space import Points, Value
 from ironrule.space.plain import to_plain
 from ironrule.verdict import Proven, Refuted, Spent, Unrefuted, Verdict, verdict_to_dict
 
 if TYPE_CHECKING:
+    from ironrule.explain.prepared import Prepared
     from ironrule.search import Problem
 
 Status = Literal["holds", "breaks", "overturned", "undecided"]
@@ -98,7 +101,7 @@ class Recheck(Sequence[Rechecked]):
     def __str__(self) -> str:
         counts = self.counts
         told = [f"{counts[status]:,} {status}: {meaning}." for status, meaning in MEANINGS.items() if counts[status]]
-        return "\n".join([f"{len(self):,} explanations rechecked.", *told, *map(str, self.of("breaks"))])
+        return "\n".join([f"{counted(len(self), 'explanation')} rechecked.", *told, *map(str, self.of("breaks"))])
 
 
 def named_explanations(given: Any) -> Iterator[tuple[Any, Explanation]]:
@@ -113,6 +116,18 @@ def named_explanations(given: Any) -> Iterator[tuple[Any, Explanation]]:
         yield from enumerate(given)
     else:
         raise InputError(f"a batch or explanations must come to be rechecked, but {type(given).__name__} came")
+
+
+def recoded(ready: Prepared, name: Any, explanation: Explanation) -> tuple[Points, bool]:
+    """The explained row as codes, and whether it has the desired outcome now; raises InputError if it does not fit."""
+    try:
+        return coded(ready, dict(explanation.instance))
+    except InputError as error:
+        why = str(error).partition("; ")[0]
+        raise InputError(
+            f"every stored explanation must be about a row like those of the data, but that of {name!r} is not: {why}; "
+            f"use the data, the space and the constraints that it was made with, or a space that has its values"
+        ) from None
 
 
 def recheck_one(name: Any, explanation: Explanation, problem: Problem) -> Rechecked:

@@ -57,7 +57,7 @@ def _refuse_another_space(explanation: Explanation, space: Space) -> None:
     if space.fingerprint != explanation.space:
         raise InputError(
             "the space must be the one that the explanation speaks of, but the data, the space and the constraints "
-            "at hand give another; pass those that it was made with"
+            "at hand give another; pass those that it was made with (one made with intervals needs the model too)"
         )
 
 

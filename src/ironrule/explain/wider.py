@@ -18,22 +18,27 @@ WIDENING_PARTS = 2_000  # of a network, whose parts take longer to bound
 
 def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | None:
     """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
+    from ironrule.model.census import Census
     from ironrule.oracles import Ensemble, Networks, Remembering
     from ironrule.search.widening import Widening
 
     best = findings.verdicts[0]
     if ready.oracle is None or not isinstance(best, Proven) or findings.stopped is not None:
         return None
-    searching = ready.oracle
-    brief = replace(searching, limit=WIDENING_BOXES) if isinstance(searching, Ensemble) else searching
-    if isinstance(searching, Networks):
-        brief = replace(searching, limit=WIDENING_PARTS)
+    patient, scout = ready.oracle, None
+    if isinstance(patient, Ensemble | Networks):
+        scout = Remembering(patient.brief, points=problem.oracle.points)
+    if isinstance(patient, Ensemble):
+        patient = replace(patient, limit=WIDENING_BOXES, grows=True)
+    if isinstance(patient, Networks):
+        patient = replace(patient, limit=WIDENING_PARTS)
     widening = Widening(
         problem.case,
-        Remembering(brief, points=problem.oracle.points),
+        Remembering(patient, points=problem.oracle.points),
         problem.meter,
         problem.rng,
-        lambda box: ready.history.coverage(box, ready.space.sizes),
+        Census.of(ready.history, ready.space.sizes),
+        scout,
     )
     with problem.meter.timed("widening"):
         return widening.widened(findings.rules[0], best)

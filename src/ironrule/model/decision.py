@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import ModelError, OutcomeError
 from ironrule.space.table import as_python
 
@@ -81,6 +82,17 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
     places = tuple(place for place, label in enumerate(known) if label in wanted)
     named = " or ".join(map(repr, wanted))
     return Decision(model.predict_proba, ColumnReader(places, threshold), f"at most {threshold:g} for {named}")
+
+
+def refuse_impossible(model: Any, threshold: float | None) -> None:
+    """Raise OutcomeError for a threshold on probabilities that is none; scores of other kinds may be any number."""
+    classes = getattr(model, "classes_", None)
+    by_probability = classes is not None and len(classes) > 0 and hasattr(model, "predict_proba")
+    if by_probability and isinstance(threshold, (int, float, np.number)) and not 0 <= threshold <= 1:
+        raise OutcomeError(
+            f"the threshold of a classifier must be a probability, from 0 to 1, but {threshold!r} came; desired means "
+            f"that the probability of the desired class is above it"
+        )
 
 
 def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
@@ -178,7 +190,7 @@ class FunctionReader:
     def __call__(self, answer: npt.NDArray[Any]) -> Mask:
         if answer.ndim == 2 and self.wanted is None:
             raise OutcomeError(
-                f"the desired column must be named (desired=...): the model answers {answer.shape[1]} columns"
+                f"the desired column must be named (desired=...): it answers {counted(answer.shape[1], 'column')}"
             )
         if answer.ndim == 2:
             return ColumnReader(self.wanted or (), self.threshold)(answer)
@@ -213,11 +225,13 @@ def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
     try:
         answer = np.asarray(ask(table))
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
-        raise ModelError(f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            f"the model failed on a table of {counted(rows, 'row')}: {type(error).__name__}: {error}"
+        ) from error
     if answer.ndim == 2 and answer.shape[1] == 1:
         answer = answer[:, 0]
     if answer.ndim not in (1, 2) or len(answer) != rows:
         raise ModelError(
-            f"the model must answer one label or score per row, but for {rows} rows it gave {answer.shape}"
+            f"the model must answer one label or score per row, but for {counted(rows, 'row')} it gave {answer.shape}"
         )
     return answer

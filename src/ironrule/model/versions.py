@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ironrule.errors import InputError, OutcomeError
 from ironrule.model.blackbox import BlackBox, black_box
-from ironrule.model.decision import DEFAULT_THRESHOLD, as_labels
+from ironrule.model.decision import DEFAULT_THRESHOLD, as_labels, refuse_impossible
 from ironrule.model.readable import Read, Readable, read_model, readable
 from ironrule.space import Codes, Points, Space, Table
 from ironrule.space.plain import from_plain, to_plain
@@ -83,6 +83,7 @@ class Versions:
 
 def ask_versions(models: Sequence[Any], table: Table, space: Space, wanted: Wanted) -> Versions:
     """The models, checked, as they are asked."""
+    refuse_impossible(models[0], wanted.threshold)  # as it was given: a margin may move it anywhere
     own = black_box(models[0], table, space, wanted.desired, wanted.threshold)
     if len(models) == 1 and wanted.margin == 0:
         return Versions(own, (own,))

@@ -3,14 +3,12 @@
 A search that goes on for long has boxes waiting on its desk, the largest at the bottom. They are shared out: another
 desk takes over the lower half, which would have come after the upper half, so its log comes after that one's too. All
 desks go on for the same number of boxes, then the next round begins: the answer depends on no clock, and not on how
-many cores there are. (The kernels hold no interpreter lock, so threads are enough.)
+many cores there are.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,13 +17,9 @@ from ironrule.model.forest import Forest
 from ironrule.oracles.climbing_kernels import Desk
 from ironrule.oracles.desks import new_desk
 from ironrule.oracles.ensemble_kernels import PROVEN, search
+from ironrule.oracles.threads import all_done
 
 Job = Callable[[], tuple[int, int]]
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +35,7 @@ class Crew:
         self._share(shares)
         for place in self.at_work:
             self.desks[place] = with_room(self.desks[place], boxes)
-        answers = _done([self._job(place, boxes) for place in self.at_work])
+        answers = all_done([self._job(place, boxes) for place in self.at_work])
         outcomes = [(place, *answer) for place, answer in zip(self.at_work, answers, strict=True)]
         self.at_work = [place for place, status, _ in outcomes if status != PROVEN]
         return outcomes
@@ -64,15 +58,6 @@ class Crew:
             self.desks.insert(richest + 1, take_lower_half(self.forest, self.desks[richest]))
             moved = [place + (place > richest) for place in self.at_work]
             self.at_work = sorted([*moved, richest + 1])
-
-
-def _done(jobs: list[Job]) -> list[tuple[int, int]]:
-    """What jobs come to, done at the same time if there are cores for it."""
-    threads = min(len(jobs), cores())
-    if threads < 2:
-        return [job() for job in jobs]
-    with ThreadPoolExecutor(threads) as pool:
-        return [answer.result() for answer in [pool.submit(job) for job in jobs]]
 
 
 def take_lower_half(forest: Forest, desk: Desk) -> Desk:

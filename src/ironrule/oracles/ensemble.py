@@ -34,7 +34,8 @@ PULLED = 32  # past rows pulled into a box, the best of which is a start to clim
 class Ensemble:
     """Decides boxes for a model read as forests, one per alternative; ``limit`` boxes are looked at per query.
 
-    What is not decided after ``alone`` boxes is shared out: ``shares`` parts go on in rounds of ``each`` boxes.
+    What is not decided after ``alone`` boxes is shared out: ``shares`` parts go on in rounds of ``each`` boxes. With
+    ``grows``, the proof of a box may begin with that of a smaller one.
     """
 
     forests: tuple[Forest, ...]
@@ -42,6 +43,7 @@ class Ensemble:
     alone: int = 1_000
     shares: int = 4
     each: int = 1_000
+    grows: bool = False
     desks: Desks = field(default_factory=Desks, repr=False)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from ironrule.model.cells import Cells
 from ironrule.model.net import Net
-from ironrule.oracles.crew import cores
 from ironrule.oracles.net_deciding_kernels import bound_boxes
 from ironrule.oracles.net_room import Opened, room_for
+from ironrule.oracles.threads import all_done, cores
 from ironrule.rule import Box
 from ironrule.verdict import Cover
 from ironrule.verdict.certificate import CLOSED, Range, Split
@@ -38,14 +38,11 @@ def bounded(net: Net, opened: Opened, low: Ints, high: Ints) -> Outcome:
     threads = min(cores(), -(-count // ALONE))
     slices = [slice(count * i // threads, count * (i + 1) // threads) for i in range(threads)]
 
-    def run(some: slice) -> None:
-        bound_boxes(net, opened, low[some], high[some], room_for(net, n), *(array[some] for array in outcome))
+    def run(some: slice) -> Callable[[], None]:
+        arrays = [array[some] for array in outcome]
+        return lambda: bound_boxes(net, opened, low[some], high[some], room_for(net, n), *arrays)
 
-    if threads < 2:
-        run(slice(0, count))
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, slices))
+    all_done([run(some) for some in slices])
     return outcome
 
 

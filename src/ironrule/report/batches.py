@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from ironrule.counting import counted
 from ironrule.errors import InputError
 from ironrule.explain import Explanation
 from ironrule.report.person import person_body
@@ -49,7 +50,8 @@ def account_body(explanations: Sequence[Explanation], names: Sequence[str], word
     entries = [_entry(name, one) for name, one in zip(names, explanations, strict=True)]
     head = ("", "rule", "verdict", "components", "past rows")
     return (
-        f"<h1>{len(entries):,} explanations</h1>\n{picture(overview_drawing(overview_of(explanations, words)))}"
+        f"<h1>{counted(len(entries), 'explanation')}</h1>\n"
+        f"{picture(overview_drawing(overview_of(explanations, words)))}"
         f"{section('Scope', facts(_scope(entries, explanations[0])))}"
         f"{section('All of them', table(head, [entry.line for entry in entries]))}"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from ironrule.counting import counted
 from ironrule.explain import Explanation
 from ironrule.report.pictures.ladder import ladder_of
 from ironrule.report.pictures.layouts import ladder_drawing
@@ -28,8 +29,9 @@ def explanation_html(explanation: Explanation) -> str:
         f'<ul style="margin:0 0 0.5em 1em">{conditions}</ul>'
         f"<p><strong>gets: {escape(explanation.rule.outcome)}</strong></p>"
         f"<p>{_badge(explanation)} {escape(str(explanation.verdict).partition(': ')[2])}</p>"
-        f"<p>{explanation.cardinality} components{escape(how_short(explanation))}; covers {explanation.coverage:,} of "
-        f"{explanation.history_rows:,} past rows.{_stopped(explanation)}</p>"
+        f"<p>{counted(explanation.cardinality, 'component')}{escape(how_short(explanation))}; "
+        f"covers {explanation.coverage:,} of {counted(explanation.history_rows, 'past row')}."
+        f"{_stopped(explanation)}</p>"
         f"{''.join(f'<p>{escape(line)}</p>' for line in what_is_undecided(explanation))}{_ladder(explanation)}"
         f"{_others(explanation)}{counterfactuals_html(explanation.counterfactuals)}</div>"
     )
@@ -60,10 +62,10 @@ def _others(explanation: Explanation) -> str:
         return ""
     rows = "".join(
         f"<li><code>{escape(' and '.join(other.rule.conditions))}</code> ({verdict_word(other.verdict)}, "
-        f"{other.coverage:,} rows)</li>"
+        f"{counted(other.coverage, 'row')})</li>"
         for other in explanation.ranked[1:]
     )
-    return f"<details><summary>{len(explanation.ranked) - 1} other rules</summary><ol>{rows}</ol></details>"
+    return f"<details><summary>{counted(len(explanation.ranked) - 1, 'other rule')}</summary><ol>{rows}</ol></details>"
 
 
 def counterfactuals_html(counterfactuals: Sequence[Counterfactual]) -> str:

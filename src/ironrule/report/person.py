@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from ironrule.counting import counted
 from ironrule.explain import Explanation
 from ironrule.explain.background import Need
 from ironrule.report.pictures.ladder import ladder_of
@@ -47,7 +48,8 @@ def _answer(explanation: Explanation, words: Words) -> str:
     look = look_of(explanation.verdict)
     told = _claim(explanation.verdict, bool(rule.components))
     reasons = listed((_reason(condition, explanation, words) for condition in conditions_of(rule)), "reasons")
-    past = f"Of {explanation.history_rows:,} past cases, {covered:,} fit this description."
+    cases = counted(explanation.history_rows, "past case")
+    past = f"Of {cases}, {counted(covered, 'fits', 'fit')} this description."
     return (
         f'<div class="answer"><p><strong>{escape(told)}</strong></p>'
         f"{reasons}<p>{badge(look)}</p>{''.join(map(paragraph, _known_of(explanation.verdict, words)))}"
@@ -78,11 +80,16 @@ def _known_of(verdict: Verdict, words: Words) -> list[str]:
         case Proven():
             return ["This was checked for every combination of values that can occur, not only for past cases."]
         case Unrefuted(tried):
-            searched = f"We tried {tried:,} possible cases that fit this description, and all got this decision."
+            searched = _tried(tried)
             return [f"{searched} That is not proof: there may be cases that fit and are decided otherwise."]
         case Refuted(counterfactual):
             found = changes(counterfactual, words) or "the very same facts"
             return [f"So this does not explain the decision fully. Decided otherwise, although it fits: {found}."]
+
+
+def _tried(number: int) -> str:
+    cases = counted(number, "possible case that fits", "possible cases that fit")
+    return f"We tried {cases} this description, and {'it' if number == 1 else 'all'} got this decision."
 
 
 def _compared(explanation: Explanation, words: Words) -> str:

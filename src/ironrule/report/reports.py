@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
+from ironrule.counting import counted
 from ironrule.errors import InputError
 from ironrule.explain import Explanation
 from ironrule.report.batches import account_body, letters_body, names_of
@@ -40,7 +41,7 @@ def batch_report(
     if not explanations:
         raise InputError("a report must have at least one explanation, but none came")
     called = names_of(explanations, names)
-    title = f"{len(explanations):,} explanations"
+    title = counted(len(explanations), "explanation")
     if _checked(voice) == "person":
         return page(title, letters_body(explanations, called))
     return page(title, account_body(explanations, called, None if space is None else Words.over(space)))

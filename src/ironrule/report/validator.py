@@ -6,6 +6,7 @@ import base64
 from html import escape
 
 import ironrule
+from ironrule.counting import counted
 from ironrule.explain import Explanation
 from ironrule.explain.background import Background
 from ironrule.report.pictures.growth import growth_of
@@ -75,15 +76,20 @@ def proof_facts(explanation: Explanation) -> list[tuple[str, str]]:
 def _certificate(certificate: Certificate) -> str:
     drawn = certificate.drawn()
     if drawn.method == "enumeration":
-        return f"enumeration: the model was asked about all {drawn.points:,} points of the box"
-    covers = f"{len(drawn.covers)} cover{'' if len(drawn.covers) == 1 else 's'}"
-    return f"cover: the box in {drawn.points:,} piece{'' if drawn.points == 1 else 's'} ({covers}), each with a bound"
+        return f"enumeration: the model was asked about {_every(drawn.points)} of the box"
+    covers = counted(len(drawn.covers), "cover")
+    return f"cover: the box in {counted(drawn.points, 'piece')} ({covers}), each with a bound"
+
+
+def _every(points: int) -> str:
+    return "the only point" if points == 1 else f"all {points:,} points"
 
 
 def _lower_bound(explanation: Explanation) -> str:
     if not explanation.lower_bound:
         return "the empty rule is as short as can be" if explanation.minimum else "nothing is known of that"
-    weight = f"{len(explanation.witnesses)} counterfactuals need a rule that weighs {explanation.lower_bound:g}"
+    need = counted(len(explanation.witnesses), "counterfactual needs", "counterfactuals need")
+    weight = f"{need} a rule that weighs {explanation.lower_bound:g}"
     return f"{weight}; this one weighs {explanation.weight:g}"
 
 
@@ -105,7 +111,7 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def _space(background: Background) -> list[tuple[str, str]]:
-    size = f"{len(background.captions)} features, {background.space_size:.4g} points"
+    size = f"{counted(len(background.captions), 'feature')}, {background.space_size:.4g} points"
     return [("Its size", size), ("Its constraints", "; ".join(background.constraints) or "none")]
 
 
@@ -113,10 +119,11 @@ def search_facts(explanation: Explanation) -> list[tuple[str, str]]:
     """Algorithm, seed, effort and versions."""
     stats, background = explanation.statistics, explanation.background
     made = () if background is None else background.libraries
+    asked = f"{counted(stats.evaluations, 'evaluation')}, {counted(stats.oracle_calls, 'oracle call')}"
     return [
         ("Algorithm", stats.algorithm),
         ("Seed", str(stats.seed)),
-        ("Effort", f"{stats.evaluations:,} evaluations, {stats.oracle_calls:,} oracle calls, {stats.seconds:.3g} s"),
+        ("Effort", f"{asked}, {stats.seconds:.3g} s"),
         ("Ended", f"early ({stats.stopped})" if stats.stopped else "by itself"),
         ("Made with", ", ".join(f"{name} {version}" for name, version in made) or "not recorded in the explanation"),
         ("Report by", f"ironrule {ironrule.__version__}, which has not checked the explanation again"),

@@ -1,4 +1,4 @@
-"""How many rows of a history lie in a box: one pass over the columns that the box restricts, block by block.
+"""How many rows of a history lie in a box, and which: one pass over the columns that the box restricts, block by block.
 
 A block's flags stay in the caches while its columns pass by; on bytes a vector register tests 32 or 64 rows at once.
 """
@@ -11,6 +11,7 @@ import numpy as np
 
 from ironrule.rule.bit_kernels import (
     Bytes,
+    Integers,
     add_if_outside,
     kernel,
     part,
@@ -31,24 +32,42 @@ def _flag(codes: Any, cast: Any, low: int, high: int, outside: Bytes, rows: int)
         outside[r] = add_if_outside(outside[r], codes[r], first, span, OUTSIDE)
 
 
+@part
+def _flag_block(columns: Any, box: Any, sizes: Any, start: int, outside: Bytes, rows: int) -> None:
+    """Flag the rows of a block that are not in the box."""
+    (places, bytes_each), (low, high) = columns, box
+    for r in range(rows):
+        outside[r] = 0
+    for j in range(low.size):
+        if low[j] > 0 or high[j] < sizes[j] - 1:
+            at = places[j] + start * bytes_each[j]
+            if bytes_each[j] == 1:
+                _flag(pointer_to_uint8(at), np.uint8, low[j], high[j], outside, rows)
+            elif bytes_each[j] == 2:
+                _flag(pointer_to_uint16(at), np.uint16, low[j], high[j], outside, rows)
+            else:
+                _flag(pointer_to_uint32(at), np.uint32, low[j], high[j], outside, rows)
+
+
 @kernel
 def count_inside(columns: Any, box: Any, sizes: Any, rows: int) -> int:
     """How many rows lie in a box; ``columns`` are addresses and item sizes, ``sizes`` numbers of codes."""
-    (places, bytes_each), (low, high) = columns, box
     outside, inside = np.empty(BLOCK, np.uint8), 0
     for start in range(0, rows, BLOCK):
         many = min(BLOCK, rows - start)
-        for r in range(many):
-            outside[r] = 0
-        for j in range(low.size):
-            if low[j] > 0 or high[j] < sizes[j] - 1:
-                at = places[j] + start * bytes_each[j]
-                if bytes_each[j] == 1:
-                    _flag(pointer_to_uint8(at), np.uint8, low[j], high[j], outside, many)
-                elif bytes_each[j] == 2:
-                    _flag(pointer_to_uint16(at), np.uint16, low[j], high[j], outside, many)
-                else:
-                    _flag(pointer_to_uint32(at), np.uint32, low[j], high[j], outside, many)
+        _flag_block(columns, box, sizes, start, outside, many)
         for r in range(many):
             inside += 1 - int(outside[r])
     return inside
+
+
+@kernel
+def list_inside(found: Integers, columns: Any, box: Any, sizes: Any, rows: int) -> None:
+    """Write which rows lie in a box; ``found`` has room for them and for one more."""
+    outside, inside = np.empty(BLOCK, np.uint8), 0
+    for start in range(0, rows, BLOCK):
+        many = min(BLOCK, rows - start)
+        _flag_block(columns, box, sizes, start, outside, many)
+        for r in range(many):
+            found[inside] = start + r
+            inside += 1 - int(outside[r])

@@ -7,9 +7,9 @@ Second, eight planes side by side are a word of the row's dual. Third, the words
 size with open addressing.
 
 Whenever the table is a quarter full it is emptied into a run. A slot is the leading bits of the hash, so a run comes
-out almost in the order of the hashes, and is soon sorted. Afterwards the runs are merged, one range of hashes after the
-other. So no table outgrows the caches, threads share the work of merging, and the order of the result, that of the
-hashes, does not depend on their number.
+out almost in the order of the hashes, and is soon sorted; on the way the entries of every range of hashes are tallied.
+Afterwards the runs are merged, one range after the other. So no table outgrows the caches, threads share the work of
+merging, and the order of the result, that of the hashes, does not depend on their number.
 
 An entry, in a table or a run, is W words and a count; a slot is free if its count is zero. Arrays are flat and come
 from the caller, which spares the compiler much of its time. `wide` is a tuple of W numbers: its length, unlike a
@@ -151,8 +151,13 @@ def _count(
 
 
 @part
-def _empty(table: Words, slot_bits: int, runs: Words, start: Any, wide: Any) -> Any:
-    """Move all entries of the table to the end of the runs, sort them by hash and return the new end."""
+def _empty(
+    table: Words, slot_bits: int, runs: Words, start: Any, tally: Integers, first: int, bits: Any, wide: Any
+) -> Any:
+    """Move all entries of the table to the end of the runs, sort them by hash and return the new end.
+
+    How many entries have which leading bits of the hash, so many `bits`, is added to the tally, from `first` on.
+    """
     width, end, at = np.uint64(len(wide)), start, ZERO
     size = width + ONE
     last = size << np.uint64(slot_bits)
@@ -162,9 +167,10 @@ def _empty(table: Words, slot_bits: int, runs: Words, start: Any, wide: Any) -> 
         end += size * np.uint64(table[at + width] != ZERO)
         table[at + width] = ZERO
         at += size
-    before, at = ZERO, start
+    before, at, shift = ZERO, start, np.uint64(63) - np.uint64(bits)
     while at < end:
         mixed = _hash(runs, at, ONE, wide)
+        tally[first + np.int64((mixed >> ONE) >> shift)] += 1
         if mixed < before:
             _sink(runs, start, at, mixed, wide)
         else:
@@ -195,10 +201,13 @@ def count_duals(
     runs: Words,
     begin: int,
     ends: Integers,
+    tally: Integers,
+    bits: int,
     wide: Any,
 ) -> int:
     """Write the runs of rows [start, stop), from position `begin` on, and where each ends; return how many there are.
 
+    Of run k, the number of entries whose hash begins with the `bits` bits p is added to tally[(k << bits) + p].
     `columns` are the addresses, item sizes and bounds, `work` are planes, words and an empty table.
     """
     planes, words, table = work
@@ -213,27 +222,10 @@ def count_duals(
         few_new = 16 * new < rows
         used += new
         if used > 1 << slot_bits >> 2 or first + BLOCK >= stop:
-            end = _empty(table, slot_bits, runs, end, wide)
+            end = _empty(table, slot_bits, runs, end, tally, count << bits, bits, wide)
             ends[count] = np.int64(end)
             count, used = count + 1, 0
     return count
-
-
-@kernel
-def cut_runs(runs: Words, starts: Integers, ends: Integers, part_bits: int, cuts: Any, wide: Any) -> None:
-    """Write where in run k the part p begins, that is, the hashes whose leading bits are p, to cuts[k, p]."""
-    size = len(wide) + 1
-    for k in range(starts.size):
-        for p in range(cuts.shape[1]):
-            low, high = np.int64(0), (ends[k] - starts[k]) // size
-            while low < high:
-                middle = (low + high) >> 1
-                mixed = _hash(runs, np.uint64(starts[k] + middle * size), ONE, wide)
-                if np.int64((mixed >> ONE) >> np.uint64(63 - part_bits)) < p:
-                    low = middle + 1
-                else:
-                    high = middle
-            cuts[k, p] = starts[k] + low * size
 
 
 @kernel
@@ -250,12 +242,12 @@ def merge_parts(
     wide: Any,
 ) -> int:
     """Write the parts [first, stop) of all runs, merged, from position `start` on; return where they end."""
-    size, end = len(wide) + 1, np.uint64(start)
+    size, end, tally = len(wide) + 1, np.uint64(start), np.zeros(1, np.int64)
     for p in range(first, stop):
         for k in range(cuts.shape[0]):
             at, many = np.uint64(cuts[k, p]), (cuts[k, p + 1] - cuts[k, p]) // size
             _count(table, shared_bits, slot_bits, np.bool_(False), runs, at, np.uint64(size), ONE, many, wide)
-        end = _empty(table, slot_bits, merged, end, wide)
+        end = _empty(table, slot_bits, merged, end, tally, 0, np.int64(0), wide)
     return int(end)
 
 

@@ -23,13 +23,14 @@ from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Integers, Words
 from ironrule.rule.bits import popcount, width
 from ironrule.rule.cover_kernels import flag_hitters, flag_minimal, sum_uncovered
-from ironrule.rule.dual_kernels import BLOCK, count_duals, cut_runs, fill_duals, merge_parts
+from ironrule.rule.dual_kernels import BLOCK, count_duals, fill_duals, merge_parts
 from ironrule.rule.reduction_kernels import keep_minimal
 
 ROWS_PER_WORKER = 100_000
 ENTRIES_PER_WORKER = 20_000
 FEW = 256  # sets that one simple kernel handles best
 SLOT_BITS = 15  # of the hash table a thread counts in: with one word per dual, half a megabyte
+CUT_BITS = 10  # runs can be cut into so many parts, by the leading bits of the hash
 CODES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))
 
 
@@ -183,17 +184,23 @@ def _counted(pointers: Any, wanted: Flags, parts: list[tuple[int, int]], wide: t
     runs = np.empty((parts[-1][1] + len(parts)) * size, np.uint64)
     begins = [(first + t) * size for t, (first, _) in enumerate(parts)]  # emptying a table overwrites one entry more
     ends = [np.empty((stop - first) // BLOCK + 1, np.int64) for first, stop in parts]
+    tallies = [np.zeros(len(end) << CUT_BITS, np.int64) for end in ends]
     works = [
         (np.empty(planes * BLOCK, np.uint8), np.zeros(len(wide) * BLOCK, np.uint64), _table(SLOT_BITS, wide))
         for _ in parts
     ]
 
     def count(t: int) -> int:
-        return count_duals(pointers, wanted, *parts[t], works[t], SLOT_BITS, runs, begins[t], ends[t], wide)
+        first, stop, ours, begin = *parts[t], works[t], begins[t]
+        return count_duals(
+            pointers, wanted, first, stop, ours, SLOT_BITS, runs, begin, ends[t], tallies[t], CUT_BITS, wide
+        )
 
-    stops = [ends[t][:found] for t, found in enumerate(_in_threads(count, len(parts)))]
+    found = _in_threads(count, len(parts))
+    stops = [end[:many] for end, many in zip(ends, found, strict=True)]
     starts = [np.append(begin, stop)[:-1] for begin, stop in zip(begins, stops, strict=True)]
-    return _merged(runs, np.concatenate(starts), np.concatenate(stops), len(parts), wide)
+    tally = np.concatenate([one[: many << CUT_BITS] for one, many in zip(tallies, found, strict=True)])
+    return _merged(runs, np.concatenate(starts), tally.reshape(-1, 1 << CUT_BITS), len(parts), wide)
 
 
 def _table(slot_bits: int, wide: tuple[int, ...]) -> Words:
@@ -217,18 +224,17 @@ def _in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
     return answers
 
 
-def _merged(runs: Words, starts: Integers, ends: Integers, workers: int, wide: tuple[int, ...]) -> DistinctDuals:
+def _merged(runs: Words, starts: Integers, tally: Integers, workers: int, wide: tuple[int, ...]) -> DistinctDuals:
     """The runs merged, in parts of about as many hashes as fit into a table; neighbouring parts share a thread."""
-    size = len(wide) + 1
-    entries = int((ends - starts).sum()) // size
-    part_bits = (entries >> (SLOT_BITS - 1)).bit_length()
-    cuts = np.empty((len(starts), (1 << part_bits) + 1), np.int64)
-    cut_runs(runs, starts, ends, part_bits, cuts, wide)
-    sizes = np.diff(cuts, axis=1).sum(axis=0) // size
-    slot_bits = max(1, int(2 * sizes.max()).bit_length())
-    before = np.append(0, np.cumsum(sizes))
+    size, entries = len(wide) + 1, int(tally.sum())
+    part_bits = min(CUT_BITS, (entries >> (SLOT_BITS - 1)).bit_length())
+    sizes = tally.reshape(len(tally), 1 << part_bits, 1 << CUT_BITS - part_bits).sum(axis=2)
+    cuts = np.cumsum(np.column_stack([starts, size * sizes]), axis=1)
+    each = sizes.sum(axis=0)
+    slot_bits = max(1, int(2 * each.max()).bit_length())
+    before = np.append(0, np.cumsum(each))
     threads = min(workers, max(1, entries // ENTRIES_PER_WORKER))
-    shares = [int(np.searchsorted(before, entries * t // threads)) for t in range(threads)] + [len(sizes)]
+    shares = [int(np.searchsorted(before, entries * t // threads)) for t in range(threads)] + [len(before) - 1]
     merged = np.empty((entries + threads) * size, np.uint64)
     firsts = [(int(before[share]) + t) * size for t, share in enumerate(shares[:-1])]
     tables = [_table(slot_bits, wide) for _ in firsts]
@@ -238,8 +244,9 @@ def _merged(runs: Words, starts: Integers, ends: Integers, workers: int, wide: t
         return merge_parts(runs, cuts, *share, part_bits, slot_bits, tables[t], merged, firsts[t], wide)
 
     lasts = _in_threads(merge, threads)
-    found = np.concatenate([merged[a:b].reshape(-1, size) for a, b in zip(firsts, lasts, strict=True)])
-    return DistinctDuals(np.ascontiguousarray(found[:, :-1]), found[:, -1].astype(np.int64))
+    found = [merged[a:b].reshape(-1, size) for a, b in zip(firsts, lasts, strict=True)]
+    bits = np.concatenate([one[:, :-1] for one in found])
+    return DistinctDuals(bits, np.concatenate([one[:, -1] for one in found]).astype(np.int64))
 
 
 def _distinct(bits: Words) -> Words:

@@ -1,18 +1,37 @@
-"""How many past rows rules cover: all rules at once, after one pass over the history."""
+"""How many past rows rules cover.
+
+Rules that are compared with one another often share components. The rows in the box of the shared ones are found in one
+pass, and every rule is counted among them. Where that would read more than the history holds, one pass reduces the
+history to its distinct duals, which serve all rules at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
 
+from ironrule.model.census import Census
 from ironrule.oracles.protocol import Case
-from ironrule.rule.bits import pack
+from ironrule.rule.bits import members, pack
 from ironrule.rule.duals import distinct_duals, uncovered_counts
+
+READ_AGAIN = 2  # times the rows of the history, before one pass for all rules is better
 
 
 def coverages(case: Case, rules: Sequence[int]) -> list[int]:
     """The number of past rows in every rule's box, whatever their outcome."""
     if not rules:
         return []
+    past, shared = Census.of(case.history, case.space.sizes), case.relevant.box(reduce(and_, rules))
+    if past.covered(shared) * len(rules) > READ_AGAIN * len(case.history):
+        return _by_duals(case, rules)
+    features = sorted({bit // 2 for bit in members(reduce(or_, rules))})
+    inside = past.within(shared, features)
+    return [inside.covered(case.relevant.box(rule)) for rule in rules]
+
+
+def _by_duals(case: Case, rules: Sequence[int]) -> list[int]:
     relevant = case.relevant
     past = distinct_duals(case.history.codes.columns, relevant.low, relevant.high)
     counts: list[int] = uncovered_counts(pack(rules, len(case.space)), past.bits, past.counts).tolist()

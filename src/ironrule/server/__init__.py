@@ -11,7 +11,10 @@ audit log (:mod:`ironrule.server.audit`), which has every one that was given, se
     audit       the log, its chain of hashes, its export
     jobs        work in threads, with progress and cancel
     answering   from a question to an answer that is in the log
+    twins       equal rows of a batch, explained once
     guard       the wall around every request: host, token, origin, size, headers
+    patience    connections that must ask in time
+    refusing    what the framework refuses, in the one shape
     api, pages  the routes
     app         puts it all together
 """

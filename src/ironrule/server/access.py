@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from ironrule.server.problem import Problem
+from ironrule.server.problem import Problem, brief
 from ironrule.server.settings import Settings
 
 COOKIE = "ironrule-session"
@@ -74,7 +74,7 @@ def check_host(host: str, settings: Settings) -> None:
     if name.lower() in known or _is_address(name.strip("[]")):
         return
     raise Problem(
-        400, "ForeignHost", "the server must be asked under its own name", "the Host header has another",
+        400, "ForeignHost", "the server must be asked under its own name", f"{brief(host)} came",
         "add --allow-host NAME if the name is yours",
     )  # fmt: skip
 
@@ -91,7 +91,7 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
     if not allowed:
         raise Problem(
             403, "ForeignOrigin", "a request that changes something must come from this server's own pages",
-            "it came from another site", "open the page here and try again",
+            f"it came from {brief(site or origin)}", "open the page here and try again",
         )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def check_content(path: str, method: str, headers: Mapping[str, str], body: byte
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not path.startswith("/api/") or method in SAFE or not body or kind == "application/json":
         return
-    came = "another content type came" if kind else "no content type came"
+    came = f"{brief(kind)} came" if kind else "no content type came"
     raise Problem(415, "NotJson", "the body must be application/json", came, "send Content-Type: application/json")
 
 

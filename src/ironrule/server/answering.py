@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, ModelError
 from ironrule.explain import Counterfactuals, Explanation
 from ironrule.report.text import verdict_word
@@ -15,8 +17,10 @@ from ironrule.server.jobs import Job, Jobs
 from ironrule.server.problem import problem_of
 from ironrule.server.settings import Settings
 from ironrule.server.subject import Subject
+from ironrule.server.twins import Twins
 
 Row = int | Mapping[str, Any]
+RecourseAlgorithm = Literal["auto", "exact", "geco"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Recourse:
 
     row: Row
     k: int = 5
-    algorithm: Literal["auto", "exact", "geco"] = "auto"
+    algorithm: RecourseAlgorithm = "auto"
     features_to_vary: tuple[str, ...] | Literal["all"] = "all"
     permitted_range: Mapping[str, Sequence[Any]] | None = None
     constraints: tuple[str, ...] = ()
@@ -72,7 +76,7 @@ class Service:
         return self.jobs.start("counterfactuals", lambda job: self._varied(recourse, who, job).number, row)
 
     def batch(self, rows: Sequence[int], question: Question, who: str) -> Job:
-        """Explain many rows, one after the other; the result has a line per row."""
+        """Explain many rows, one after the other, equal ones once; the result has a line per row."""
         for row in rows:
             self.applicants.place(row)
         return self.jobs.start("batch", lambda job: self._batch(rows, question, who, job))
@@ -93,7 +97,10 @@ class Service:
         return row
 
     def _explained(self, question: Question, who: str, job: Job) -> Record:
-        explanation = self.subject.explainer.explain(
+        return self.audit.append(_explanation_entry(self._explanation(question, job), question.row, who))
+
+    def _explanation(self, question: Question, job: Job) -> Explanation:
+        return self.subject.explainer.explain(
             question.row,
             question.algorithm,
             k=question.k,
@@ -104,7 +111,6 @@ class Service:
             weights=question.weights,
             widen=question.widen,
         )
-        return self.audit.append(_explanation_entry(explanation, question.row, who))
 
     def _varied(self, recourse: Recourse, who: str, job: Job) -> Record:
         found = self.subject.explainer.counterfactuals(
@@ -121,12 +127,14 @@ class Service:
 
     def _batch(self, rows: Sequence[int], question: Question, who: str, job: Job) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []
+        twins = Twins(self.applicants, rows)
         for row in rows:
             job.progress = replace(job.progress, done=len(lines), total=len(rows))
             if job.wish.is_set():
                 break
             try:
-                record = self._explained(replace(question, row=row), who, job)
+                found = twins.explained(row, partial(self._explanation, replace(question, row=row), job))
+                record = self.audit.append(_explanation_entry(found, row, who))
                 told = {"rule": record.rule, "verdict": record.verdict, "error": None}
                 lines.append({"row": row, "explanation": record.number, **told})
             except (InputError, ModelError) as error:
@@ -141,7 +149,7 @@ class Service:
         return job.budget(seconds, min(asked.evaluations or limits.evaluations, limits.evaluations))
 
     def _counterfactuals_entry(self, found: Counterfactuals, row: Row, who: str) -> Entry:
-        said = f"{len(found)} counterfactuals"
+        said = counted(len(found), "counterfactual")
         verdict = "proven" if found.proven else "found"
         space, number = self.subject.space.fingerprint, row if isinstance(row, int) else None
         model = self.subject.explainer.fingerprint

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 import ironrule
+from ironrule.counting import counted
 from ironrule.server.problem import Problem
 
 
@@ -24,6 +25,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["grouped"] = lambda number: f"{number:,}"
+    made.filters["counted"] = counted
     made.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
     made.globals["version"] = ironrule.__version__
     return made

@@ -20,7 +20,8 @@ from ironrule.server.applicants import Applicants, Searches
 from ironrule.server.audit import AuditLog
 from ironrule.server.guard import Guard
 from ironrule.server.jobs import Jobs
-from ironrule.server.problem import STATUSES, Problem, problem_of
+from ironrule.server.problem import Problem, problem_of
+from ironrule.server.refusing import invalid_request, refusal
 from ironrule.server.settings import Settings
 from ironrule.server.subject import Subject
 
@@ -65,14 +66,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
-        return problem_response(request, _invalid(error))
+        return problem_response(request, invalid_request(error))
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
-        must_hold = STATUSES.get(error.status_code, "the request must be one that can be answered")
-        came = f"{request.method} came" if error.status_code == 405 else str(error.detail)
-        told = Problem(error.status_code, "Http", must_hold, came, "see /api", headers=error.headers or {})
-        return problem_response(request, told)
+        return problem_response(request, refusal(request, error))
 
     @app.exception_handler(Problem)
     def told(request: Request, error: Problem) -> Response:
@@ -81,14 +79,3 @@ def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(IronruleError)
     def own(request: Request, error: IronruleError) -> Response:
         return problem_response(request, problem_of(error))
-
-
-def _invalid(error: RequestValidationError) -> Problem:
-    """The first thing that does not fit, and how many there are."""
-    found = error.errors()
-    first = found[0]
-    where = ".".join(str(part) for part in first["loc"])
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    if first["type"] == "json_invalid":
-        return Problem(422, "Invalid", "the body must be JSON", "it cannot be read as such", "see /api/openapi.json")
-    return Problem(422, "Invalid", f"{where}: {first['msg']}", f"something else came{more}", "see /api/openapi.json")

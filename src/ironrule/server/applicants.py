@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ironrule.errors import InputError
 from ironrule.explain import Explainer
-from ironrule.server.problem import missing
+from ironrule.server.problem import brief, missing
 from ironrule.server.subject import name_of, text_of
 from ironrule.space import Codes, Feature, Space, Value
 
@@ -140,7 +140,7 @@ def _bound(feature: Feature, wanted: str) -> float:
             return float(wanted)
     except ValueError:
         pass
-    raise InputError(f"{feature.name!r} must be compared with {feature.describe()}, but something else came")
+    raise InputError(f"{feature.name!r} must be compared with {feature.describe()}, but {brief(wanted)} came")
 
 
 class Searches:
@@ -163,7 +163,7 @@ class Searches:
         """The text and the rows of a search; raises a 404 if it is forgotten."""
         with self._lock:
             if name not in self._kept:
-                raise missing("this search", "it was forgotten: search again")
+                raise missing(f"the search {brief(name)}", "it was forgotten: search again")
             self._kept.move_to_end(name)
             text, count, bits = self._kept[name]
         return text, np.unpackbits(bits, count=count).astype(np.bool_)

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ironrule.errors import TableError
-from ironrule.server.answering import Question, Recourse, Row
+from ironrule.server.answering import Question, Recourse, RecourseAlgorithm, Row
+from ironrule.server.problem import brief
 from ironrule.space.plain import from_plain
 
 Algorithm = Literal["auto", "minimum", "greedy_cf", "genetic_cf", "genetic", "min_set_cover", "anchor"]
@@ -69,7 +70,7 @@ class CounterfactualsBody(Body):
 
     row: Number | Given
     k: int = Field(5, ge=1, le=50)
-    algorithm: Literal["auto", "exact", "geco"] = "auto"
+    algorithm: RecourseAlgorithm = "auto"
     features_to_vary: Names | Literal["all"] = "all"
     permitted_range: Annotated[dict[str, list[Plain]], Field(max_length=256)] = Field({})
     constraints: Names = Field([], description="such as 'cf.age >= x.age'")
@@ -156,7 +157,7 @@ def plain(value: Any) -> Any:
     try:
         return from_plain({"date": value.date})
     except ValueError:
-        raise TableError("a date must be written as 2024-12-31, but something else came") from None
+        raise TableError(f"a date must be written as 2024-12-31, but {brief(value.date)} came") from None
 
 
 def row_of(row: int | dict[str, Any]) -> Row:

@@ -13,7 +13,7 @@ from ironrule.server.access import COOKIE, Sessions
 from ironrule.server.answers import go, page
 from ironrule.server.api import Serving
 from ironrule.server.pages import shown_at
-from ironrule.server.problem import missing
+from ironrule.server.problem import LOG, missing
 from ironrule.server.report import Voice, file_name, report_html
 from ironrule.server.waiting import record_of
 
@@ -68,7 +68,7 @@ def report(service: Serving, number: int, voice: Voice = "person") -> Response:
     """The report, as a file that needs nothing else."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}")
+        raise missing(f"explanation {number}", LOG)
     text = report_html(record, service.subject.explainer, voice)
     return _file(text, "text/html", f"report-{number}-{voice}.html", REPORT_POLICY)
 

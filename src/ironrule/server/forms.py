@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import parse_qs
 
 from fastapi import Request
 
 from ironrule.errors import InputError
-from ironrule.server.answering import Question, Recourse
+from ironrule.server.answering import Question, Recourse, RecourseAlgorithm
 from ironrule.server.bodies import Algorithm
+from ironrule.server.problem import brief
 from ironrule.server.whatif import typed
 from ironrule.space import Space
 
@@ -24,7 +25,9 @@ async def fields_of(request: Request) -> Fields:
     try:
         return parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:  # no UTF-8, or too many fields
-        raise InputError("a form must be readable and have few fields, but this one is not so") from None
+        raise InputError(
+            f"a form must be UTF-8 and have at most {MOST_FIELDS:,} fields, but this one is not so"
+        ) from None
 
 
 def one(fields: Fields, name: str, default: str = "") -> str:
@@ -36,7 +39,7 @@ def question_of(fields: Fields, row: int) -> Question:
     """How to explain."""
     algorithm = one(fields, "algorithm", "auto")
     if algorithm not in get_args(Algorithm):
-        raise InputError(f"the algorithm must be one of {', '.join(get_args(Algorithm))}, but another came")
+        raise InputError(f"the algorithm must be one of {', '.join(get_args(Algorithm))}, but {brief(algorithm)} came")
     return Question(
         row,
         algorithm,
@@ -51,7 +54,18 @@ def recourse_of(fields: Fields, row: int) -> Recourse:
     """What may change."""
     fixed = set(fields.get("fixed", ()))
     vary = tuple(name for name in fields.get("feature", ()) if name not in fixed)
-    return Recourse(row, features_to_vary=vary if fixed else "all", seconds=_seconds(one(fields, "seconds")))
+    algorithm = one(fields, "algorithm", "auto")
+    if algorithm not in get_args(RecourseAlgorithm):
+        known = ", ".join(get_args(RecourseAlgorithm))
+        raise InputError(f"the search must be one of {known}, but {brief(algorithm)} came")
+    lines = (line.strip() for line in one(fields, "constraints").splitlines())
+    return Recourse(
+        row,
+        algorithm=cast(RecourseAlgorithm, algorithm),
+        features_to_vary=vary if fixed else "all",
+        constraints=tuple(line for line in lines if line),
+        seconds=_seconds(one(fields, "seconds")),
+    )
 
 
 def changes_of(fields: Fields, space: Space) -> dict[str, Any]:
@@ -65,7 +79,8 @@ def document_of(fields: Fields) -> Any:
     try:
         return json.loads(one(fields, "explanation"))
     except (ValueError, RecursionError):
-        raise InputError("an explanation must be JSON, but what was pasted is not") from None
+        pasted = brief(one(fields, "explanation"))
+        raise InputError(f"an explanation must be JSON, but {pasted} came; paste the whole file") from None
 
 
 def _seconds(text: str) -> float | None:
@@ -74,7 +89,7 @@ def _seconds(text: str) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
-        raise InputError("the seconds must be a number, but something else came") from None
+        raise InputError(f"the seconds must be a number, but {brief(text)} came") from None
     if not 0 < seconds < float("inf"):
-        raise InputError("the seconds must be more than zero, but they are not")
+        raise InputError(f"the seconds must be more than zero, but {brief(text)} came")
     return seconds

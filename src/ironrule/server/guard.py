@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request, cookie_parser
@@ -18,8 +17,8 @@ from ironrule.errors import IronruleError
 from ironrule.server.access import Sessions, check_content, check_host, check_origin, is_open
 from ironrule.server.answers import problem_response
 from ironrule.server.logs import unexpected
-from ironrule.server.problem import Problem, busy, missing, problem_of
-from ironrule.server.settings import Settings
+from ironrule.server.problem import Problem, busy, problem_of
+from ironrule.server.settings import Limits, Settings
 
 LONGEST_PATH = 300
 POLICY = (
@@ -77,39 +76,42 @@ class Guard:
             raise busy(f"no more than {self._settings.limits.requests} requests must be under way")
         check_host(headers.get("host", ""), self._settings)
         if len(path) > LONGEST_PATH or len(scope["query_string"]) > LONGEST_PATH:
-            raise missing("this address")
+            must_hold = f"an address must have at most {LONGEST_PATH} characters"
+            came = f"one of {max(len(path), len(scope['query_string'])):,} came"
+            raise Problem(404, "NotFound", must_hold, came, "look at /applicants")
         check_origin(method, headers)
         who = self._sessions.who(headers, cookie_parser(headers.get("cookie", "")))
         if who is None and not is_open(path):
-            raise _nobody()
+            raise _nobody("authorization" in headers or "cookie" in headers)
         scope["state"]["who"] = who
         body = await _whole(headers, receive, self._settings.limits)
         check_content(path, method, headers, body)
         return _again(body, receive)
 
 
-async def _whole(headers: Headers, receive: Receive, limits: Any) -> bytes:
+async def _whole(headers: Headers, receive: Receive, limits: Limits) -> bytes:
     """The body, if it is small enough and comes in time."""
-    too_much = Problem(
-        413, "TooLarge", f"a request must have at most {limits.body_bytes:,} bytes", "more came", "send less at once"
-    )
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > limits.body_bytes:
-        raise too_much
+        raise _too_much(limits, f"{int(length[:20]):,} are announced")
     parts, size, end, more = [], 0, time.monotonic() + limits.body_seconds, True
     while more:
         try:
             message = await asyncio.wait_for(receive(), max(0.0, end - time.monotonic()))
         except TimeoutError:
-            raise Problem(
-                400, "TooSlow", f"a request must come within {limits.body_seconds:g} s", "it did not", "send it again"
-            ) from None
+            must_hold = f"a request must come within {limits.body_seconds:g} s"
+            raise Problem(400, "TooSlow", must_hold, f"{size:,} bytes came in that time", "send it again") from None
         part, more = message.get("body", b""), message.get("more_body", False)
         parts.append(part)
         size += len(part)
         if size > limits.body_bytes:
-            raise too_much
+            raise _too_much(limits, "more came")
     return b"".join(parts)
+
+
+def _too_much(limits: Limits, came: str) -> Problem:
+    must_hold = f"a request must have at most {limits.body_bytes:,} bytes"
+    return Problem(413, "TooLarge", must_hold, came, "send less at once")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -137,7 +139,8 @@ def _told(error: Exception) -> Problem:
     return problem_of(error) if isinstance(error, IronruleError) else unexpected(error)
 
 
-def _nobody() -> Problem:
+def _nobody(tried: bool) -> Problem:
+    came = "one came that is not known here, or no longer" if tried else "none came"
     do = "send Authorization: Bearer TOKEN, or open /login in a browser"
-    return Problem(401, "NoToken", "a token must come", "none that is known came", do,
+    return Problem(401, "NoToken", "a token must come", came, do,
                    headers={"WWW-Authenticate": "Bearer"})  # fmt: skip

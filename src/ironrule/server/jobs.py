@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ironrule.errors import IronruleError
-from ironrule.server.problem import Problem, busy, missing, problem_of
+from ironrule.server.problem import Problem, brief, busy, missing, problem_of
 from ironrule.server.settings import Limits
 from ironrule.verdict import Budget, Meter
 
@@ -120,7 +120,7 @@ class Jobs:
         """A job by its name; raises a 404 if it is unknown or forgotten."""
         with self._lock:
             if name not in self._jobs:
-                raise missing("this job", "it was forgotten, or never was; start another")
+                raise missing(f"the job {brief(name)}", "it was forgotten, or never was: start another")
             return self._jobs[name]
 
     def cancel(self, job: Job) -> None:

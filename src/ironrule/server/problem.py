@@ -5,6 +5,7 @@ Ironrule's own messages are written so ("... must ..., but ... came; do ..."), a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ironrule.errors import AuditError, IronruleError, ModelError
 
+CORRECT = "correct that and send it again; /api lists what is taken"
+LONGEST = 100
+LOG = "look at /explanations, which has all that were given"
 STATUSES = {
     400: "this request cannot be used",
     401: "a token is needed",
@@ -53,7 +57,7 @@ class Problem(Exception):  # noqa: N818  # it is one, and it is also what is tol
     status: int
     kind: str
     must_hold: str
-    came: str = ""
+    came: str
     do: str = ""
     what: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -65,9 +69,9 @@ class Problem(Exception):  # noqa: N818  # it is one, and it is also what is tol
 
     def to_dict(self) -> dict[str, Any]:
         """The error as plain data."""
-        parts = (self.must_hold, f", but {self.came}" if self.came else "", f"; {self.do}" if self.do else "")
-        what = self.what or "".join(parts)
-        detail = {"kind": self.kind, "what": what, "must_hold": self.must_hold, "came": self.came, "do": self.do}
+        do = self.do or CORRECT
+        what = self.what or f"{self.must_hold}, but {self.came}; {do}"
+        detail = {"kind": self.kind, "what": what, "must_hold": self.must_hold, "came": self.came, "do": do}
         return {"error": detail}
 
 
@@ -78,10 +82,24 @@ def problem_of(error: IronruleError) -> Problem:
     '0 came'
     """
     message = str(error)
-    must_hold, _, rest = message.partition(", but ")
-    came, _, do = rest.partition("; ")
+    must_hold, but, rest = message.partition(", but ")
+    came, _, do = (rest if but else message).partition("; ")
+    must_hold = must_hold if but else "what was sent must fit the model and the data"
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     return Problem(status, type(error).__name__, must_hold, came, do, message)
+
+
+def brief(value: Any) -> str:
+    """What came, as text on one line that is never long; it goes to whoever sent it, and into no log.
+
+    >>> brief("age\\n"), brief([1, 2]), brief("x" * 500)[-5:]
+    ('"age\\\\n"', '[1, 2]', 'xxxx…')
+    """
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def missing(what: str, do: str = "look at /applicants") -> Problem:

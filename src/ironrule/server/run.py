@@ -13,7 +13,8 @@ from fastapi import FastAPI
 from ironrule.errors import InputError
 from ironrule.server.app import create_app
 from ironrule.server.audit import AuditLog
-from ironrule.server.settings import Settings
+from ironrule.server.patience import patient_for
+from ironrule.server.settings import Limits, Settings
 from ironrule.server.subject import Subject
 
 LINGER_SECONDS = 5
@@ -43,8 +44,10 @@ def _announce(title: str, listening: socket.socket, audit: AuditLog) -> None:
 
 def new_server(app: FastAPI, access_log: bool = False) -> uvicorn.Server:
     """A server for the application that says nothing about itself, and writes no addresses down unless asked to."""
+    limits: Limits = app.state.service.settings.limits
     config = uvicorn.Config(
         app,
+        http=patient_for(limits.head_seconds),
         log_level="info" if access_log else "warning",
         access_log=access_log,
         server_header=False,
@@ -70,6 +73,7 @@ def bound(settings: Settings) -> socket.socket:
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise InputError(
-            f"the server must be able to listen at {where}, but it cannot: {error.strerror}; try another --port"
+            f"the server must be able to listen at {where}, but it cannot: {error.strerror}; try another --port, or "
+            f"another --host"
         ) from None
     return made

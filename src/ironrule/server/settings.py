@@ -17,6 +17,7 @@ class Limits:
     """What is refused, and how long things may take. ``seconds`` and ``evaluations`` bound one explanation."""
 
     body_bytes: int = 8_000_000
+    head_seconds: float = 10.0  # for the first line of a request and its headers
     body_seconds: float = 30.0
     requests: int = 200  # answered at the same time
     workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
@@ -57,8 +58,11 @@ class Settings:
                 f"a server that others can reach must have a token, but host {self.host!r} came without one; "
                 f"set IRONRULE_TOKEN or use --tokens FILE, or leave --host out"
             )
-        if any(len(secret) < LEAST_TOKEN for secret in self.tokens):
-            raise InputError(f"a token must have at least {LEAST_TOKEN} characters, but a shorter one came")
+        least = min(map(len, self.tokens), default=LEAST_TOKEN)
+        if least < LEAST_TOKEN:
+            raise InputError(
+                f"a token must have at least {LEAST_TOKEN} characters, but one of {least} came; choose a longer one"
+            )
 
 
 def is_loopback(host: str) -> bool:

@@ -12,11 +12,12 @@ from ironrule.server import wording
 from ironrule.server.answering import Service
 from ironrule.server.applicants import Outcome
 from ironrule.server.audit import Record
-from ironrule.server.problem import missing
+from ironrule.server.problem import LOG, missing
 from ironrule.server.subject import name_of, text_of
 from ironrule.server.waiting import record_of
 from ironrule.server.whatif import WhatIf
 from ironrule.server.whatif import what_if as decided
+from ironrule.space import Space
 from ironrule.space.plain import to_plain
 
 COLUMNS = 5
@@ -94,7 +95,14 @@ def applicant(service: Service, row: int) -> dict[str, Any]:
         ],
         "seconds": service.settings.limits.seconds,
         "readable": service.subject.explainer.unread is None,
+        "example": _constraint(space),
     }  # fmt: skip
+
+
+def _constraint(space: Space) -> str | None:
+    """A constraint on changes, on a feature whose name needs no quotation marks."""
+    names = [f.name for f in space.features if f.ordered and f.name.isidentifier()]
+    return f"cf.{min(names, key=len)} >= x.{min(names, key=len)}" if names else None
 
 
 def log(service: Service, page: int) -> dict[str, Any]:
@@ -111,7 +119,7 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}")
+        raise missing(f"explanation {number}", LOG)
     found, space = Explanation.from_dict(record.document), service.subject.space
     same = record.space == space.fingerprint
     proven = wider_of(found)
@@ -166,7 +174,7 @@ def counterfactuals(service: Service, number: int) -> dict[str, Any]:
 
     record = record_of(service, number)
     if record.kind != "counterfactuals":
-        raise missing(f"counterfactuals {number}")
+        raise missing(f"counterfactuals {number}", LOG)
     document, space = record.document, service.subject.space
     found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
     told = [wording.changes(one, space) for one in found]
@@ -183,5 +191,5 @@ def what_if(service: Service, row: int, changes: Mapping[str, Any], number: int 
 
 def _rule(record: Record) -> Any:
     if record.kind != "explanation":
-        raise missing(f"explanation {record.number}")
+        raise missing(f"explanation {record.number}", LOG)
     return Explanation.from_dict(record.document).rule

@@ -9,7 +9,7 @@ from typing import Any
 from ironrule.server.answering import Service
 from ironrule.server.audit import Record
 from ironrule.server.jobs import Job
-from ironrule.server.problem import Problem, missing
+from ironrule.server.problem import LOG, Problem, missing
 
 GRACE_SECONDS = 30.0
 
@@ -48,5 +48,5 @@ def record_of(service: Service, number: int) -> Record:
     """A record of the audit log; raises a 404 if there is none such."""
     record = service.audit.read(number)
     if record is None:
-        raise missing(f"explanation {number}")
+        raise missing(f"explanation {number}", LOG)
     return record

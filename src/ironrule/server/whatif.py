@@ -9,8 +9,10 @@ from typing import Any
 
 from ironrule.errors import InputError, TableError
 from ironrule.rule import Rule
+from ironrule.server.problem import brief
 from ironrule.server.subject import Subject, is_true, text_of
 from ironrule.space import Feature, Value
+from ironrule.space.plain import to_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,6 @@ class WhatIf:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        from ironrule.space.plain import to_plain
-
         components = None
         if self.components is not None:
             components = [{"component": text, "holds": holds} for text, holds in self.components]
@@ -74,7 +74,7 @@ def _outside(feature: Feature, value: Any) -> TableError:
     """Says which values are near, where the order is that of numbers."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not (feature.natural and feature.numeric and number):
-        return TableError(f"{feature.name!r} must be {feature.describe()}, but {text_of(value)} came")
+        return TableError(f"{feature.name!r} must be {feature.describe()}, but {brief(to_plain(value))} came")
     place = bisect_left(feature.values, value)
     near = " and ".join(text_of(one) for one in feature.values[max(0, place - 1) : place + 1])
     return TableError(
@@ -92,6 +92,6 @@ def typed(feature: Feature, text: str) -> Value:
         try:
             number = float(text)
         except ValueError:
-            raise TableError(f"{feature.name!r} must be {feature.describe()}, but {text!r} came") from None
+            raise TableError(f"{feature.name!r} must be {feature.describe()}, but {brief(text)} came") from None
         return int(number) if number.is_integer() else number
     return text

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import TableError
 from ironrule.space.feature import Feature
 from ironrule.space.table import Column, Table, as_python
@@ -80,13 +81,15 @@ def _plain_codes(feature: Feature, column: Column) -> Recode:
     wrong = (codes < 0) if feature.missing else (codes < 0) & ~column.missing
     if wrong.any():
         examples = ", ".join(sorted({repr(as_python(value)) for value in column.values[wrong][:1000]})[:3])
+        rows = counted(int(wrong.sum()), "row has", "rows have")
         raise TableError(
-            f"{feature.name!r} must be {feature.describe()}, but {int(wrong.sum())} rows have other values "
-            f"({examples}); extend the domain, or leave those rows out"
+            f"{feature.name!r} must be {feature.describe()}, but {rows} other values ({examples}); "
+            f"extend the domain, or leave those rows out"
         )
     if not feature.missing and column.missing.any():
+        rows = counted(int(column.missing.sum()), "row")
         raise TableError(
-            f"{feature.name!r} is never missing in this space, but it is missing in {int(column.missing.sum())} rows; "
+            f"{feature.name!r} is never missing in this space, but it is missing in {rows}; "
             f"declare it with missing = true"
         )
     return codes
@@ -132,7 +135,7 @@ def _one_hot_codes(feature: Feature, table: Table) -> Recode:
     if (counts > 1).any() or (not allows_none and (counts == 0).any()):
         raise TableError(
             f"the one-hot columns of {feature.name!r} must have exactly one 1 per row, but "
-            f"{int((counts != 1).sum())} rows have none or several"
+            f"{counted(int((counts != 1).sum()), 'row has', 'rows have')} none or several"
         )
     codes = np.full(len(table), len(feature.columns), dtype=np.int64)
     for code, column in enumerate(hot):

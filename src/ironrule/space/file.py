@@ -27,6 +27,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from ironrule.counting import counted
 from ironrule.errors import MissingExtraError, SpaceError
 from ironrule.space.feature import Feature, Value
 from ironrule.space.infer import Hints, infer_features
@@ -44,10 +45,11 @@ def read_document(path: Path) -> Document:
     """The plain data in a TOML, YAML or JSON file."""
     if not path.exists():
         raise SpaceError(f"the space file must exist, but there is no {str(path)!r}")
-    text = path.read_text(encoding="utf-8")
     try:
-        document = _parse(path.suffix.lower(), text)
-    except ValueError as error:
+        document = _parse(path.suffix.lower(), path.read_text(encoding="utf-8"))
+    except SpaceError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise SpaceError(f"{path.name} must be well-formed {path.suffix.lstrip('.').upper()}, but: {error}") from None
     if not isinstance(document, dict):
         raise SpaceError(f"{path.name} must hold a table with 'features', but it holds {type(document).__name__}")
@@ -180,7 +182,7 @@ def to_toml(document: Document, seen: Document, longest: int = 24) -> str:
         brief = len(entry["values"]) > longest and "columns" not in entry and _alike(entry, observed.get(name, {}))
         if brief:
             first, last = (_literal(entry["values"][place]) for place in (0, -1))
-            lines.append(f"# {len(entry['values'])} values from {first} to {last}, as in the table")
+            lines.append(f"# {counted(len(entry['values']), 'value')} from {first} to {last}, as in the table")
         skipped = {"values", "missing"} if brief else set()
         lines += [f"{key} = {_literal(value)}" for key, value in entry.items() if key not in skipped]
     return "\n".join(lines) + "\n"

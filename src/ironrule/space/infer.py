@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import SpaceError, TableError
 from ironrule.progress import track
 from ironrule.space.codes import one_hot_column
@@ -176,7 +177,8 @@ def _exclusive(table: Table, names: Sequence[str]) -> bool:
 def _one_hot_feature(group: str, names: Sequence[str], table: Table) -> Feature:
     hot = np.sum([one_hot_column(table.column(name), name) for name in names], axis=0, dtype=np.int64)
     if (hot > 1).any():
-        raise TableError(f"one-hot group {group!r} must be exclusive, but {int((hot > 1).sum())} rows have several 1s")
+        rows = counted(int((hot > 1).sum()), "row has", "rows have")
+        raise TableError(f"one-hot group {group!r} must be exclusive, but {rows} several 1s")
     labels = [re.sub(rf"^{re.escape(group)}[{SEPARATORS}](?=.)", "", name) for name in names]
     labels = labels if len(set(labels)) == len(labels) else list(names)
     return Feature(group, (*labels, *([NONE_OF_THEM] if (hot == 0).any() else [])), ordered=False, columns=tuple(names))

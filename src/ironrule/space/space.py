@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import ConstraintError, SpaceError, TableError
 from ironrule.progress import track
 from ironrule.space.codes import Codes, Points, encode_feature
@@ -92,7 +93,7 @@ class Space:
         chosen = tuple(read.names if columns is None else columns)
         absent = [name for name in chosen if name not in read.names]
         if absent:
-            raise TableError(f"the table must have the columns {', '.join(map(repr, absent))}, but it has not")
+            raise _absent(absent, read.names)
         hints = Hints(nominal, dict(ordered or {}), dict(domains or {}), missing, one_hot, constant)
         return cls(infer_features(read, chosen, hints, progress), tuple(as_constraint(c) for c in constraints))
 
@@ -188,7 +189,7 @@ class Space:
         read = read_table(table, None if not isinstance(table, np.ndarray) else self.columns)
         absent = [name for name in self.columns if name not in read.names]
         if absent:
-            raise TableError(f"the table must have the columns {', '.join(map(repr, absent))}, but it has not")
+            raise _absent(absent, read.names)
         features = track(self.features, "Encoding", len(self.features), progress)
         return Codes(tuple(encode_feature(feature, read) for feature in features))
 
@@ -228,8 +229,9 @@ class Space:
 
     def __repr__(self) -> str:
         kinds = sum(feature.ordered for feature in self.features)
-        text = f"Space({len(self)} features: {kinds} ordered, {len(self) - kinds} nominal; {self.size:.3g} points"
-        return text + (f"; {len(self.constraints)} constraints)" if self.constraints else ")")
+        some = f"{kinds} ordered, {len(self) - kinds} nominal"
+        text = f"Space({counted(len(self), 'feature')}: {some}; {self.size:.3g} points"
+        return text + (f"; {counted(len(self.constraints), 'constraint')})" if self.constraints else ")")
 
 
 def _values_of(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:
@@ -277,6 +279,14 @@ def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> in
     if feature.name in row and feature.name not in others:
         raise TableError(f"a row must have either {feature.name!r} or its columns {given}, but both came")
     return _hot_code(feature, row) if feature.one_hot else _code_of(feature, row[given[0]])
+
+
+def _absent(names: Sequence[str], there: Sequence[str]) -> TableError:
+    columns = "column" if len(names) == 1 else "columns"
+    return TableError(
+        f"the table must have the {columns} {', '.join(map(repr, names))}, but it has {', '.join(map(repr, there))}; "
+        f"rename its columns, or add what is missing"
+    )
 
 
 def _code_of(feature: Feature, value: Value) -> int:

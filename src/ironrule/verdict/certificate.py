@@ -131,6 +131,8 @@ class Certificate:
     def __str__(self) -> str:
         if self.method == "cover":
             return "no point of the rule's box can be desired"
+        if self.points == 1:
+            return "the only point of the rule's box is undesired"
         return f"all {self.points:,} points of the rule's box are undesired"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import InputError
 from ironrule.rule import Counterfactual
 from ironrule.space import Points
@@ -66,7 +67,7 @@ class Unrefuted:
         return upper_bound(self.samples, self.confidence)
 
     def __str__(self) -> str:
-        text = f"unrefuted, not proven: no exception among {self.tried:,} points tried"
+        text = f"unrefuted, not proven: no exception among {counted(self.tried, 'point')} tried"
         if self.samples:
             most = f"at most {_ceil(self.bound):.2g} of the box are exceptions"
             text = f"{text}; with {_floor_percent(self.confidence)} confidence {most}"

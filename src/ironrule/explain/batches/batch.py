@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.explain.batches.few import FewRules, few_rules
 from ironrule.explain.batches.folder import Folder
@@ -63,7 +64,7 @@ class Batch(Sequence[Explanation]):
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
-            raise IndexError(f"the batch has {len(self)} explanations, so there is no number {place}")
+            raise IndexError(f"the batch has {counted(len(self), 'explanation')}, so there is no number {place}")
         return self.kept.line(place % len(self)).explanation()
 
     def __iter__(self) -> Iterator[Explanation]:
@@ -133,9 +134,9 @@ class Batch(Sequence[Explanation]):
         return batch_text(self)
 
     def __repr__(self) -> str:
-        done = "" if self.complete else f" of {self.about['total']}"
+        told = counted(len(self), "row") if self.complete else f"{len(self):,} of {counted(self.about['total'], 'row')}"
         words = ", ".join(f"{count} {word}" for word, count in sorted(self.verdicts.items()))
-        return f"<Batch: {len(self)}{done} rows explained; {words or 'none'}>"
+        return f"<Batch: {told} explained; {words or 'none'}>"
 
     def _repr_html_(self) -> str:
         from ironrule.report.batch_html import batch_html

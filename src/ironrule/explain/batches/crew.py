@@ -4,8 +4,8 @@ Processes and not threads: between two calls of compiled code, which would let o
 most of its time in Python, which does not. They are started afresh, not forked, because OpenMP, which many models use,
 does not survive a fork. A process that dies is replaced, and what it had been asked is asked again.
 
-Whoever finishes takes the next few rows, as many as will take about a quarter of a second, so that all end together.
-The answers do not depend on who gave them: a row is explained by itself, from its own seed.
+Whoever finishes takes the next few rows, as many as will take about a quarter of a second, fewer at the end, so that
+all end together. The answers do not depend on who gave them: a row is explained by itself, from its own seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +22,11 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, cast
 
-from ironrule.errors import IronruleError
+from ironrule.errors import IronruleError, StorageError
 from ironrule.explain.batches.handover import written
 from ironrule.explain.batches.line import Line
-from ironrule.explain.batches.worker import Task, Work
+from ironrule.explain.batches.worker import Task, Waiting, Work
+from ironrule.space.streamed.scratch import Scratch
 
 PORTION_SECONDS = 0.25
 MOST_ROWS = 256
@@ -35,10 +35,11 @@ WORKER = "from ironrule.explain.batches.worker import main; main()"
 
 
 class Tasks:
-    """Rows that wait to be explained. Any thread may take some."""
+    """Rows that wait to be explained, and how many take from them. Any thread may take some."""
 
-    def __init__(self, waiting: Task) -> None:
+    def __init__(self, waiting: Waiting, takers: int = 1) -> None:
         self._rows, self._points = waiting
+        self._takers = takers
         self._next, self._seconds, self._done = 0, 0.0, 0
         self._returned: list[Task] = []
         self._lock = Lock()
@@ -50,7 +51,9 @@ class Tasks:
                 return self._returned.pop()
             first = self._next
             self._next = min(len(self._rows), first + self._portion())
-            return (self._rows[first : self._next], self._points[first : self._next]) if first < self._next else None
+            if first == self._next:
+                return None
+            return tuple(int(row) for row in self._rows[first : self._next]), self._points[first : self._next]
 
     def give_back(self, task: Task) -> None:
         """Rows that somebody took and will not explain."""
@@ -66,18 +69,20 @@ class Tasks:
     def _portion(self) -> int:
         if not self._done:
             return 1
-        return max(1, min(MOST_ROWS, int(PORTION_SECONDS * self._done / max(self._seconds, 1e-9))))
+        soon = int(PORTION_SECONDS * self._done / max(self._seconds, 1e-9))
+        fair = -(-(len(self._rows) - self._next) // (2 * self._takers))
+        return max(1, min(MOST_ROWS, soon, fair))
 
 
-def explained(work: Work, waiting: Task, workers: int) -> Iterator[list[Line]]:
+def explained(work: Work, waiting: Waiting, workers: int) -> Iterator[list[Line]]:
     """The lines of all rows, as they are finished, by this process and ``workers - 1`` others.
 
     A worker that is still starting when the last row is finished is not waited for.
     """
-    tasks, answers = Tasks(waiting), SimpleQueue[Any]()
     others = min(workers, len(waiting[0])) - 1
-    with tempfile.TemporaryDirectory(prefix="ironrule-") as folder:
-        path = _handed_over(work, Path(folder)) if others > 0 else None
+    tasks, answers = Tasks(waiting, others + 1), SimpleQueue[Any]()
+    with Scratch.new(None) if others > 0 else contextlib.nullcontext() as scratch:
+        path = None if scratch is None else _handed_over(work, scratch.path)
         posts = [] if path is None else [_Post(path, tasks, answers) for _ in range(others)]
         try:
             yield from _until_done(work, tasks, answers, len(waiting[0]))
@@ -114,8 +119,11 @@ def checked(answer: list[Line] | Exception) -> list[Line]:
 def _handed_over(work: Work, folder: Path) -> Path | None:
     try:
         return written(work, folder)
-    except OSError:
-        raise
+    except OSError as error:
+        raise StorageError(
+            f"the explainer must be written to {str(folder.parent)!r} for other processes, but: "
+            f"{error.strerror or error}; make room there, let TMPDIR name another folder, or take one worker"
+        ) from error
     except Exception as error:  # pickling fails in as many ways as there are models
         warnings.warn(
             f"the model cannot be handed to other processes ({type(error).__name__}: {error}), so one works alone",

@@ -19,8 +19,8 @@ from ironrule.explain.batches.folder import Folder, begun, locked
 from ironrule.explain.batches.keeping import InFolder, InMemory
 from ironrule.explain.batches.line import Line
 from ironrule.explain.batches.parquet import require_pyarrow
-from ironrule.explain.batches.rows import Rows, chosen_rows
-from ironrule.explain.batches.worker import Task, Work
+from ironrule.explain.batches.rows import Rows, Some, chosen_rows
+from ironrule.explain.batches.worker import Waiting, Work
 from ironrule.explain.prepared import Prepared
 from ironrule.explain.question import Question
 from ironrule.progress import Bar
@@ -29,7 +29,7 @@ FLUSH_SECONDS = 5.0
 FLUSH_ROWS = 2_000
 ENGINES = ("local", "ray")
 
-Crew = Callable[[Work, Task], Iterator[list[Line]]]
+Crew = Callable[[Work, Waiting], Iterator[list[Line]]]
 """Explains rows, and hands out lines as they are finished."""
 
 
@@ -100,21 +100,33 @@ def _fill(
     keeper: Keeper | Folder, finished: set[int], work: Work, chosen: Rows, crew: Crew, progress: bool | None
 ) -> None:
     """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
-    numbers, twins = chosen.numbers.tolist(), chosen.twins
-    missing = {
-        first: [numbers[place] for place in places if numbers[place] not in finished] for first, places in twins.items()
-    }
-    waiting = [first for first, rows in missing.items() if rows]
-    task: Task = (tuple(numbers[first] for first in waiting), chosen.points[waiting])
-    by_row = {numbers[first]: missing[first] for first in waiting}
+    missing = _Missing(chosen, finished)
     pending = _Pending(keeper)
-    with Bar("Explaining", len(numbers), progress, begun=len(finished)) as bar, pending:
+    with Bar("Explaining", len(chosen), progress, begun=len(finished)) as bar, pending:
         done = len(finished)
-        for lines in crew(work, task):
-            told = [line.of_twin(row) if row != line.row else line for line in lines for row in by_row[line.row]]
+        for lines in crew(work, (missing.numbers, missing.points)):
+            told = [line.of_twin(row) if row != line.row else line for line in lines for row in missing.twins(line.row)]
             pending.add(told)
             done += len(told)
             bar.reach(done)
+
+
+class _Missing:
+    """The rows that a batch still lacks: those that are to be explained, and for each the ones that it stands for."""
+
+    def __init__(self, chosen: Rows, finished: set[int]) -> None:
+        lacking = np.flatnonzero(~np.isin(chosen.numbers, np.fromiter(finished, np.int64, len(finished))))
+        lacking = lacking[np.argsort(chosen.first[lacking], kind="stable")]
+        waiting, self._begins = np.unique(chosen.first[lacking], return_index=True)
+        self.numbers, self.points = chosen.numbers[waiting], Some(chosen.points, waiting)
+        self._twins = chosen.numbers[lacking]
+        self._order = np.argsort(self.numbers)
+
+    def twins(self, row: int) -> list[int]:
+        """The numbers of all rows equal to one that is to be explained."""
+        place = int(self._order[np.searchsorted(self.numbers, row, sorter=self._order)])
+        ends = self._begins[place + 1] if place + 1 < len(self._begins) else len(self._twins)
+        return [int(number) for number in self._twins[self._begins[place] : ends]]
 
 
 class _Pending:

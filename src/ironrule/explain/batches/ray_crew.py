@@ -25,7 +25,7 @@ from ironrule.errors import InputError, IronruleError, MissingExtraError
 from ironrule.explain.batches.crew import Tasks, checked
 from ironrule.explain.batches.handover import pickled
 from ironrule.explain.batches.line import Line
-from ironrule.explain.batches.worker import Task, Work, answered
+from ironrule.explain.batches.worker import Task, Waiting, Work, answered
 
 SHARED_BYTES = 1 << 20  # smaller arrays are copied, so that they can be written to
 AHEAD = 2  # portions per processor that are under way
@@ -43,7 +43,7 @@ def require_ray() -> Any:
 
 
 def explained_by_ray(
-    work: Work, waiting: Task, workers: int | None = None, address: str | None = None
+    work: Work, waiting: Waiting, workers: int | None = None, address: str | None = None
 ) -> Iterator[list[Line]]:
     """The lines of all rows, as they are finished: by the cluster at an address, or by one of this machine's own."""
     if not len(waiting[0]):
@@ -53,7 +53,8 @@ def explained_by_ray(
         handed, name = _placed(ray, work), uuid.uuid4().hex
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_answer)
         processors = workers or int(ray.cluster_resources().get("CPU", 1))
-        yield from _answers(ray, lambda task: remote.remote(name, handed, task), Tasks(waiting), AHEAD * processors)
+        tasks = Tasks(waiting, AHEAD * processors)
+        yield from _answers(ray, lambda task: remote.remote(name, handed, task), tasks, AHEAD * processors)
 
 
 def _answers(ray: Any, ask: Any, tasks: Tasks, most: int) -> Iterator[list[Line]]:
@@ -90,6 +91,7 @@ def _connected(ray: Any, workers: int | None, address: str | None) -> Iterator[N
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else 15: others would come first
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False, "include_dashboard": False}
     known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
     try:

@@ -1,13 +1,14 @@
 """Which rows a batch explains: the undesired ones of a table or of the history, equal ones once.
 
-The model is asked about all rows at once. Rows that a margin or another version of the model puts out of reach of any
-rule are counted, not explained.
+Past rows stay where they are, which may be on disk, and are read some at a time, so that a batch of all of them takes a
+few bytes per row of memory and not all its codes. Rows that a margin or another version of the model puts out of reach
+of any rule are counted, not explained.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,42 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import ConstraintError, InputError
+from ironrule.explain.batches.equal import first_equal
+from ironrule.explain.batches.worker import Coded
 from ironrule.explain.prepared import Prepared
-from ironrule.space import Points, read_table
+from ironrule.space import Codes, Points, read_table
+
+CHUNK = 1 << 16
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Some:
+    """Some of many rows: of codes, or of points."""
+
+    rows: Coded
+    places: Integers
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, chosen: Any) -> Points:
+        return self.rows[self.places[chosen]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PastRows:
+    """The rows of the history, where they lie."""
+
+    codes: Codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, chosen: Any) -> Points:
+        return self.codes.points(chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +59,7 @@ class Rows:
     """The undesired rows, in order: their numbers, their codes, and for each the place of the first equal one."""
 
     numbers: Integers
-    points: Points
+    points: Coded
     first: Integers
     desired: int = 0  # rows that needed no explanation
     beyond: int = 0  # undesired ones that no rule can explain: their score lies within the margin
@@ -39,16 +71,14 @@ class Rows:
     def fingerprint(self) -> str:
         """A hash of the rows and their numbers."""
         digest = hashlib.sha256(self.numbers.tobytes())
-        digest.update(np.ascontiguousarray(self.points).tobytes())
+        for chunk in chunks(self.points):
+            digest.update(np.ascontiguousarray(chunk).tobytes())
         return digest.hexdigest()
 
-    @property
-    def twins(self) -> dict[int, list[int]]:
-        """For every place that is explained, the places of all rows equal to it, itself first."""
-        groups: dict[int, list[int]] = {}
-        for place, first in enumerate(self.first.tolist()):
-            groups.setdefault(first, []).append(place)
-        return groups
+
+def chunks(points: Coded) -> Iterator[Points]:
+    """The codes of all rows, some rows at a time."""
+    return (points[start : start + CHUNK] for start in range(0, len(points), CHUNK))
 
 
 def chosen_rows(ready: Prepared, rows: Any) -> Rows:
@@ -68,11 +98,11 @@ def _of_history(ready: Prepared, numbers: Integers | None) -> Rows:
     places = np.arange(len(ready.history)) if numbers is None else ready.places_of(numbers)
     own, within = ready.outcomes[places], ready.history.outcomes[places]
     kept = places[~own & ~within]
-    return _counted(ready.numbers_of(kept), ready.history.codes.points(kept), own, within)
+    return _counted(ready.numbers_of(kept), Some(PastRows(ready.history.codes), kept), own, within)
 
 
-def _counted(numbers: Integers, points: Points, own: Mask, within: Mask) -> Rows:
-    return Rows(numbers, points, _first_equal(points), int(own.sum()), int((within & ~own).sum()))
+def _counted(numbers: Integers, points: Coded, own: Mask, within: Mask) -> Rows:
+    return Rows(numbers, points, first_equal(points, CHUNK), int(own.sum()), int((within & ~own).sum()))
 
 
 def _are_numbers(rows: Any) -> bool:
@@ -94,11 +124,3 @@ def _occurring(ready: Prepared, points: Points) -> Points:
                 f"every row must satisfy {str(predicate.constraint)!r}, but row {broken[0]} does not; leave it out"
             )
     return points
-
-
-def _first_equal(points: Points) -> Integers:
-    """For every point the place of the first one equal to it."""
-    if len(points) == 0:
-        return np.empty(0, dtype=np.int64)
-    _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(first[inverse.ravel()], dtype=np.int64)

@@ -12,16 +12,32 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from ironrule.explain.batches.line import Line, line_of
 from ironrule.explain.question import KnownPoint, Question
 from ironrule.space import Points
 
+
+class Coded(Protocol):
+    """Rows whose codes can be had, some at a time."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, chosen: Any) -> Points: ...
+
+
 Task = tuple[tuple[int, ...], Points]
 """The numbers of some rows, and their codes."""
+
+Waiting = tuple[Sequence[int] | npt.NDArray[np.int64], Coded]
+"""The numbers of many rows, and their codes, which may lie on disk."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +56,11 @@ class Work:
         return line_of(row, tuple(point.tolist()), found, self.documents)
 
     def lines(self, task: Task) -> list[Line]:
-        """The explanations of several rows."""
-        return [self.line(row, point) for row, point in zip(*task, strict=True)]
+        """The explanations of several rows, in one thread: it is rows that are shared out between the cores."""
+        from ironrule.oracles.threads import one_core
+
+        with one_core():
+            return [self.line(row, point) for row, point in zip(*task, strict=True)]
 
 
 def main() -> None:

@@ -5,8 +5,6 @@ same.
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,15 +47,12 @@ def open_source(source: Source, columns: Sequence[str], cache: Path | None, prog
 
 def _gather_into(source: Source, columns: Sequence[str], folder: Path, progress: bool | None) -> None:
     """In a folder that appears when all is there."""
-    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
+    with Scratch.new(folder.parent) as scratch:
+        unfinished = scratch.path / folder.name
+        unfinished.mkdir()
         _gather(source, columns, unfinished, progress)
         if not folder.exists():  # else another process was faster
             unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _gather(source: Any, columns: Sequence[str], folder: Path, progress: bool | None) -> None:

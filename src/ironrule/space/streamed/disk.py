@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import StorageError
 from ironrule.space.codes import Codes
+from ironrule.space.streamed.scratch import Scratch
 
 COLUMN = "column-{}.{}"
 ROWS = 1 << 20
@@ -20,20 +19,19 @@ ROWS = 1 << 20
 
 def write_columns(folder: Path, columns: Iterable[Iterator[npt.NDArray[Any]]]) -> None:
     """Write every column, which comes in pieces, to a file of its own, in a folder that appears when all is there."""
-    unfinished = folder.with_name(f"{folder.name}.{uuid4().hex}.unfinished")
     try:
-        unfinished.mkdir(parents=True)
-        for place, pieces in enumerate(columns):
-            _write(unfinished, place, pieces)
-        if not folder.exists():  # else another process was faster
-            unfinished.rename(folder)
+        with Scratch.new(folder.parent) as scratch:
+            unfinished = scratch.path / folder.name
+            unfinished.mkdir()
+            for place, pieces in enumerate(columns):
+                _write(unfinished, place, pieces)
+            if not folder.exists():  # else another process was faster
+                unfinished.rename(folder)
     except OSError as error:
         raise StorageError(
             f"codes must be written to {str(folder)!r}, but: {error.strerror or error}; make room, or name another "
             f"cache"
         ) from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write(folder: Path, place: int, pieces: Iterator[npt.NDArray[Any]]) -> None:

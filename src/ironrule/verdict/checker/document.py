@@ -108,7 +108,8 @@ def document_of(given: Any) -> Document:
     """The document in an explanation, its data or its JSON; raises InputError if it is none."""
     data = _plain_data(given)
     if not isinstance(data, dict) or data.get("format") != FORMAT or isinstance(data["format"], bool):
-        raise InputError(f"an explanation must have format {FORMAT}, but something else came")
+        came = repr(data.get("format"))[:40] if isinstance(data, dict) else type(data).__name__
+        raise InputError(f"an explanation must have format {FORMAT}, but {came} came")
     try:
         return _document(data)
     except (TypeError, ValueError, KeyError, OverflowError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironrule.counting import counted
 from ironrule.report.pictures.marks import GREY, INK, WIDTH, Drawing, Line, Mark, Text, fitted
 from ironrule.report.pictures.overview import Overview, Split
 
@@ -12,11 +13,11 @@ ROW, BAR = 24.0, 16.0
 
 def overview_drawing(overview: Overview) -> Drawing:
     """The batch laid out."""
-    marks: list[Mark] = [Text(0, 16, f"What is known of {overview.count:,} rules", 15, bold=True)]
+    marks: list[Mark] = [Text(0, 16, f"What is known of {counted(overview.count, 'rule')}", 15, bold=True)]
     marks += [*_bar(overview.verdicts, 0, 32, WIDTH, overview.count, 24), *_verdicts(overview, 78)]
     top = 78.0 + 18 * len(overview.verdicts) + 26
     most = max(_total(split) for _, split in overview.lengths)
-    lengths = [(f"{length} part{'' if length == 1 else 's'}", split) for length, split in overview.lengths]
+    lengths = [(counted(length, "part"), split) for length, split in overview.lengths]
     block, top = _block("How long the rules are", lengths, most, top)
     marks += block
     if overview.features:
@@ -30,7 +31,7 @@ def overview_drawing(overview: Overview) -> Drawing:
 
 def _sentence(overview: Overview) -> str:
     told = "; ".join(f"{look.meaning}: {number:,}" for look, number in overview.verdicts)
-    return f"{overview.count:,} explanations. {told}."
+    return f"{counted(overview.count, 'explanation')}. {told}."
 
 
 def _total(split: Split) -> int:
