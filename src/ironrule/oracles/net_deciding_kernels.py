@@ -10,8 +10,9 @@ import numpy as np
 
 from ironrule.model.net import Net
 from ironrule.model.net_kernels import enter, forward, least_margin
-from ironrule.oracles.net_bounding_kernels import first_bounds, inner_bounds, margin_bound, relax
+from ironrule.oracles.net_bounding_kernels import inner_bounds, margin_bound, relax
 from ironrule.oracles.net_cutting_kernels import choose, costs, spread
+from ironrule.oracles.net_entry_kernels import first_bounds
 from ironrule.oracles.net_room import CLOSED, FOUND, LANES, OPEN, POINT, Ints, Opened, Room
 from ironrule.oracles.net_sharpening_kernels import sharpen
 from ironrule.rule.bit_kernels import kernel, part
