@@ -27,7 +27,7 @@ def walk(page: Page, root: str, size: str) -> None:
     def shot(name: str) -> None:
         path = HERE / f"{name}-{size}.png"
         page.wait_for_load_state("networkidle" if name != "job" else "load")
-        page.screenshot(path=path, full_page=name in ("applicant", "explanation", "what-if"))
+        page.screenshot(path=path, full_page=name in ("applicant", "explanation", "part", "what-if"))
         Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
 
     page.goto(f"{root}/applicants")
@@ -55,6 +55,12 @@ def walk(page: Page, root: str, size: str) -> None:
     page.get_by_role("button", name="Find the nearest changes").click()
     page.wait_for_url("**/counterfactuals/*")
     shot("counterfactuals")
+    page.goto(f"{root}/applicants/1")
+    constraints = 'cf.savings_account_and_bonds == "... < 100 DM"\ncf.age_in_years <= 30'
+    page.get_by_label("Only where this holds").fill(constraints)
+    page.get_by_role("button", name="Explain with these settings").click()
+    page.wait_for_url("**/explanations/*")
+    shot("part")
     page.goto(f"{root}/applicants/4")
     page.get_by_label("Algorithm").select_option("genetic")
     page.get_by_role("button", name="Explain with these settings").click()

@@ -88,17 +88,14 @@ def test_a_log_goes_on_where_it_ended(url: str) -> None:
     log.close()
 
 
-@pytest.mark.parametrize(
-    "statement", ["UPDATE ironrule_audit SET who = 'eve'", "DELETE FROM ironrule_audit", "TRUNCATE ironrule_audit"]
-)
-def test_the_log_refuses_to_be_changed(url: str, statement: str) -> None:
-    if url.startswith("sqlite") and statement.startswith("TRUNCATE"):
-        pytest.skip("SQLite has no TRUNCATE")
+def test_the_log_refuses_to_be_changed(url: str) -> None:
     log = AuditLog(url)
     log.append(entry())
-    with pytest.raises(DBAPIError, match="the audit log is append-only"):
-        execute(url, statement)
-    assert log.verify().count == 1
+    emptied = [] if url.startswith("sqlite") else ["TRUNCATE ironrule_audit"]  # which SQLite does not have
+    for statement in ("UPDATE ironrule_audit SET who = 'eve'", "DELETE FROM ironrule_audit", *emptied):
+        with pytest.raises(DBAPIError, match="the audit log is append-only"):
+            execute(url, statement)
+        assert log.verify().count == 1
     log.close()
 
 

@@ -55,6 +55,7 @@ class Assembly:
             () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
             self._undecided(),
             len(ready.model.boxes),
+            tuple(map(str, ready.space.constraints)),
             Unseen(self._background),
         )
 

@@ -150,6 +150,20 @@ class Explainer:
         longer._prepared = replace(self._given.prepared(past, progress, None), past=past.settled())
         return longer
 
+    def where(self, constraints: str | Constraint | Sequence[str | Constraint]) -> Explainer:
+        """An explainer of the part of the space where further constraints hold, such as ``"cf.age >= 60"``.
+
+        Its rules speak of that part alone. It is the explainer that these constraints would give together with its
+        own; what is known of the data stays, and the model is not asked about past rows again.
+        """
+        from ironrule.explain.narrowed import narrowed
+
+        more = tuple(as_constraint(one) for one in as_list(constraints))
+        part = Explainer.__new__(Explainer)
+        part._given = replace(self._given, constraints=(*self._given.constraints, *more))
+        part._prepared = narrowed(self._prepared, self._given.models, more)
+        return part
+
     def explain(
         self,
         row: Any,

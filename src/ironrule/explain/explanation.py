@@ -109,6 +109,7 @@ class Explanation:
     limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
     undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
     models: int = 1  # how many models the rules hold for, all at once
+    constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
     behind: Seen | Unseen | None = field(default=None, compare=False, repr=False)  # not in documents
 
     @property
@@ -194,6 +195,8 @@ class Explanation:
             "undecided": [place for place, one in enumerate(self.rule.components) if str(one) in self.undecided],
             "models": self.models,
         }
+        if self.constraints:
+            document["constraints"] = list(self.constraints)
         return with_digest(document)
 
     @classmethod
@@ -229,6 +232,7 @@ class Explanation:
                 tuple(tuple(whole(code) for code in point) for point in data["limits"]),
                 tuple(str(ranked[0].rule.components[whole(place)]) for place in data["undecided"]),
                 whole(data["models"]),
+                tuple(data.get("constraints", ())),
             )
         except InputError:
             raise

@@ -153,7 +153,7 @@ def prepare(
         whole = _with_intervals(whole, models, asked, past, wanted)
         asked = ask_versions(models, past.table, whole, wanted)
     kept, rows = _occurring(whole, past, progress)
-    exact, oracle, word = _exact(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
+    exact, oracle, word = read_exactly(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
     name = None if isinstance(past, InMemory) else name_of(models, exact, whole, wanted)
     history, outcomes = _history(whole, past, kept, asked, name, progress)
     fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
@@ -210,7 +210,7 @@ def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, past: 
         raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
 
 
-def _exact(
+def read_exactly(
     models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted, engine: Engine | None
 ) -> tuple[Readable | str, Oracle | None, Model]:
     """What could be read, or why nothing; the exact oracle; and who decides single points."""

@@ -14,7 +14,7 @@ from ironrule.report.pictures.ladder import ladder_of
 from ironrule.report.pictures.layouts import ladder_drawing
 from ironrule.report.pictures.looks import LOOKS, look_of
 from ironrule.report.pictures.svg import svg
-from ironrule.report.text import how_short, verdict_word, what_is_undecided
+from ironrule.report.text import how_short, verdict_word, what_is_undecided, where_it_holds
 from ironrule.rule import Counterfactual, shown
 
 COLOURS = {look.word: look.colour for look in LOOKS}
@@ -28,6 +28,7 @@ def explanation_html(explanation: Explanation) -> str:
         f"<p><strong>{'Everyone with' if conditions else 'Everyone'}</strong></p>"
         f'<ul style="margin:0 0 0.5em 1em">{conditions}</ul>'
         f"<p><strong>gets: {escape(explanation.rule.outcome)}</strong></p>"
+        f"{''.join(f'<p>{escape(line)}</p>' for line in where_it_holds(explanation))}"
         f"<p>{_badge(explanation)} {escape(str(explanation.verdict).partition(': ')[2])}</p>"
         f"<p>{counted(explanation.cardinality, 'component')}{escape(how_short(explanation))}; "
         f"covers {explanation.coverage:,} of {counted(explanation.history_rows, 'past row')}."

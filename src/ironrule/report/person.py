@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from ironrule.counting import counted
@@ -15,6 +16,7 @@ from ironrule.report.words import UNNAMED, Condition, Words, conditions_of, desi
 from ironrule.rule import Rule
 from ironrule.verdict import Proven, Refuted, Unrefuted, Verdict
 
+CF = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation marks
 DISCLAIMER = "This is about the decision as it was made. It does not promise how a later decision will come out."
 
 
@@ -52,9 +54,16 @@ def _answer(explanation: Explanation, words: Words) -> str:
     past = f"Of {cases}, {counted(covered, 'fits', 'fit')} this description."
     return (
         f'<div class="answer"><p><strong>{escape(told)}</strong></p>'
-        f"{reasons}<p>{badge(look)}</p>{''.join(map(paragraph, _known_of(explanation.verdict, words)))}"
+        f"{reasons}<p>{badge(look)}</p>{_part(explanation)}"
+        f"{''.join(map(paragraph, _known_of(explanation.verdict, words)))}"
         f"{paragraph(past)}</div>\n"
     )
+
+
+def _part(explanation: Explanation) -> str:
+    """Of whom this speaks, where that is not everybody; ``cf`` is a word of the trade."""
+    told = [CF.sub(r"\1", constraint) for constraint in explanation.constraints]
+    return paragraph(f"All of this speaks only of cases for which this is true: {'; '.join(told)}.") if told else ""
 
 
 def _claim(verdict: Verdict, conditions: bool) -> str:

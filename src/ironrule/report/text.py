@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from ironrule.explain import Explanation
 from ironrule.report.words import wider_of
 from ironrule.verdict import Proven, Verdict
+
+TIED = re.compile(r"\b(or|if)\b")
 
 
 def explanation_text(explanation: Explanation) -> str:
     """The rule, its verdict, its coverage, and the counterfactuals that bound it."""
     lines = [
         str(explanation.rule),
+        *where_it_holds(explanation),
         f"Verdict: {explanation.verdict}.",
         f"Components: {explanation.rule.counted}{how_short(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
@@ -25,6 +30,16 @@ def explanation_text(explanation: Explanation) -> str:
         lines.append("What would have changed the outcome:")
         lines += [f"  - {counterfactual}" for counterfactual in explanation.counterfactuals]
     return "\n".join(lines)
+
+
+def where_it_holds(explanation: Explanation) -> list[str]:
+    """Of what the rule speaks, where constraints say what can occur."""
+    return [f"Only where {' and '.join(map(_alone, explanation.constraints))}."] if explanation.constraints else []
+
+
+def _alone(constraint: str) -> str:
+    """In parentheses where ``and`` would tie its parts otherwise."""
+    return f"({constraint})" if TIED.search(constraint) else constraint
 
 
 def verdict_word(verdict: Verdict) -> str:

@@ -100,7 +100,8 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     threshold = "the model's own" if decision.threshold is None else f"{decision.threshold:g}"
     weights = "1 each" if permitted.weights is None else str(permitted.weights)
     rows = [("Space (SHA-256)", explanation.space)]
-    rows += [] if background is None else _space(background)
+    rows += [] if background is None else [_size(background)]
+    rows += [] if background is None and not explanation.constraints else [_constraints(explanation)]
     rows += [("Model (SHA-256)", explanation.model or "not recorded")]
     rows += [("Model could be read", "yes" if explanation.unread is None else f"no: {explanation.unread}")]
     rows += [("Desired", desired), ("Threshold", threshold), ("Margin", f"{decision.margin:g}")]
@@ -110,9 +111,16 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     return [*rows, ("Past rows", f"{explanation.history_rows:,}")]
 
 
-def _space(background: Background) -> list[tuple[str, str]]:
+def _size(background: Background) -> tuple[str, str]:
     size = f"{counted(len(background.captions), 'feature')}, {background.space_size:.4g} points"
-    return [("Its size", size), ("Its constraints", "; ".join(background.constraints) or "none")]
+    return "Its size", size
+
+
+def _constraints(explanation: Explanation) -> tuple[str, str]:
+    """As the explanation names them; one that was written before explanations did has them from the data."""
+    background = explanation.background
+    known = explanation.constraints or (() if background is None else background.constraints)
+    return "Its constraints", "; ".join(known) or "none"
 
 
 def search_facts(explanation: Explanation) -> list[tuple[str, str]]:

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from ironrule.counting import counted
 from ironrule.errors import InputError, ModelError
-from ironrule.explain import Counterfactuals, Explanation
-from ironrule.report.text import verdict_word
+from ironrule.explain import Counterfactuals, Explainer, Explanation
+from ironrule.report.text import verdict_word, where_it_holds
 from ironrule.server.applicants import Applicants, Searches
 from ironrule.server.audit import AuditLog, Entry, Record
 from ironrule.server.jobs import Job, Jobs
+from ironrule.server.parts import constraints_of
 from ironrule.server.problem import problem_of
 from ironrule.server.settings import Settings
 from ironrule.server.subject import Subject
@@ -36,6 +37,7 @@ class Question:
     require: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
     weights: Mapping[str, float] | Literal["paper"] | None = None
+    where: tuple[str, ...] = ()  # constraints on what can occur, on top of those that are served
     widen: bool = True
 
 
@@ -67,8 +69,8 @@ class Service:
 
     def explain(self, question: Question, who: str) -> Job:
         """Start the search for a rule; the job's result is the number of the record."""
-        row = self._past(question.row)
-        return self.jobs.start("explanation", lambda job: self._explained(question, who, job).number, row)
+        row, asked = self._past(question.row), self._usable(question)
+        return self.jobs.start("explanation", lambda job: self._explained(asked, who, job).number, row)
 
     def counterfactuals(self, recourse: Recourse, who: str) -> Job:
         """Start the search for counterfactuals; the result is the number of the record."""
@@ -79,7 +81,8 @@ class Service:
         """Explain many rows, one after the other, equal ones once; the result has a line per row."""
         for row in rows:
             self.applicants.place(row)
-        return self.jobs.start("batch", lambda job: self._batch(rows, question, who, job))
+        asked = self._usable(question)
+        return self.jobs.start("batch", lambda job: self._batch(rows, asked, who, job))
 
     def check(self, document: Any) -> Job:
         """Check an explanation; nothing is recorded, since nothing is explained."""
@@ -96,11 +99,23 @@ class Service:
         self.applicants.place(row)
         return row
 
-    def _explained(self, question: Question, who: str, job: Job) -> Record:
-        return self.audit.append(_explanation_entry(self._explanation(question, job), question.row, who))
+    def _usable(self, question: Question) -> Question:
+        """The question with its constraints, if they can be read; whether anything satisfies them, the job finds."""
+        return replace(question, where=constraints_of(question.where, self.subject.space))
 
-    def _explanation(self, question: Question, job: Job) -> Explanation:
-        return self.subject.explainer.explain(
+    def _explained(self, question: Question, who: str, job: Job) -> Record:
+        explainer = self._explainer(question, job)
+        return self.audit.append(_explanation_entry(self._explanation(explainer, question, job), question.row, who))
+
+    def _explainer(self, question: Question, job: Job) -> Explainer:
+        """The explainer of the part of the space that is asked about."""
+        job.progress = replace(job.progress, doing="preparing")
+        explainer = self.subject.part(question.where).explainer
+        job.progress = replace(job.progress, doing="searching")
+        return explainer
+
+    def _explanation(self, explainer: Explainer, question: Question, job: Job) -> Explanation:
+        return explainer.explain(
             question.row,
             question.algorithm,
             k=question.k,
@@ -127,13 +142,13 @@ class Service:
 
     def _batch(self, rows: Sequence[int], question: Question, who: str, job: Job) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []
-        twins = Twins(self.applicants, rows)
+        twins, explainer = Twins(self.applicants, rows), self._explainer(question, job)
         for row in rows:
             job.progress = replace(job.progress, done=len(lines), total=len(rows))
             if job.wish.is_set():
                 break
             try:
-                found = twins.explained(row, partial(self._explanation, replace(question, row=row), job))
+                found = twins.explained(row, partial(self._explanation, explainer, replace(question, row=row), job))
                 record = self.audit.append(_explanation_entry(found, row, who))
                 told = {"rule": record.rule, "verdict": record.verdict, "error": None}
                 lines.append({"row": row, "explanation": record.number, **told})
@@ -157,7 +172,7 @@ class Service:
 
 
 def _explanation_entry(explanation: Explanation, row: Row, who: str) -> Entry:
-    rule, verdict = str(explanation.rule), verdict_word(explanation.verdict)
+    rule, verdict = " ".join([str(explanation.rule), *where_it_holds(explanation)]), verdict_word(explanation.verdict)
     number = row if isinstance(row, int) else None
     document = explanation.to_dict()
     return Entry(who, "explanation", number, explanation.space, explanation.model, rule, verdict, document)

@@ -57,7 +57,7 @@ class Applicants:
         """Where a row number is among the past rows; raises a 404 if there is none such."""
         place = int(np.searchsorted(self.numbers, number)) if 0 <= number < 1 << 62 else len(self.numbers)
         if place == len(self.numbers) or self.numbers[place] != number:
-            raise missing(f"applicant {number}" if abs(number) < 1 << 62 else "that applicant")
+            raise missing(f"applicant {number}" if abs(number) < 1 << 62 else "that applicant", number)
         return place
 
     def values(self, place: int) -> dict[str, Value]:
@@ -163,7 +163,7 @@ class Searches:
         """The text and the rows of a search; raises a 404 if it is forgotten."""
         with self._lock:
             if name not in self._kept:
-                raise missing(f"the search {brief(name)}", "it was forgotten: search again")
+                raise missing(f"the search {brief(name)}", name, "it was forgotten: search again")
             self._kept.move_to_end(name)
             text, count, bits = self._kept[name]
         return text, np.unpackbits(bits, count=count).astype(np.bool_)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from ironrule.errors import TableError
 from ironrule.server.answering import Question, Recourse, RecourseAlgorithm, Row
+from ironrule.server.parts import LONGEST_CONSTRAINT, MOST_CONSTRAINTS
 from ironrule.server.problem import brief
 from ironrule.space.plain import from_plain
 
@@ -24,6 +25,9 @@ class Date(BaseModel):
 
 Plain = Annotated[StrictBool | StrictInt | StrictFloat | StrictStr | Date | None, Field(description="null: missing")]
 Names = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=256)]
+Constraints = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_CONSTRAINT)]], Field(max_length=MOST_CONSTRAINTS)
+]
 Number = Annotated[int, Field(ge=0, le=2**62, strict=True, description="a row number, from 0")]
 Given = Annotated[dict[str, Plain], Field(max_length=1000, description="a row by column: value")]
 
@@ -45,12 +49,13 @@ class Search(Body):
     require: Names = Field([], description="features, or components such as 'age <=', that the rule must use")
     forbid: Names = Field([], description="features or components that it must not use")
     weights: Annotated[dict[str, float], Field(max_length=256)] | Literal["paper"] | None = None
+    where: Constraints = Field([], description="explain only where these hold, such as 'cf.age >= 60'")
     widen: bool = Field(True, description="move the bounds of a proven rule as far as they go")
 
     def question(self, row: Row) -> Question:
         """The question in the service's terms."""
         said = {name: getattr(self, name) for name in Search.model_fields}
-        return Question(row, **said | {"require": tuple(self.require), "forbid": tuple(self.forbid)})
+        return Question(row, **said | {name: tuple(said[name]) for name in ("require", "forbid", "where")})
 
 
 class ExplainBody(Search):
@@ -134,6 +139,7 @@ class JobProgress(BaseModel):
     oracle_calls: int
     best: float | None = Field(description="what the best rule so far weighs; it may not be proven yet")
     at_least: float = Field(description="no rule weighs less")
+    doing: Literal["preparing", "searching"] = Field(description="preparing: a part of the space that is new")
     done: int
     total: int
 

@@ -68,8 +68,8 @@ def report(service: Serving, number: int, voice: Voice = "person") -> Response:
     """The report, as a file that needs nothing else."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}", LOG)
-    text = report_html(record, service.subject.explainer, voice)
+        raise missing(f"explanation {number}", number, LOG)
+    text = report_html(record, service.subject, voice)
     return _file(text, "text/html", f"report-{number}-{voice}.html", REPORT_POLICY)
 
 
@@ -91,7 +91,7 @@ def static(name: str) -> Response:
     found = files("ironrule.server").joinpath("static", name)
     ending = name[name.rfind(".") :]
     if ending not in KINDS or not name.replace(".", "").replace("-", "").isalnum() or not found.is_file():
-        raise missing("this file")
+        raise missing("this file", name)
     return Response(
         found.read_text(encoding="utf-8"), media_type=KINDS[ending], headers={"Cache-Control": "max-age=3600"}
     )

@@ -46,6 +46,7 @@ def question_of(fields: Fields, row: int) -> Question:
         seconds=_seconds(one(fields, "seconds")),
         require=tuple(fields.get("require", ())),
         forbid=tuple(fields.get("forbid", ())),
+        where=_lines(one(fields, "where")),
         widen=one(fields, "plain") != "yes",
     )
 
@@ -58,12 +59,11 @@ def recourse_of(fields: Fields, row: int) -> Recourse:
     if algorithm not in get_args(RecourseAlgorithm):
         known = ", ".join(get_args(RecourseAlgorithm))
         raise InputError(f"the search must be one of {known}, but {brief(algorithm)} came")
-    lines = (line.strip() for line in one(fields, "constraints").splitlines())
     return Recourse(
         row,
         algorithm=cast(RecourseAlgorithm, algorithm),
         features_to_vary=vary if fixed else "all",
-        constraints=tuple(line for line in lines if line),
+        constraints=_lines(one(fields, "constraints")),
         seconds=_seconds(one(fields, "seconds")),
     )
 
@@ -81,6 +81,11 @@ def document_of(fields: Fields) -> Any:
     except (ValueError, RecursionError):
         pasted = brief(one(fields, "explanation"))
         raise InputError(f"an explanation must be JSON, but {pasted} came; paste the whole file") from None
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """The lines of a text that have something in them."""
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _seconds(text: str) -> float | None:

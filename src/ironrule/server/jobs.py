@@ -34,6 +34,7 @@ class Progress:
     oracle_calls: int = 0
     best: float | None = None
     at_least: float = 0.0
+    doing: Literal["preparing", "searching"] = "searching"  # preparing: a part of the space that is new
     done: int = 0  # rows of a batch
     total: int = 1
 
@@ -120,7 +121,7 @@ class Jobs:
         """A job by its name; raises a 404 if it is unknown or forgotten."""
         with self._lock:
             if name not in self._jobs:
-                raise missing(f"the job {brief(name)}", "it was forgotten, or never was: start another")
+                raise missing(f"the job {brief(name)}", name, "it was forgotten, or never was: start another")
             return self._jobs[name]
 
     def cancel(self, job: Job) -> None:

@@ -102,9 +102,9 @@ def brief(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def missing(what: str, do: str = "look at /applicants") -> Problem:
-    """Nothing is there."""
-    return Problem(404, "NotFound", f"{what} must exist", "there is none", do)
+def missing(what: str, came: object, do: str = "look at /applicants") -> Problem:
+    """Nothing is there under the name or the number that came."""
+    return Problem(404, "NotFound", f"{what} must exist", f"{brief(came)} came, and there is none such", do)
 
 
 def busy(what: str) -> Problem:

@@ -47,7 +47,7 @@ def new_server(app: FastAPI, access_log: bool = False) -> uvicorn.Server:
     limits: Limits = app.state.service.settings.limits
     config = uvicorn.Config(
         app,
-        http=patient_for(limits.head_seconds),
+        http=patient_for(limits.head_seconds, limits.send_seconds),
         log_level="info" if access_log else "warning",
         access_log=access_log,
         server_header=False,

@@ -19,6 +19,7 @@ class Limits:
     body_bytes: int = 8_000_000
     head_seconds: float = 10.0  # for the first line of a request and its headers
     body_seconds: float = 30.0
+    send_seconds: float = 60.0  # in which a client that reads an answer must take some of it
     requests: int = 200  # answered at the same time
     workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
     waiting: int = 100  # jobs that may wait for a worker

@@ -2,65 +2,86 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ironrule.explain import Explainer
+from ironrule.errors import InputError
+from ironrule.explain import Explainer, Explanation
 from ironrule.rule import Component
-from ironrule.space import Feature, Space, Value
+from ironrule.server.checks import Checks
+from ironrule.server.parts import Part, constraints_of, further
+from ironrule.server.recent import Recent, Texts
+from ironrule.space import Feature, Space, Value, as_constraint
 from ironrule.verdict.checker import Check, Checker
 
-MOST_DECISIONS = 8
+MOST_PARTS = 6
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An explainer, how to make the checker that goes with it, and a name for people."""
+    """An explainer, how to make the checker that goes with it under further constraints, and a name for people."""
 
     explainer: Explainer
-    new_checker: Callable[[], Checker]
+    new_checker: Callable[[Texts], Checker]
     title: str
-    _checking: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _decisions: set[str] = field(default_factory=set, repr=False)  # that the checker has met with
+    _whole: Part = field(init=False, repr=False)
+    _parts: Recent[Part] = field(init=False, repr=False)
+    _checks: Checks = field(init=False, repr=False)
+    _part_checks: Recent[Checks] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        made = {
+            "_whole": Part(self.explainer),
+            "_parts": Recent(lambda texts: Part(self.explainer.where(texts)), MOST_PARTS),
+            "_checks": Checks(lambda: self.new_checker(())),
+            "_part_checks": Recent(lambda texts: Checks(lambda: self.new_checker(texts)), MOST_PARTS),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, model: Any, data: Any, title: str, shared: Mapping[str, Any] | None = None, **wanted: Any) -> Subject:
         """From a model and data; ``shared`` goes to the explainer and the checker, ``wanted`` to the explainer."""
         both = dict(shared or {})
-        return cls(Explainer(model, data, **wanted, **both), lambda: Checker(model, data, **both), title)
+        own = tuple(both.pop("constraints", ()))
+
+        def new_checker(more: Texts) -> Checker:
+            return Checker(model, data, constraints=(*own, *more), **both)
+
+        return cls(Explainer(model, data, constraints=own, **wanted, **both), new_checker, title)
 
     @property
     def space(self) -> Space:
         """The space that rules speak about."""
         return self.explainer.space
 
-    @cached_property
-    def frequencies(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """How often every code of every feature occurs among the past rows."""
-        columns, sizes = self.explainer.codes.columns, self.space.sizes.tolist()
-        return tuple(np.bincount(column, minlength=size) for column, size in zip(columns, sizes, strict=True))
+    def part(self, where: Texts) -> Part:
+        """The part of the space where further constraints hold: made when it is first asked for, the last few kept."""
+        return self._parts.of(where) if where else self._whole
 
-    @cached_property
-    def _checker(self) -> Checker:
-        return self.new_checker()
+    def part_of(self, explanation: Explanation) -> Part | None:
+        """The part of the space that an explanation speaks of; None if it speaks of another space."""
+        where = further(explanation.constraints, self.space)
+        if where is None or explanation.space != self._fingerprint(where):
+            return None
+        return self.part(where)
+
+    def _fingerprint(self, where: Texts) -> str | None:
+        try:
+            more = tuple(map(as_constraint, where))
+            return replace(self.space, constraints=(*self.space.constraints, *more)).fingerprint
+        except InputError:  # it speaks of features that are not here
+            return None
 
     def check(self, document: Any) -> Check:
-        """Check an explanation; one at a time, since the checker keeps what it learns of every kind of decision.
-
-        Documents come from anybody, so a checker that has met with many kinds gives way to a new one.
-        """
-        with self._checking:
-            self._decisions.add(repr(document.get("decision")) if isinstance(document, Mapping) else "")
-            if len(self._decisions) > MOST_DECISIONS:
-                self._decisions.clear()
-                self.__dict__.pop("_checker", None)
-            return self._checker.check(document)
+        """Check an explanation, under the constraints that it names."""
+        named = document.get("constraints") if isinstance(document, Mapping) else None
+        listed = isinstance(named, list) and all(isinstance(text, str) for text in named)
+        where = further(tuple(named or ()), self.space) if listed else None
+        if not where:
+            return self._checks.check(document)
+        return self._part_checks.of(constraints_of(where, self.space)).check(document)
 
 
 def is_true(component: Component, feature: Feature, code: int) -> bool:

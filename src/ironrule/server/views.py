@@ -12,6 +12,7 @@ from ironrule.server import wording
 from ironrule.server.answering import Service
 from ironrule.server.applicants import Outcome
 from ironrule.server.audit import Record
+from ironrule.server.parts import Part, further
 from ironrule.server.problem import LOG, missing
 from ironrule.server.subject import name_of, text_of
 from ironrule.server.waiting import record_of
@@ -40,6 +41,7 @@ def model(service: Service) -> dict[str, Any]:
         "unread": explainer.unread,
         "model": explainer.fingerprint,
         "space": space.fingerprint,
+        "constraints": [str(one) for one in space.constraints],
         "features": features,
     }
 
@@ -96,6 +98,7 @@ def applicant(service: Service, row: int) -> dict[str, Any]:
         "seconds": service.settings.limits.seconds,
         "readable": service.subject.explainer.unread is None,
         "example": _constraint(space),
+        "place": _place(space, values),
     }  # fmt: skip
 
 
@@ -103,6 +106,13 @@ def _constraint(space: Space) -> str | None:
     """A constraint on changes, on a feature whose name needs no quotation marks."""
     names = [f.name for f in space.features if f.ordered and f.name.isidentifier()]
     return f"cf.{min(names, key=len)} >= x.{min(names, key=len)}" if names else None
+
+
+def _place(space: Space, values: Mapping[str, Any]) -> str | None:
+    """A constraint on what can occur that a row satisfies, on the same feature."""
+    names = [f.name for f in space.features if f.natural and f.numeric and f.name.isidentifier()]
+    known = [name for name in names if values[name] is not None]
+    return f"cf.{min(known, key=len)} <= {text_of(values[min(known, key=len)])}" if known else None
 
 
 def log(service: Service, page: int) -> dict[str, Any]:
@@ -119,18 +129,20 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}", LOG)
+        raise missing(f"explanation {number}", number, LOG)
     found, space = Explanation.from_dict(record.document), service.subject.space
-    same = record.space == space.fingerprint
+    part = service.subject.part_of(found)
     proven = wider_of(found)
     wider = None if proven is None else proven.rule
     return {
         "record": record.facts,
         "row": record.row,
-        "same": same and record.model == service.subject.explainer.fingerprint,
+        "same": part is not None and record.model == part.explainer.fingerprint,
+        "constraints": list(found.constraints),
+        "where": [] if part is None else list(further(found.constraints, space) or ()),
         "outcome": found.rule.outcome.strip("'"),
         "sentence": str(found.rule),
-        "conditions": _conditions(service, found) if same else None,
+        "conditions": None if part is None else _conditions(part, found),
         "wider": None if wider is None or wider == found.rule else wording.sentence(wider, space),
         "widest": found.widest,
         "verdict": verdict_word(found.verdict),
@@ -155,11 +167,10 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
     }
 
 
-def _conditions(service: Service, found: Explanation) -> list[dict[str, Any]]:
+def _conditions(part: Part, found: Explanation) -> list[dict[str, Any]]:
     proven = wider_of(found)
     wider = None if proven is None else proven.rule
-    frequencies = service.subject.frequencies
-    return wording.conditions(found.rule, wider, service.subject.space, dict(found.instance), frequencies)
+    return wording.conditions(found.rule, wider, part.explainer.space, dict(found.instance), part.frequencies)
 
 
 def _exception(found: Explanation, service: Service) -> list[dict[str, str]] | None:
@@ -174,7 +185,7 @@ def counterfactuals(service: Service, number: int) -> dict[str, Any]:
 
     record = record_of(service, number)
     if record.kind != "counterfactuals":
-        raise missing(f"counterfactuals {number}", LOG)
+        raise missing(f"counterfactuals {number}", number, LOG)
     document, space = record.document, service.subject.space
     found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
     told = [wording.changes(one, space) for one in found]
@@ -185,11 +196,12 @@ def counterfactuals(service: Service, number: int) -> dict[str, Any]:
 def what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIf:
     """A past row with changes, and the rule of an explanation tried on it."""
     before = service.applicants.values(service.applicants.place(row))
-    rule = None if number is None else _rule(record_of(service, number))
-    return decided(service.subject, before, changes, rule)
+    said = None if number is None else _said(record_of(service, number))
+    where = () if said is None else further(said.constraints, service.subject.space) or ()
+    return decided(service.subject, before, changes, None if said is None else said.rule, where)
 
 
-def _rule(record: Record) -> Any:
+def _said(record: Record) -> Explanation:
     if record.kind != "explanation":
-        raise missing(f"explanation {record.number}", LOG)
-    return Explanation.from_dict(record.document).rule
+        raise missing(f"explanation {record.number}", record.number, LOG)
+    return Explanation.from_dict(record.document)

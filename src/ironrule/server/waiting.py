@@ -48,5 +48,5 @@ def record_of(service: Service, number: int) -> Record:
     """A record of the audit log; raises a 404 if there is none such."""
     record = service.audit.read(number)
     if record is None:
-        raise missing(f"explanation {number}", LOG)
+        raise missing(f"explanation {number}", number, LOG)
     return record

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ironrule.errors import InputError, TableError
 from ironrule.rule import Rule
 from ironrule.server.problem import brief
+from ironrule.server.recent import Texts
 from ironrule.server.subject import Subject, is_true, text_of
-from ironrule.space import Feature, Value
+from ironrule.space import Feature, Space, Value, bind, parse
 from ironrule.space.plain import to_plain
 
 
@@ -43,8 +46,13 @@ class WhatIf:
         }
 
 
-def what_if(subject: Subject, before: Mapping[str, Value], changes: Mapping[str, Any], rule: Rule | None) -> WhatIf:
-    """Decide on a row with changes; a value outside its domain is refused, with the nearest ones named."""
+def what_if(
+    subject: Subject, before: Mapping[str, Value], changes: Mapping[str, Any], rule: Rule | None, where: Texts = ()
+) -> WhatIf:
+    """Decide on a row with changes; a value outside its domain is refused, with the nearest ones named.
+
+    A rule of a part of the space speaks of the row only if the constraints ``where`` hold too.
+    """
     values = dict(before)
     for name, value in changes.items():
         feature = subject.space[name]
@@ -55,8 +63,13 @@ def what_if(subject: Subject, before: Mapping[str, Value], changes: Mapping[str,
         holds = [
             (str(c), is_true(c, subject.space[c.feature], _now(subject, values, c.feature))) for c in rule.components
         ]
-        components = tuple(holds)
+        components = (*holds, *((text, _satisfies(subject.space, values, text)) for text in where))
     return WhatIf(values, changed, subject.explainer.desired(values), components)
+
+
+def _satisfies(space: Space, values: Mapping[str, Value], text: str) -> bool:
+    point = np.array([[feature.code(values[feature.name]) for feature in space.features]], dtype=np.int32)
+    return bool(bind(parse(text), space.features)(point, None)[0])
 
 
 def _now(subject: Subject, values: Mapping[str, Value], name: str) -> int:

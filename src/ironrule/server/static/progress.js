@@ -15,7 +15,7 @@
     put("at_least", far.at_least ? components(far.at_least) : "nothing yet");
     put("evaluations", far.evaluations.toLocaleString("en"));
     put("candidates", far.candidates.toLocaleString("en"));
-    const said = job.state === "waiting" ? "Waiting." : far.best === null ? "Running." : "Running; a candidate was found.";
+    const said = job.state === "waiting" ? "Waiting." : far.doing === "preparing" ? "Preparing." : far.best === null ? "Running." : "Running; a candidate was found.";
     if (said !== told) { put("said", said); told = said; }  // a screen reader hears changes alone
   }
 

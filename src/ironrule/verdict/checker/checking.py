@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -127,9 +128,13 @@ def _wanted(decision: Decided) -> Wanted:
 
 
 def _space(document: Document, scope: Scope) -> str:
+    named, known = document.constraints, tuple(map(str, scope.space.constraints))
     if document.space != scope.space.fingerprint:
-        raise Undecided("the explanation is about another space: other domains, features or constraints")
-    return "the explanation is about the space at hand"
+        given = "" if named in (None, known) else f"; it was made with --constraint {shlex.join(named or ())}"
+        raise Undecided(f"the explanation is about another space: other domains, features or constraints{given}")
+    if named not in (None, known):
+        raise Fails("the explanation names other constraints than those of the space that it speaks of")
+    return f"the explanation is about the space at hand{', where ' + ' and '.join(known) if known else ''}"
 
 
 def _model(document: Document, scope: Scope) -> str:

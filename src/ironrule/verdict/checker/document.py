@@ -102,6 +102,7 @@ class Document:
     models: int
     digest: str
     whole: Plain
+    constraints: tuple[str, ...] | None = None  # as texts; None where the document names none
 
 
 def document_of(given: Any) -> Document:
@@ -145,7 +146,7 @@ def _no_number(name: str) -> Any:
 
 
 def _document(data: Plain) -> Document:
-    _fields(data, FIELDS)
+    _fields(data, FIELDS | {"constraints"} if "constraints" in data else FIELDS)
     _statistics(_fields(data["statistics"], STATISTICS))
     rules = _many(_claim, data["rules"])
     if not rules:
@@ -170,6 +171,7 @@ def _document(data: Plain) -> Document:
         _count(data["models"]),
         text(data["digest"]),
         data,
+        _many(text, data["constraints"]) if "constraints" in data else None,
     )
 
 
