@@ -35,12 +35,13 @@ def explained(
     method: str,
     rows: Sequence[int],
     budget: float,
-    judging: float = JUDGING_SECONDS,
+    judging: float | None = None,
 ) -> list[Record]:
-    """One record per row; the judge takes no longer than a method may."""
+    """One record per row."""
     warmth.ensure(subject, method, rows[0], budget)
     found = methods()[method].run(subject, rows, budget)
-    return [_record(subject, row, one, min(judging, budget)) for row, one in zip(rows, found, strict=True)]
+    seconds = min(JUDGING_SECONDS, budget) if judging is None else judging
+    return [_record(subject, row, one, seconds) for row, one in zip(rows, found, strict=True)]
 
 
 def _record(subject: Subject, row: int, found: Found, seconds: float) -> Record:
