@@ -115,9 +115,9 @@ class _Work:
     home: npt.NDArray[np.int64]  # the instance's cells
 
     def climbs(self, rng: np.random.Generator) -> bool:
-        """Open the box; whether a counterfactual lies uphill from the instance."""
+        """Open the box; whether a counterfactual lies uphill from the instance, or from the next point in the box."""
         open_box(self.forest, self.box.low, self.box.high, self.desk)
-        self.desk.point[:] = self.home
+        self.desk.point[:] = cells_at(self.forest, self.box.pull(self.case.instance))
         order = rng.permutation(len(self.home))
         return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
 

@@ -29,6 +29,8 @@ def several(
     found, here = [first], box
     while len(found) < k:
         here = _without(case, here, found[-1])
+        if (here.low > here.high).any():  # a box without the instance need not hold what satisfies a dual
+            break
         another = find(case, here, meter, rng)
         if not isinstance(another, np.ndarray):
             break
