@@ -14,7 +14,7 @@ from ironrule.oracles import Case, Exhaustive, Remembering
 from ironrule.rule import Box
 from ironrule.rule.bits import members
 from ironrule.search import Minimum, Problem, solve
-from ironrule.verdict import Budget, Meter, Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict import Budget, Meter, Proven, Refuted, Spent, Unrefuted, Verdict
 from tiny import cases, consistent, problem_of
 
 
@@ -65,6 +65,28 @@ def test_with_seconds_to_spare_hard_questions_are_asked_for_longer(case: Case, m
     assert isinstance(findings.verdicts[0], Proven)
     assert findings.lower_bound == rule.bit_count()
     assert not any(consistent(case, rule & ~(1 << bit)) for bit in members(rule))
+
+
+@dataclass(slots=True, eq=False)
+class Ending:
+    """Exhaustive, until the budget is spent after so many questions."""
+
+    left: int
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        if not self.left:
+            raise Spent
+        self.left -= 1
+        return Exhaustive().find(case, box, k, meter, rng)
+
+
+@settings(deadline=None, max_examples=150)
+@given(cases(most_features=4, most_codes=3), st.integers(1, 6))
+def test_after_the_first_answer_the_rule_is_proven_whatever_stops_the_search(case: Case, answers: int) -> None:
+    problem = replace(problem_of(case, Exhaustive(), k=1), oracle=Remembering(Ending(answers), reads=True))
+    findings = solve(problem, Minimum())
+    assert isinstance(findings.verdicts[0], Proven)
+    assert consistent(case, findings.rules[0])
 
 
 def test_a_box_that_was_refuted_is_not_tried_again() -> None:

@@ -150,6 +150,8 @@ class _Hunt:
     def first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
         problem = self.problem
+        if problem.oracle.reads and self.stands(problem.allowed, QUICK_EFFORT) and self.decided(problem.allowed):
+            self.trail.best = [problem.allowed]  # proven already, whatever stops the search from now on
         for _ in range(self.settings.quick):
             if not self.hits(problem.allowed):
                 return None
