@@ -67,7 +67,7 @@ class Ensemble:
         meter.check()
         logs: list[Log] = []
         for place, forest in enumerate(self.forests):
-            work = _Work(forest, case, box, self.desks.take(place, forest), cells_at(forest, case.instance))
+            work = _Work(forest, case, box, self.desks.take(place, forest), cells_at(forest, box.pull(case.instance)))
             answer = self._answer(work, meter, rng)
             self.desks.give(place, work.desk)
             if isinstance(answer, np.ndarray):
@@ -112,12 +112,12 @@ class _Work:
     case: Case
     box: Box
     desk: Desk
-    home: npt.NDArray[np.int64]  # the instance's cells
+    home: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
 
     def climbs(self, rng: np.random.Generator) -> bool:
         """Open the box; whether a counterfactual lies uphill from the instance, or from the next point in the box."""
         open_box(self.forest, self.box.low, self.box.high, self.desk)
-        self.desk.point[:] = cells_at(self.forest, self.box.pull(self.case.instance))
+        self.desk.point[:] = self.home
         order = rng.permutation(len(self.home))
         return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
 

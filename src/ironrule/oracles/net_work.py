@@ -37,19 +37,19 @@ class Work:
     case: Case
     box: Box
     opened: Opened = field(init=False)
-    home: npt.NDArray[np.int64] = field(init=False)
+    home: npt.NDArray[np.int64] = field(init=False)  # the instance's cells, or those of the nearest point in the box
     sums: npt.NDArray[np.float64] = field(init=False)
     values: npt.NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         widest = int(self.net.widths.max())
         self.opened = opened_in(self.net, self.box)
-        self.home = cells_at(self.net, self.case.instance)
+        self.home = cells_at(self.net, self.box.pull(self.case.instance))
         self.sums, self.values = np.zeros(widest), np.zeros(widest)
 
     def climbed(self, rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from the instance or from a past row, if there is one."""
-        found = self._uphill(cells_at(self.net, self.box.pull(self.case.instance[None, :])), rng)
+        found = self._uphill(self.home[None, :], rng)
         seeds = self.case.history.seeds
         if found is not None or len(seeds) == 0:
             return found
