@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ironrule.errors import IronruleError
 from ironrule.oracles.grafting import Beyond, Proofs
 from ironrule.oracles.protocol import Case, Oracle, Witnesses
 from ironrule.rule import Box
@@ -115,6 +116,10 @@ class Remembering:
                 self._add(spent.known.points)
             raise
         if isinstance(verdict, Refuted):
+            if not box.contains(verdict.points).all():
+                raise IronruleError(
+                    "an oracle must answer with points of the box that it was asked about; please report this model"
+                )
             self._add(verdict.points)
             if verdict.stopped:
                 raise Spent if verdict.stopped == "budget" else KeyboardInterrupt
