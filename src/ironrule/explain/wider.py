@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ironrule.explain.prepared import Prepared
@@ -11,9 +10,6 @@ from ironrule.verdict import Proven
 if TYPE_CHECKING:
     from ironrule.search import Findings, Problem
     from ironrule.search.widening import Widened
-
-WIDENING_BOXES = 200_000
-WIDENING_PARTS = 2_000  # of a network, whose parts take longer to bound
 
 
 def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | None:
@@ -27,11 +23,7 @@ def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | 
         return None
     patient, scout = ready.oracle, None
     if isinstance(patient, Ensemble | Networks):
-        scout = Remembering(patient.brief, points=problem.oracle.points)
-    if isinstance(patient, Ensemble):
-        patient = replace(patient, limit=WIDENING_BOXES, grows=True)
-    if isinstance(patient, Networks):
-        patient = replace(patient, limit=WIDENING_PARTS)
+        patient, scout = patient.moderate, Remembering(patient.brief, points=problem.oracle.points)
     widening = Widening(
         problem.case,
         Remembering(patient, points=problem.oracle.points),

@@ -26,6 +26,7 @@ from ironrule.space import Points
 from ironrule.verdict import Meter, Unrefuted, Verdict
 
 BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
+MODERATE = 200_000
 SWEEPS = 3
 PULLED = 32  # past rows pulled into a box, the best of which is a start to climb from
 
@@ -61,6 +62,11 @@ class Ensemble:
     def brief(self) -> Ensemble:
         """The same for further counterfactuals, which nothing depends on."""
         return replace(self, limit=BRIEF)
+
+    @property
+    def moderate(self) -> Ensemble:
+        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
+        return replace(self, limit=MODERATE, grows=True)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""

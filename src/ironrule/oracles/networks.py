@@ -29,6 +29,7 @@ from ironrule.space import Points
 from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
 
 AGAIN = 2  # points of open parts that are climbed from in a round
+MODERATE = 2_000  # parts of a box for a wider rule
 SHARE = 0.2  # of the seconds that are left, for one question
 STRETCHES = ((0.6, 4), (0.9, 16))  # a question that is explored so far may take so many times as many parts
 AT_FIRST, NOW_AND_THEN = 16, 8  # rounds in which that is done: the first ones, and then every so many
@@ -66,6 +67,11 @@ class Networks:
     def brief(self) -> Networks:
         """The same for further counterfactuals, which nothing depends on: climbing alone."""
         return replace(self, limit=0)
+
+    @property
+    def moderate(self) -> Networks:
+        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
+        return replace(self, limit=MODERATE)
 
     def patient(self, share: float) -> Networks:
         """The same for a share of the parts that a question is usually worth, whatever the time."""

@@ -85,11 +85,19 @@ class CounterfactualsBody(Body):
 
     def recourse(self) -> Recourse:
         """The question in the service's terms."""
-        vary = "all" if self.features_to_vary == "all" else tuple(self.features_to_vary)
+        vary = self.features_to_vary
         ranges = {name: [plain(value) for value in values] for name, values in self.permitted_range.items()}
-        said = {"k": self.k, "algorithm": self.algorithm, "seed": self.seed, "seconds": self.seconds}
-        given = said | {"evaluations": self.evaluations, "constraints": tuple(self.constraints)}
-        return Recourse(row_of(self.row), features_to_vary=vary, permitted_range=ranges, **given)  # type: ignore[arg-type]
+        return Recourse(
+            row_of(self.row),
+            self.k,
+            self.algorithm,
+            vary if vary == "all" else tuple(vary),
+            ranges,
+            tuple(self.constraints),
+            self.seed,
+            self.seconds,
+            self.evaluations,
+        )
 
 
 class CheckBody(Body):

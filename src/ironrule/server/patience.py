@@ -25,7 +25,7 @@ def patient_for(head_seconds: float, send_seconds: float) -> type[H11Protocol]:
         _limit: asyncio.TimerHandle | None = None
         _watch: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
             super().connection_made(transport)
             self._limit = self.loop.call_later(head_seconds, transport.close)
             transport.set_write_buffer_limits(high=0)  # so that whatever waits to be sent is told, and watched

@@ -191,14 +191,15 @@ def preorder(root: Hashable, look: Callable[[Any], tuple[Test, Any, Any] | float
         if slots:
             slots[slot] = len(tests)
         seen = look(node)
-        leaf = not isinstance(seen, tuple)
-        tests.append(None if leaf else seen[0])  # type: ignore[index]
         left.append(-1)
         right.append(-1)
-        value.append(seen if leaf else 0.0)
         if isinstance(seen, tuple):
-            waiting.append((seen[2], right, len(tests) - 1))
-            waiting.append((seen[1], left, len(tests) - 1))
+            waiting += [(seen[2], right, len(tests)), (seen[1], left, len(tests))]
+            tests.append(seen[0])
+            value.append(0.0)
+        else:
+            tests.append(None)
+            value.append(seen)
     return Tree(tuple(tests), np.array(left, np.int32), np.array(right, np.int32), np.array(value, np.float64))
 
 

@@ -87,8 +87,10 @@ class Within:
 
     def goes_left(self, values: npt.NDArray[Any]) -> Mask:
         """Which of these values of the column go left."""
-        known = self.labels is not None
-        numbers = codes_of(values, self.labels, self.column, math.nan) if known else values.astype(np.float64)  # type: ignore[arg-type]
+        if self.labels is None:
+            numbers = values.astype(np.float64)
+        else:
+            numbers = codes_of(values, self.labels, self.column, math.nan)
         # cut towards zero as C does, so -0.5 is category 0
         return np.isin(np.trunc(numbers), np.array(sorted(self.chosen), dtype=np.float64))
 
