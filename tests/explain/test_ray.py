@@ -45,6 +45,14 @@ def test_a_batch_on_ray_says_what_one_process_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_rules_serve_again_on_ray_as_in_one_process() -> None:
+    asked = explainer()
+    batch, alone = asked.explain_many(engine="ray", reuse=True), asked.explain_many(workers=1, reuse=True)
+    assert contents(batch) == contents(alone)
+    assert batch.columns("covered_by") == alone.columns("covered_by")
+
+
+@pytest.mark.usefixtures("cluster")
 def test_large_arrays_are_read_where_they_lie() -> None:
     table = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (60_000, 20)), columns=[f"x{j}" for j in range(20)])
     asked = Explainer(lambda rows: rows["x0"] + rows["x1"] > 12, table)

@@ -38,6 +38,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--workers", metavar="N", type=int, help="processes at work (default: one per processor)")
     group.add_argument("--engine", choices=("local", "ray"), default="local", help="who works (default: this machine)")
     group.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster (default: one is started here)")
+    group.add_argument(
+        "--reuse",
+        action="store_true",
+        help="rows that another row's proven rule covers get that one, without a search",
+    )
     group.add_argument("--no-documents", action="store_true", help="keep no proofs, only what a table shows")
     shared.add_search(parser)
     shared.add_rule(parser)
@@ -65,6 +70,7 @@ def run(options: argparse.Namespace) -> Answer:
             engine=options.engine,
             address=options.address,
             documents=not options.no_documents,
+            reuse=options.reuse,
             k=options.k,
             budget=budget,
             seed=options.seed,

@@ -211,6 +211,7 @@ class Explainer:
         engine: Literal["local", "ray"] = "local",
         address: str | None = None,
         documents: bool = True,
+        reuse: bool = False,
         progress: bool | None = None,
         k: int = 5,
         budget: Budget | float | None = None,
@@ -222,17 +223,19 @@ class Explainer:
     ) -> Batch:
         """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
-        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
+        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``;
+        unless with ``reuse``, a row that a proven rule of an earlier row covers gets that rule, proven, not known to be
+        the shortest, and without a search. With
         ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
         where it ended. ``engine="ray"`` works on the Ray cluster at an ``address``, or on one started here
         (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations themselves, proofs included, are not
         kept, only what ``to_frame`` shows.
         """
-        from ironrule.explain.batches.making import chosen_crew, make_batch
+        from ironrule.explain.batches.making import Output, chosen_crew, make_batch
 
         crew = chosen_crew(engine, workers, address)
         question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
-        return make_batch(self, self._prepared, rows, question, output, crew, documents, progress)
+        return make_batch(self, self._prepared, rows, question, Output(output, documents, reuse), crew, progress)
 
     def _confirm(self, problem: Problem) -> None:
         """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""

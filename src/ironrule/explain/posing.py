@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ironrule.errors import InputError
 from ironrule.explain.arguments import Weights, as_list, chosen_seed, chosen_weights, generator, positive
 from ironrule.explain.prepared import Prepared
+from ironrule.rule import Relevant
 from ironrule.verdict import Meter
 
 if TYPE_CHECKING:
@@ -32,11 +33,7 @@ def posed(
     from ironrule.search.problem import Problem
 
     relevant = case.relevant
-    allowed = relevant.usable & ~relevant.select(as_list(forbid))
-    required = tuple(relevant.select([name]) & allowed for name in as_list(require))
-    for name, some in zip(as_list(require), required, strict=True):
-        if not some:
-            raise InputError(f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden")
+    allowed, required = permitted_of(relevant, require, forbid)
 
     def count() -> DistinctDuals:
         with meter.timed("history"):
@@ -47,3 +44,13 @@ def posed(
     read = ready.oracle
     oracle = Remembering(Layered()) if read is None else Remembering(read, reads=True)
     return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
+
+
+def permitted_of(relevant: Relevant, require: Sequence[str], forbid: Sequence[str]) -> tuple[int, tuple[int, ...]]:
+    """The components that a rule may use, and sets of which it must use one each; raises InputError if one is empty."""
+    allowed = relevant.usable & ~relevant.select(as_list(forbid))
+    required = tuple(relevant.select([name]) & allowed for name in as_list(require))
+    for name, some in zip(as_list(require), required, strict=True):
+        if not some:
+            raise InputError(f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden")
+    return allowed, required

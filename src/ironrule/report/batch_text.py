@@ -22,17 +22,23 @@ def summary_lines(batch: Batch) -> list[str]:
     done = f"{counted(len(batch), 'denied row')} explained"
     lines = [done if batch.complete else f"{done} of {batch.about['total']:,}; run the same again for the others"]
     if len(batch):
-        read = batch.columns("minimum", "cardinality", "seconds")
+        read = batch.columns("minimum", "cardinality", "seconds", "covered_by")
         words = [f"{count:,} {word}" for word, count in sorted(batch.verdicts.items())]
         minimum = counted(sum(read["minimum"]), "rule is minimum", "rules are minimum")
         lines.append(f"Verdicts: {', '.join(words)}; {minimum}")
         sizes = sorted(read["cardinality"])
         lines.append(f"Components: {sizes[0]} to {sizes[-1]}, {sizes[len(sizes) // 2]} in the median")
-        lines.append(f"Search: {sum(read['seconds']):,.1f} s in all")
+        lines.append(f"Search: {sum(read['seconds']):,.1f} s in all{_served(read['covered_by'])}")
     if batch.about["beyond"]:
         lie = counted(batch.about["beyond"], "denied row lies", "denied rows lie")
         lines.append(f"No rule can withstand so much: {lie} within the margin")
     return lines
+
+
+def _served(covered_by: list[int | None]) -> str:
+    """How many rows are covered by another row's rule, and were not searched for."""
+    served = sum(row is not None for row in covered_by)
+    return f"; {counted(served, 'row')} needed none, covered by the rule of another" if served else ""
 
 
 def few_sentence(few: FewRules) -> str:

@@ -22,10 +22,12 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, cast
 
+import numpy as np
+
 from ironrule.errors import IronruleError, StorageError
 from ironrule.explain.batches.handover import written
 from ironrule.explain.batches.line import Line
-from ironrule.explain.batches.worker import Task, Waiting, Work
+from ironrule.explain.batches.worker import Needless, Task, Waiting, Work
 from ironrule.space.streamed.scratch import Scratch
 
 PORTION_SECONDS = 0.25
@@ -35,11 +37,15 @@ WORKER = "from ironrule.explain.batches.worker import main; main()"
 
 
 class Tasks:
-    """Rows that wait to be explained, and how many take from them. Any thread may take some."""
+    """Rows that wait to be explained, and how many take from them. Any thread may take some.
 
-    def __init__(self, waiting: Waiting, takers: int = 1) -> None:
+    Rows that are ``needless`` when their turn comes are left out; ``wanted`` counts the others.
+    """
+
+    def __init__(self, waiting: Waiting, takers: int = 1, needless: Needless | None = None) -> None:
         self._rows, self._points = waiting
-        self._takers = takers
+        self._takers, self._needless = takers, needless
+        self.wanted = len(self._rows)
         self._next, self._seconds, self._done = 0, 0.0, 0
         self._returned: list[Task] = []
         self._lock = Lock()
@@ -49,11 +55,17 @@ class Tasks:
         with self._lock:
             if self._returned:
                 return self._returned.pop()
-            first = self._next
-            self._next = min(len(self._rows), first + self._portion())
-            if first == self._next:
-                return None
-            return tuple(int(row) for row in self._rows[first : self._next]), self._points[first : self._next]
+            while self._next < len(self._rows):
+                first = self._next
+                self._next = min(len(self._rows), first + self._portion())
+                rows, points = self._rows[first : self._next], self._points[first : self._next]
+                if self._needless is not None:
+                    needed = np.flatnonzero(~self._needless(points))
+                    self.wanted -= len(rows) - len(needed)
+                    rows, points = [rows[place] for place in needed.tolist()], points[needed]
+                if len(rows):
+                    return tuple(int(row) for row in rows), points
+            return None
 
     def give_back(self, task: Task) -> None:
         """Rows that somebody took and will not explain."""
@@ -74,38 +86,39 @@ class Tasks:
         return max(1, min(MOST_ROWS, soon, fair))
 
 
-def explained(work: Work, waiting: Waiting, workers: int) -> Iterator[list[Line]]:
+def explained(work: Work, waiting: Waiting, needless: Needless | None, *, workers: int) -> Iterator[list[Line]]:
     """The lines of all rows, as they are finished, by this process and ``workers - 1`` others.
 
     A worker that is still starting when the last row is finished is not waited for.
     """
     others = min(workers, len(waiting[0])) - 1
-    tasks, answers = Tasks(waiting, others + 1), SimpleQueue[Any]()
+    tasks, answers = Tasks(waiting, others + 1, needless), SimpleQueue[Any]()
     with Scratch.new(None) if others > 0 else contextlib.nullcontext() as scratch:
         path = None if scratch is None else _handed_over(work, scratch.path)
         posts = [] if path is None else [_Post(path, tasks, answers) for _ in range(others)]
         try:
-            yield from _until_done(work, tasks, answers, len(waiting[0]))
+            yield from _until_done(work, tasks, answers)
         finally:
             for post in posts:
                 post.close()
 
 
-def _until_done(work: Work, tasks: Tasks, answers: SimpleQueue[Any], rows: int) -> Iterator[list[Line]]:
+def _until_done(work: Work, tasks: Tasks, answers: SimpleQueue[Any]) -> Iterator[list[Line]]:
     """Work of our own; between two portions, and when nothing is left to take, what others have finished."""
-    while rows:
+    done = 0
+    while done < tasks.wanted:
         task = tasks.take()
         if task is not None:
             lines = work.lines(task)
             tasks.learn(lines)
-            rows -= len(lines)
+            done += len(lines)
             yield lines
-        while rows and (task is None or not answers.empty()):
+        while done < tasks.wanted and (task is None or not answers.empty()):
             answer = answers.get()
             if answer is None:  # a worker died, and gave back what it had taken
                 break
             lines = checked(answer)
-            rows -= len(lines)
+            done += len(lines)
             yield lines
 
 

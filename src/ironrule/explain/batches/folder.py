@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,9 +18,9 @@ from typing import IO, Any
 from ironrule.errors import InputError, StorageError
 from ironrule.explain.batches.durable import UNFINISHED, remove_unfinished, write_durably
 from ironrule.explain.batches.line import Line
-from ironrule.explain.batches.parquet import read_column, table_bytes
+from ironrule.explain.batches.parquet import read_column, read_lines, table_bytes
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 LOCK = "lock"
 PART = "part-{:06d}.parquet"
@@ -46,6 +46,10 @@ class Folder:
     def finished(self) -> set[int]:
         """The numbers of all rows that are finished."""
         return {row for part in self.parts() for row in read_column(part, "row")}
+
+    def written(self) -> Iterator[Line]:
+        """All finished lines, in the order in which they were written."""
+        return (line for part in self.parts() for line in read_lines(part))
 
     def add(self, lines: Iterable[Line]) -> None:
         """Write finished rows as a part of their own."""

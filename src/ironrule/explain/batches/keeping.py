@@ -41,6 +41,14 @@ class InMemory:
         """Their row numbers."""
         return [line.row for line in self.lines]
 
+    def finished(self) -> set[int]:
+        """The numbers of all rows that are finished."""
+        return set(self.rows)
+
+    def written(self) -> list[Line]:
+        """The lines that are there."""
+        return self.lines
+
     def add(self, lines: Sequence[Line]) -> None:
         """Keep finished lines."""
         self.lines = sorted([*self.lines, *lines], key=lambda line: line.row)

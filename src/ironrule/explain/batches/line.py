@@ -21,10 +21,13 @@ Codes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The explanation of one row. ``same_as`` is the row that was explained: an equal one, or the row itself."""
+    """The explanation of one row. ``same_as`` is the row that was explained: an equal one, or the row itself;
+    ``covered_by`` is the row that was searched for, where its rule serves this one too.
+    """
 
     row: int
     same_as: int
+    covered_by: int | None
     verdict: str
     rule: str
     cardinality: int
@@ -71,6 +74,7 @@ def line_of(row: int, point: Codes, explanation: Explanation, documents: bool) -
     return Line(
         row,
         row,
+        None,
         type(explanation.verdict).__name__.lower(),
         str(explanation.rule),
         explanation.cardinality,

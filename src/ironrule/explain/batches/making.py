@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,12 +17,13 @@ import numpy as np
 from ironrule.errors import InputError
 from ironrule.explain.batches.batch import Batch
 from ironrule.explain.batches.crew import explained
-from ironrule.explain.batches.folder import Folder, begun, locked
+from ironrule.explain.batches.folder import begun, locked
 from ironrule.explain.batches.keeping import InFolder, InMemory
 from ironrule.explain.batches.line import Line
 from ironrule.explain.batches.parquet import require_pyarrow
+from ironrule.explain.batches.reuse import EachAlone, Reuse
 from ironrule.explain.batches.rows import Rows, Some, chosen_rows
-from ironrule.explain.batches.worker import Waiting, Work
+from ironrule.explain.batches.worker import Needless, Waiting, Work
 from ironrule.explain.prepared import Prepared
 from ironrule.explain.question import Question
 from ironrule.progress import Bar
@@ -29,12 +32,29 @@ FLUSH_SECONDS = 5.0
 FLUSH_ROWS = 2_000
 ENGINES = ("local", "ray")
 
-Crew = Callable[[Work, Waiting], Iterator[list[Line]]]
-"""Explains rows, and hands out lines as they are finished."""
+Crew = Callable[[Work, Waiting, Needless | None], Iterator[list[Line]]]
+"""Explains rows, but for those that have become needless, and hands out lines as they are finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is wanted of a batch: where it is kept, whether with documents, whether rules serve again."""
+
+    folder: str | Path | None
+    documents: bool
+    reuse: bool
 
 
 class Keeper(Protocol):
     """Takes finished lines."""
+
+    def finished(self) -> set[int]:
+        """The numbers of the rows that it has already."""
+        ...
+
+    def written(self) -> Iterable[Line]:
+        """The lines that it has already, in the order in which they came."""
+        ...
 
     def add(self, lines: list[Line]) -> None:
         """Keep them, all or none."""
@@ -46,28 +66,33 @@ def make_batch(
     ready: Prepared,
     rows: Any,
     question: Question,
-    output: str | Path | None,
+    output: Output,
     crew: Crew,
-    documents: bool,
     progress: bool | None,
 ) -> Batch:
     """Explain every undesired row, or those that a folder lacks."""
     asked = question.fingerprint()
-    if output is not None:
+    if output.folder is not None:
         require_pyarrow()
     chosen = chosen_rows(ready, rows)
-    work = Work(explainer, question, documents)
+    work = Work(explainer, question, output.documents)
     about = _about(chosen)
-    if output is None:
+
+    def fill(keeper: Keeper) -> None:
+        missing = _Missing(chosen, keeper.finished())
+        settling = Reuse.after(keeper.written(), ready, question, missing.waiting) if output.reuse else EachAlone()
+        _fill(keeper, missing, work, settling, crew, progress)
+
+    if output.folder is None:
         memory = InMemory()
-        _fill(memory, set(), work, chosen, crew, progress)
+        fill(memory)
         return Batch(memory, about, ready.space)
-    path = Path(output)
+    path = Path(output.folder)
     keys = {"rows": chosen.fingerprint, "history": ready.history.fingerprint(), "space": ready.space.fingerprint}
-    keys |= {"model": ready.fingerprint, "question": asked}
+    keys |= {"model": ready.fingerprint, "question": f"{asked}, reuse" if output.reuse else asked}
     with contextlib.closing(locked(path)):
-        folder = begun(path, {**keys, **about, "documents": documents, "features": ready.space.to_dict()})
-        _fill(folder, folder.finished(), work, chosen, crew, progress)
+        folder = begun(path, {**keys, **about, "documents": output.documents, "features": ready.space.to_dict()})
+        fill(folder)
     return Batch(InFolder(folder), about, ready.space)
 
 
@@ -97,15 +122,14 @@ def _about(chosen: Rows) -> Mapping[str, int]:
 
 
 def _fill(
-    keeper: Keeper | Folder, finished: set[int], work: Work, chosen: Rows, crew: Crew, progress: bool | None
+    keeper: Keeper, missing: _Missing, work: Work, settling: Reuse | EachAlone, crew: Crew, progress: bool | None
 ) -> None:
     """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
-    missing = _Missing(chosen, finished)
-    pending = _Pending(keeper)
-    with Bar("Explaining", len(chosen), progress, begun=len(finished)) as bar, pending:
-        done = len(finished)
-        for lines in crew(work, (missing.numbers, missing.points)):
-            told = [line.of_twin(row) if row != line.row else line for line in lines for row in missing.twins(line.row)]
+    pending, done = _Pending(keeper), missing.finished
+    with Bar("Explaining", missing.total, progress, begun=done) as bar, pending:
+        for lines in chain(crew(work, missing.waiting, settling.needless), [[]]):
+            settled = settling.settled(lines)
+            told = [one.of_twin(row) if row != one.row else one for one in settled for row in missing.twins(one.row)]
             pending.add(told)
             done += len(told)
             bar.reach(done)
@@ -118,9 +142,15 @@ class _Missing:
         lacking = np.flatnonzero(~np.isin(chosen.numbers, np.fromiter(finished, np.int64, len(finished))))
         lacking = lacking[np.argsort(chosen.first[lacking], kind="stable")]
         waiting, self._begins = np.unique(chosen.first[lacking], return_index=True)
+        self.total, self.finished = len(chosen), len(chosen) - len(lacking)
         self.numbers, self.points = chosen.numbers[waiting], Some(chosen.points, waiting)
         self._twins = chosen.numbers[lacking]
         self._order = np.argsort(self.numbers)
+
+    @property
+    def waiting(self) -> Waiting:
+        """The rows that are to be explained, in order."""
+        return self.numbers, self.points
 
     def twins(self, row: int) -> list[int]:
         """The numbers of all rows equal to one that is to be explained."""
@@ -132,7 +162,7 @@ class _Missing:
 class _Pending:
     """Lines that are finished but not kept yet."""
 
-    def __init__(self, keeper: Keeper | Folder) -> None:
+    def __init__(self, keeper: Keeper) -> None:
         self._keeper, self._lines, self._since = keeper, list[Line](), time.monotonic()
 
     def __enter__(self) -> _Pending:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,9 @@ def _schema() -> Any:
 
     text, whole, codes = pa.string(), pa.int64(), pa.list_(pa.int32())
     kinds = {
-        "row": whole, "same_as": whole, "cardinality": pa.int32(), "weight": pa.float64(), "lower_bound": pa.float64(),
-        "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole, "widest": pa.bool_(),
-        "seconds": pa.float64(), **dict.fromkeys(BOXES, codes),
+        "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "weight": pa.float64(),
+        "lower_bound": pa.float64(), "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole,
+        "widest": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(BOXES, codes),
     }  # fmt: skip
     return pa.schema([(name, kinds.get(name, text)) for name in NAMES])
 
@@ -66,6 +66,19 @@ def read_line(path: Path, place: int) -> Line:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        values = file.read_row_group(place // GROUP).slice(place % GROUP, 1).to_pylist()[0]
+        return _line(file.read_row_group(place // GROUP).slice(place % GROUP, 1).to_pylist()[0])
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """All lines of a part."""
+    require_pyarrow()
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            yield from map(_line, file.read_row_group(group).to_pylist())
+
+
+def _line(values: dict[str, Any]) -> Line:
     codes = {name: None if values[name] is None else tuple(values[name]) for name in BOXES}
     return Line(**(values | codes))

@@ -25,7 +25,7 @@ from ironrule.errors import InputError, IronruleError, MissingExtraError
 from ironrule.explain.batches.crew import Tasks, checked
 from ironrule.explain.batches.handover import pickled
 from ironrule.explain.batches.line import Line
-from ironrule.explain.batches.worker import Task, Waiting, Work, answered
+from ironrule.explain.batches.worker import Needless, Task, Waiting, Work, answered
 
 SHARED_BYTES = 1 << 20  # smaller arrays are copied, so that they can be written to
 AHEAD = 2  # portions per processor that are under way
@@ -43,7 +43,7 @@ def require_ray() -> Any:
 
 
 def explained_by_ray(
-    work: Work, waiting: Waiting, workers: int | None = None, address: str | None = None
+    work: Work, waiting: Waiting, needless: Needless | None, *, workers: int | None = None, address: str | None = None
 ) -> Iterator[list[Line]]:
     """The lines of all rows, as they are finished: by the cluster at an address, or by one of this machine's own."""
     if not len(waiting[0]):
@@ -53,7 +53,7 @@ def explained_by_ray(
         handed, name = _placed(ray, work), uuid.uuid4().hex
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_answer)
         processors = workers or int(ray.cluster_resources().get("CPU", 1))
-        tasks = Tasks(waiting, AHEAD * processors)
+        tasks = Tasks(waiting, AHEAD * processors, needless)
         yield from _answers(ray, lambda task: remote.remote(name, handed, task), tasks, AHEAD * processors)
 
 

@@ -12,7 +12,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,6 +38,9 @@ Task = tuple[tuple[int, ...], Points]
 
 Waiting = tuple[Sequence[int] | npt.NDArray[np.int64], Coded]
 """The numbers of many rows, and their codes, which may lie on disk."""
+
+Needless = Callable[[Points], npt.NDArray[np.bool_]]
+"""Which of some rows need not be explained any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
