@@ -65,8 +65,8 @@ def batches(rows: int) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for model in ("tree", "xgboost"):
         rates: list[float] = []
-        for engine, workers in (("local", 1), ("local", 2), ("ray", 2)):
-            line = measured("batch", model, str(workers), str(rows), engine)
+        for engine, workers, *reuse in (("local", 1), ("local", 2), ("ray", 2), ("local", 2, "reuse")):
+            line = measured("batch", model, str(workers), str(rows), engine, *reuse)
             rates.append(line["rows/s"])
             lines.append(line | {"times": rates[-1] / rates[0]})
     return lines

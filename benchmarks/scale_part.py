@@ -113,7 +113,9 @@ def measure_duals(data: str, way: str, kept: str) -> dict[str, Any]:
     }
 
 
-def measure_batch(model: str, workers: str, rows: str, engine: Literal["local", "ray"] = "local") -> dict[str, Any]:
+def measure_batch(
+    model: str, workers: str, rows: str, engine: Literal["local", "ray"] = "local", reuse: str = ""
+) -> dict[str, Any]:
     """A batch in memory: its rate, with all explanations as documents, certificates included; Ray runs already."""
     explainer, chosen = tree_of_adult() if model == "tree" else boosted_adult()
     some = chosen[: int(rows)]
@@ -125,13 +127,14 @@ def measure_batch(model: str, workers: str, rows: str, engine: Literal["local", 
         known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
         ray.init(num_cpus=int(workers), include_dashboard=False, log_to_driver=False, runtime_env=known)
     before = time.perf_counter(), time.process_time(), children()
-    batch = explainer.explain_many(some, workers=int(workers), engine=engine, progress=False)
+    batch = explainer.explain_many(some, workers=int(workers), engine=engine, reuse=bool(reuse), progress=False)
     taken, here, there = time.perf_counter() - before[0], time.process_time() - before[1], children() - before[2]
     few, covering = timed(batch.few_rules)
     line: dict[str, Any] = {"model": model, "engine": engine, "workers": int(workers), "rows": len(batch), "s": taken}
     line |= {"rows/s": len(batch) / taken, "CPU s here": here}
     line |= {"CPU s of workers": None if engine == "ray" else there, "proven": batch.verdicts["proven"]}
-    line |= {"minimum": sum(batch.columns("minimum")["minimum"])}
+    line |= {"minimum": sum(batch.columns("minimum")["minimum"]), "reuse": bool(reuse)}
+    line |= {"covered by another's rule": sum(by is not None for by in batch.columns("covered_by")["covered_by"])}
     return line | {"few rules": len(few), "at least": few.lower_bound, "their s": covering.wall}
 
 

@@ -15,7 +15,7 @@ import pytest
 from denials import Fragile, boosted, contents, essence, explainer, history
 
 from applications import decide, past
-from ironrule import Batch, Explainer, InputError, IronruleError, OutcomeError
+from ironrule import Batch, Explainer, InputError, IronruleError, ModelError, OutcomeError
 from ironrule.explain.batches import crew, few
 from ironrule.explain.batches.crew import Tasks
 from ironrule.explain.batches.few import covers, minimum_cover
@@ -282,3 +282,22 @@ def test_a_batch_can_be_shown() -> None:
     assert f"{len(batch)} proven" in html
     assert "<script" not in html
     assert repr(batch) == f"<Batch: {len(batch)} rows explained; {len(batch)} proven>"
+
+
+def test_a_model_that_contradicts_its_reading_is_reported_by_a_batch_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = explainer()
+    asked.explain_many(workers=1)
+    monkeypatch.setattr(type(asked._prepared.model), "desired", lambda _, points: np.zeros(len(points), np.bool_))
+    with pytest.raises(ModelError, match="decides otherwise than its reading"):
+        asked.explain_many(workers=1)
+
+
+def test_the_model_confirms_several_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, plain, calls = explainer(), type(explainer()._prepared.model).desired, list[int]()
+    monkeypatch.setattr(
+        type(asked._prepared.model), "desired", lambda self, points: calls.append(len(points)) or plain(self, points)
+    )
+    batch = asked.explain_many(workers=1)
+    explained = len(set(batch.columns("same_as")["same_as"]))
+    assert 0 < len(calls) < explained
+    assert sum(calls) >= explained

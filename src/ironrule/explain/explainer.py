@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.counting import counted
-from ironrule.errors import InputError, ModelError
+from ironrule.errors import InputError
 from ironrule.explain.arguments import (
     DEFAULT_ALGORITHM,
     Weights,
@@ -23,6 +23,7 @@ from ironrule.explain.arguments import (
 )
 from ironrule.explain.asking import case_of, coded
 from ironrule.explain.assembled import Assembly, statistics_of
+from ironrule.explain.confirming import Unconfirmed
 from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
 from ironrule.explain.judgement import Judgement
 from ironrule.explain.judging import Statement, judged, one_or_several, stated
@@ -196,7 +197,10 @@ class Explainer:
         if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
             asked_for(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, problem.rng)
         wider = widened(self._prepared, problem, findings) if widen else None
-        self._confirm(problem)
+        if isinstance(row, KnownPoint) and row.unconfirmed is not None:
+            row.unconfirmed.add(self._prepared, problem.oracle.points)
+        else:
+            self._confirm(problem)
         statistics = statistics_of(meter, type(chosen).__name__, seed, findings.stopped)
         permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
         return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
@@ -238,11 +242,10 @@ class Explainer:
         return make_batch(self, self._prepared, rows, question, Output(output, documents, reuse), crew, progress)
 
     def _confirm(self, problem: Problem) -> None:
-        """The model's own word on every counterfactual that was found: the exact oracle reads, and must read right."""
-        points, ready = problem.oracle.points, self._prepared
-        read = ready.oracle is not None and ready.word is ready.model  # else every leaf was confirmed beforehand
-        if read and points is not None and not ready.model.desired(points).all():
-            raise ModelError("the model decides otherwise than its reading; please report this model")
+        """The model's own word on every counterfactual that was found."""
+        unconfirmed = Unconfirmed()
+        unconfirmed.add(self._prepared, problem.oracle.points)
+        unconfirmed.confirm()
 
     def counterfactuals(
         self,

@@ -16,6 +16,7 @@ from ironrule.explain.arguments import (
     chosen_seed,
     positive,
 )
+from ironrule.explain.confirming import Unconfirmed
 from ironrule.space import Points
 from ironrule.verdict import Budget
 
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownPoint:
-    """A row as codes that is known to have the undesired outcome and to satisfy the constraints."""
+    """A row as codes that is known to have the undesired outcome and to satisfy the constraints.
+
+    Whoever asks about several such rows may have what is found kept as ``unconfirmed``, and confirm it all at once.
+    """
 
     codes: Points
+    unconfirmed: Unconfirmed | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.explain.batches.line import Line, line_of
+from ironrule.explain.confirming import Unconfirmed
 from ironrule.explain.question import KnownPoint, Question
 from ironrule.space import Points
 
@@ -51,19 +52,24 @@ class Work:
     question: Question
     documents: bool
 
-    def line(self, row: int, point: Points) -> Line:
+    def line(self, row: int, point: Points, unconfirmed: Unconfirmed) -> Line:
         """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
-        found = self.explainer.explain(KnownPoint(point), **self.question.arguments())
+        found = self.explainer.explain(KnownPoint(point, unconfirmed), **self.question.arguments())
         if found.statistics.stopped == "interrupted":
             raise KeyboardInterrupt
         return line_of(row, tuple(point.tolist()), found, self.documents)
 
     def lines(self, task: Task) -> list[Line]:
-        """The explanations of several rows, in one thread: it is rows that are shared out between the cores."""
+        """The explanations of several rows, confirmed by the model, in one thread: it is rows that are shared out
+        between the cores.
+        """
         from ironrule.oracles.threads import one_core
 
+        unconfirmed = Unconfirmed()
         with one_core():
-            return [self.line(row, point) for row, point in zip(*task, strict=True)]
+            lines = [self.line(row, point, unconfirmed) for row, point in zip(*task, strict=True)]
+            unconfirmed.confirm()
+        return lines
 
 
 def main() -> None:

@@ -1,0 +1,36 @@
+"""The model's own word on counterfactuals: an exact oracle reads the model, and must have read right.
+
+Asking a pipeline about one point costs it nearly as much as asking about many, so the rows that a worker explains one
+after the other are confirmed together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ironrule.errors import ModelError
+from ironrule.explain.prepared import Prepared
+from ironrule.model import Model
+from ironrule.space import Points
+
+
+@dataclass(slots=True, eq=False)
+class Unconfirmed:
+    """Counterfactuals that the model has not been asked about yet."""
+
+    found: list[tuple[Model, Points]] = field(default_factory=list)
+
+    def add(self, ready: Prepared, points: Points | None) -> None:
+        """What was found for a row, if by reading; of a single tree every leaf was confirmed beforehand."""
+        if ready.oracle is not None and ready.word is ready.model and points is not None:
+            self.found.append((ready.model, points))
+
+    def confirm(self) -> None:
+        """Ask the model; raises ModelError if it denies one."""
+        found, self.found = self.found, []
+        for model in {id(model): model for model, _ in found}.values():
+            points = np.concatenate([points for asked, points in found if asked is model])
+            if not model.desired(points).all():
+                raise ModelError("the model decides otherwise than its reading; please report this model")
