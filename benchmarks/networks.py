@@ -78,7 +78,7 @@ def rows(run: Run) -> Answer:
     from benchmarks.proof_worker import Worker
 
     lines, limit = [], run.limit(60.0)
-    for pack in run.packs(SMALL):
+    for pack in run.packs(SMALL + run.there(LARGE)):
         chosen = pack.rows[: run.given.rows or (2 if run.given.quick else 30)]
         worker = Worker(prepare, (run.given.models, pack.name, chosen[0], run.given.device, run.clock))
         ask = partial(worker.ask, limit=(8 if run.given.cpu else 2) * limit + GRACE)
