@@ -30,7 +30,8 @@ class Remembering:
     oracle: Oracle
     known: dict[bytes, tuple[Box, Verdict]] = field(default_factory=dict)
     points: Points | None = None
-    clean: list[tuple[Box, Verdict]] = field(default_factory=list)
+    doubtful: set[bytes] = field(default_factory=set)  # which of these were searched in vain
+    clean: list[Box] = field(default_factory=list)  # boxes that the oracle itself has searched in vain
     all_known: bool = False  # whether the points speak for all counterfactuals
     reads: bool = False  # whether the oracle reads the model: then its word is worth more than any sample
     proofs: Proofs = field(default_factory=Proofs)
@@ -40,7 +41,7 @@ class Remembering:
         verdict = self.recall(box)
         if verdict is None:
             verdict = self._inferred(case, box, k) or self._ask(self.oracle, case, box, k, meter, rng)
-            self.known[_key(box)] = (box, verdict)
+            self._note(box, verdict)
         return verdict
 
     def try_for(self, share: float, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
@@ -53,7 +54,7 @@ class Remembering:
         if verdict is None or isinstance(verdict, Unrefuted):
             some = self.oracle.patient(share)
             verdict = self._inferred(case, box, k) or self._ask(some, case, box, k, meter, rng)
-            self.known[_key(box)] = (box, verdict)
+            self._note(box, verdict)
         return verdict
 
     @property
@@ -78,7 +79,7 @@ class Remembering:
     def learn(self, points: Points) -> None:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""
         self._add(points)
-        self._keep(lambda _, verdict: not isinstance(verdict, Unrefuted))
+        self._forget(lambda _: True)
 
     def _inferred(self, case: Case, box: Box, k: int) -> Verdict | None:
         """What follows from earlier answers; an oracle that could name all counterfactuals is as quick itself."""
@@ -97,9 +98,8 @@ class Remembering:
 
     def _from_larger(self, box: Box) -> Verdict | None:
         """A box inside one that was searched in vain is left; a proven one has a certificate of its own, made anew."""
-        for larger, verdict in self.clean:
-            inside = (larger.low <= box.low).all() and (larger.high >= box.high).all()
-            if inside and isinstance(verdict, Unrefuted):
+        for larger in self.clean:
+            if (larger.low <= box.low).all() and (larger.high >= box.high).all():
                 return Unrefuted(tried=0, samples=0, confidence=0.0)
         return None
 
@@ -111,7 +111,7 @@ class Remembering:
             verdict = oracle.find(case, box, k, meter, rng)
         except Spent as spent:
             if spent.known is not None:
-                self.known[_key(box)] = (box, spent.known)
+                self._note(box, spent.known)
             if isinstance(spent.known, Refuted):
                 self._add(spent.known.points)
             raise
@@ -124,7 +124,7 @@ class Remembering:
             if verdict.stopped:
                 raise Spent if verdict.stopped == "budget" else KeyboardInterrupt
         elif isinstance(verdict, Unrefuted):
-            self.clean.append((box, verdict))
+            self.clean.append(box)
         else:
             self.proofs.add(box, verdict)
         return verdict
@@ -138,11 +138,23 @@ class Remembering:
         else:
             new = [place for place, point in enumerate(points) if not (known == point).all(axis=1).any()]
             self.points = np.concatenate([known, points[new]])
-        self._keep(lambda box, verdict: not (isinstance(verdict, Unrefuted) and box.contains(points).any()))
+        self._forget(lambda box: bool(box.contains(points).any()))
 
-    def _keep(self, stands: Callable[[Box, Verdict], bool]) -> None:
-        self.known = {key: entry for key, entry in self.known.items() if stands(*entry)}
-        self.clean = [entry for entry in self.clean if stands(*entry)]
+    def _note(self, box: Box, verdict: Verdict) -> None:
+        key = _key(box)
+        self.known[key] = (box, verdict)
+        if isinstance(verdict, Unrefuted):
+            self.doubtful.add(key)
+        else:
+            self.doubtful.discard(key)
+
+    def _forget(self, refuted: Callable[[Box], bool]) -> None:
+        """Boxes that were searched in vain, where that is no longer to be believed."""
+        gone = {key for key in self.doubtful if refuted(self.known[key][0])}
+        self.doubtful -= gone
+        for key in gone:
+            del self.known[key]
+        self.clean = [box for box in self.clean if not refuted(box)]
 
 
 def _key(box: Box) -> bytes:
