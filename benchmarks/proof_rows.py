@@ -29,10 +29,13 @@ PAST = 4096
 
 @dataclass(slots=True)
 class Watched:
-    """The minimum search with a note of every rule that it reached, and when."""
+    """The minimum search with a note of every rule that it reached, and when; and of the first whose redundant
+    components are gone, when it begins to look for a lighter one.
+    """
 
     inner: Minimum = field(default_factory=Minimum)
     reached: list[tuple[int, float, float]] = field(default_factory=list)  # rule, wall and CPU seconds since the start
+    reduced: tuple[int, float, float] | None = None
     problem: Problem | None = None
     began: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
 
@@ -49,8 +52,16 @@ class Watched:
     def notice(self, rules: list[int]) -> None:
         """The search has a rule: note it, the first time."""
         if rules and all(rule != rules[0] for rule, _, _ in self.reached):
-            wall, cpu = self.began
-            self.reached.append((rules[0], time.perf_counter() - wall, time.process_time() - cpu))
+            self.reached.append(self._now(rules[0]))
+
+    def notice_bound(self, rules: list[int]) -> None:
+        """The search looks at its lower bound, which it does when the rule at hand is reduced."""
+        if rules and self.reduced is None:
+            self.reduced = self._now(rules[0])
+
+    def _now(self, rule: int) -> tuple[int, float, float]:
+        wall, cpu = self.began
+        return rule, time.perf_counter() - wall, time.process_time() - cpu
 
 
 class WatchedTrail:
@@ -65,8 +76,11 @@ class WatchedTrail:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(object.__getattribute__(self, "_trail"), name, value)
+        watched: Watched = object.__getattribute__(self, "_watched")
         if name == "best":
-            object.__getattribute__(self, "_watched").notice(value)
+            watched.notice(value)
+        elif name == "lower_bound":
+            watched.notice_bound(self.best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +156,10 @@ def explain(explainer: Explainer, row: int, budget: float) -> Answer:
 
 
 def first_rule(problem: Problem, watched: Watched) -> Answer:
-    """When the first rule came, and whether it was proven and without redundant components."""
-    if not watched.reached:
+    """When the first reduced rule was there, and whether it is proven and without redundant components."""
+    if watched.reduced is None:
         return {"first wall": None, "first cpu": None, "first cardinality": None, "first irredundant": False}
-    rule, wall, cpu = watched.reached[0]
+    rule, wall, cpu = watched.reduced
     return {
         "first wall": wall,
         "first cpu": cpu,

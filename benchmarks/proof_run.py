@@ -131,7 +131,7 @@ def tell(section: str, done: list[Done], goals: tuple[Goal, ...]) -> Answer:
     works = [work(one.task.name, one.answers) for one in done]
     met = reached(goals, lines)
     show(f"{section}: proofs and times", _picked(lines, PROOFS))
-    show(f"{section}: the search's first proven rule, and plain deletion beside it", _picked(lines, FIRST + PLAIN))
+    show(f"{section}: the search's first irredundant rule, and plain deletion beside it", _picked(lines, FIRST + PLAIN))
     show(f"{section}: rows past their budget, and proven rules not proven minimum", _picked(lines, OPEN))
     show(f"{section}: where the time goes", works)
     show(f"{section}: making the explainer and reading the model", [one.made for one in done])
