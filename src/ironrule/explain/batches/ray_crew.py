@@ -51,10 +51,11 @@ def explained_by_ray(
     ray = require_ray()
     with _connected(ray, workers, address):
         handed, name = _placed(ray, work), uuid.uuid4().hex
+        listed = [ray.put(handed)]  # one reference, since every one that a task is given costs its driver time
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_answer)
         processors = workers or int(ray.cluster_resources().get("CPU", 1))
         tasks = Tasks(waiting, AHEAD * processors, needless)
-        yield from _answers(ray, lambda task: remote.remote(name, handed, task), tasks, AHEAD * processors)
+        yield from _answers(ray, lambda task: remote.remote(name, listed, task), tasks, AHEAD * processors)
 
 
 def _answers(ray: Any, ask: Any, tasks: Tasks, most: int) -> Iterator[list[Line]]:
@@ -118,11 +119,11 @@ def _placed(ray: Any, work: Work) -> list[Any]:
     return [ray.put(content), *(ray.put(np.frombuffer(one.raw(), dtype=np.uint8)) for one in buffers)]
 
 
-def _answer(name: str, handed: list[Any], task: Task) -> list[Line] | Exception:
+def _answer(name: str, listed: list[Any], task: Task) -> list[Line] | Exception:
     """In a worker: lines, or what went wrong."""
     if name not in _LOADED:
         _LOADED.clear()
-        _LOADED[name] = _taken(handed)
+        _LOADED[name] = _taken(require_ray().get(listed[0]))
     return answered(_LOADED[name], task)
 
 
