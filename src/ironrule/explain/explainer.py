@@ -227,13 +227,12 @@ class Explainer:
     ) -> Batch:
         """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
-        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``;
-        unless with ``reuse``, a row that a proven rule of an earlier row covers gets that rule, proven, not known to be
-        the shortest, and without a search. With
-        ``output``, a folder, finished rows are written there as Parquet; whatever ends the work, the same call goes on
-        where it ended. ``engine="ray"`` works on the Ray cluster at an ``address``, or on one started here
-        (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations themselves, proofs included, are not
-        kept, only what ``to_frame`` shows.
+        Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
+        ``reuse``, a row that a proven rule of an earlier row covers is not searched for and gets that rule instead: it
+        is proven, but a shorter one may hold. With ``output``, a folder, finished rows are written there as Parquet;
+        whatever ends the work, the same call goes on where it ended. ``engine="ray"`` works on the Ray cluster at an
+        ``address``, or on one started here (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations
+        themselves, proofs included, are not kept, only what ``to_frame`` shows.
         """
         from ironrule.explain.batches.making import Output, chosen_crew, make_batch
 

@@ -36,7 +36,7 @@ class InLeaves:
         apart = distance.table[distance.starts + points].sum(axis=1)
         return cls(case.instance, points[np.lexsort((apart, changes))])
 
-    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:  # noqa: ARG002
+    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:  # noqa: ARG002  # as every search
         """The first that changes all of no earlier one's features; always proven."""
         meter.check()
         if found:

@@ -29,7 +29,7 @@ KEYS = {  # the model first: with another one, other rows are denied
     "space": "another space",
     "history": "another history",
     "rows": "other rows",
-    "question": "another question (algorithm, budget, seed or permitted rules)",
+    "question": "another question (algorithm, budget, seed, permitted rules, or whether rules serve again)",
 }
 
 
