@@ -38,6 +38,14 @@ class Census:
 
         return count_inside(*self._asked(box))
 
+    def covered_by_each(self, boxes: Box) -> Integers:
+        """How many of the rows lie in every one of many boxes."""
+        from ironrule.rule.count_kernels import count_inside_each
+
+        counts = np.empty(len(boxes.low), dtype=np.int64)
+        count_inside_each(counts, *self._asked(boxes))
+        return counts
+
     def within(self, box: Box, features: Sequence[int]) -> Census:
         """The rows in a box, to be counted in boxes inside it that differ from it in some features alone."""
         from ironrule.rule.count_kernels import list_inside
@@ -50,5 +58,5 @@ class Census:
         return Census(columns, places, self.widths[chosen], self.features[chosen], self.sizes[chosen], len(found) - 1)
 
     def _asked(self, box: Box) -> tuple[Any, ...]:
-        restricted = box.low[self.features], box.high[self.features]
+        restricted = box.low[..., self.features], box.high[..., self.features]
         return (self.places, self.widths), restricted, self.sizes, self.rows

@@ -7,6 +7,7 @@ cover of the box for every alternative of the model.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from ironrule.oracles.covering import Log
 from ironrule.oracles.crew import Crew
 from ironrule.oracles.desks import DEPTH, Desks
 from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box
+from ironrule.oracles.gathering import Gathered, Sought, gathered
 from ironrule.oracles.protocol import Case
 from ironrule.oracles.several import several
 from ironrule.rule import Box
@@ -67,6 +69,16 @@ class Ensemble:
     def moderate(self) -> Ensemble:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
         return replace(self, limit=MODERATE, grows=True)
+
+    def gather(self, case: Case, sought: Sought, rounds: int, rng: np.random.Generator) -> Iterator[Gathered]:
+        """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found."""
+        alone = len(self.forests) == 1
+        for place, forest in enumerate(self.forests):
+            desk = self.desks.take(place, forest)
+            for some in gathered(forest, desk, case, sought, rounds, SWEEPS, alone, rng):
+                yield some
+                sought = sought if alone else sought.further(case, some.points)
+            self.desks.give(place, desk)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""

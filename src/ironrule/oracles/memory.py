@@ -8,12 +8,13 @@ turns up there. Where an oracle's proofs are dear, one grows out of another (:mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ironrule.errors import IronruleError
+from ironrule.oracles.gathering import Gathered, Sought
 from ironrule.oracles.grafting import Beyond, Proofs
 from ironrule.oracles.protocol import Case, Oracle, Witnesses
 from ironrule.rule import Box
@@ -75,6 +76,21 @@ class Remembering:
             self._add(named.points)
             self.all_known = True
         return named
+
+    def gather(
+        self, case: Case, sought: Sought, rounds: int, meter: Meter, rng: np.random.Generator
+    ) -> Iterator[Gathered]:
+        """Counterfactuals that are easily found, where the oracle has a way to look for them; all is remembered."""
+        for some in self.oracle.gather(case, sought, rounds, rng) if hasattr(self.oracle, "gather") else ():
+            meter.events["oracle calls"] += len(some.points)
+            if len(some.points):
+                self._add(some.points)
+            if some.proof is not None:
+                box = case.relevant.box(some.rule)
+                self._note(box, some.proof)
+                self.proofs.add(box, some.proof)
+            yield some
+            meter.check()
 
     def learn(self, points: Points) -> None:
         """Remember counterfactuals that were found elsewhere; what was thought unrefuted must be asked again."""

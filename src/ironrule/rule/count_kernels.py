@@ -62,6 +62,14 @@ def count_inside(columns: Any, box: Any, sizes: Any, rows: int) -> int:
 
 
 @kernel
+def count_inside_each(counts: Integers, columns: Any, boxes: Any, sizes: Any, rows: int) -> None:
+    """Write how many rows lie in every one of many boxes."""
+    low, high = boxes
+    for b in range(counts.size):
+        counts[b] = count_inside(columns, (low[b], high[b]), sizes, rows)
+
+
+@kernel
 def list_inside(found: Integers, columns: Any, box: Any, sizes: Any, rows: int) -> None:
     """Write which rows lie in a box; ``found`` has room for them and for one more."""
     outside, inside = np.empty(BLOCK, np.uint8), 0

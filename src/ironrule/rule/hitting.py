@@ -22,7 +22,7 @@ from ironrule.errors import InputError
 from ironrule.rule.bit_kernels import Flags, Floats, Integers, Words
 from ironrule.rule.bits import popcount
 from ironrule.rule.duals import FEW, minimal
-from ironrule.rule.hitting_kernels import choose_quickly, fill_sides, flag_dominated, search_minimum, work_arrays
+from ironrule.rule.hitting_kernels import choose_quickly, fill_sides, search_minimum, work_arrays
 from ironrule.rule.hitting_list_kernels import list_light
 from ironrule.rule.hitting_list_kernels import work_arrays as list_arrays
 from ironrule.rule.hitting_repair_kernels import repair
@@ -71,7 +71,7 @@ def minimum_hitting_set(
     each = _weights(weights, 64 * width)
     must, left = _left(duals, required, forbidden)
     fixed = 0.0 if must is None else float(each[_flags(must[None, :])[0]].sum())
-    problem = _reduced_at_once(left, each)
+    problem = _reduced(left, each)
     if problem is None:
         return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
     if problem.single:  # every element is the only one to hit some dual
@@ -83,8 +83,10 @@ def minimum_hitting_set(
     return MinimumHittingSet(members, fixed + weight, fixed + (weight if optimal else lower), optimal)
 
 
-def _reduced_at_once(duals: Words, weights: Floats) -> _Problem | None:
-    """Like :func:`_reduced`, in one kernel; None if some dual is empty. The duals are overwritten."""
+def _reduced(duals: Words, weights: Floats) -> _Problem | None:
+    """Without the duals that contain another and the elements that another replaces, until there are none; None if
+    some dual is empty. The duals are overwritten.
+    """
     many, width = len(duals) > FEW, duals.shape[1]
     rows = minimal(duals) if many else duals  # many are best sorted first
     members, starts = np.empty(64 * width, np.int64), np.empty(len(rows) + 1, np.int64)
@@ -126,10 +128,11 @@ def lighter_hitting_set(
     >>> lighter_hitting_set(duals, below=2)
     (None, 2.0)
     """
-    if not duals.any(axis=1).all():
-        return None, np.inf
     each = _weights(weights, 64 * duals.shape[1])
-    found, weight, lower, complete = _searched(_reduced(duals, each), each, node_limit, below, enough)
+    problem = _reduced(np.array(duals, dtype=np.uint64, order="C"), each)
+    if problem is None:
+        return None, np.inf
+    found, weight, lower, complete = _searched(problem, each, node_limit, below, enough)
     if weight >= below:
         return None, float(below) if complete else min(lower, float(below))
     return _pack(found, duals.shape[1]), lower
@@ -275,17 +278,6 @@ def _problem(duals: Words) -> _Problem:
     starts, elements = np.zeros(len(rows) + 1, np.int64), np.empty(int(popcount(rows).sum()), np.int64)
     fill_sides(rows, np.cumsum(used) - 1, hit, starts, elements)
     return _Problem(found, (hit, starts, elements))
-
-
-def _reduced(duals: Words, weights: Floats) -> _Problem:
-    """Without the duals that contain another and the elements that another replaces, until there are none."""
-    while True:
-        problem = _problem(minimal(duals))
-        gone = np.zeros(len(problem.elements), np.bool_)
-        flag_dominated(problem.sides[0], weights[problem.elements], gone)
-        if not gone.any():
-            return problem
-        duals = duals & ~_pack(problem.elements[gone], duals.shape[1])
 
 
 def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:

@@ -226,18 +226,3 @@ def search_minimum(
 def choose_quickly(hit: Any, weights: Floats, costs: Floats, chosen: Flags, spare: Words) -> float:
     """Flag an irredundant hitting set, chosen greedily by cost, and return its weight."""
     return float(_greedy(hit, weights, costs, chosen, spare))
-
-
-@kernel
-def flag_dominated(hit: Any, weights: Floats, gone: Flags) -> None:
-    """Flag elements that another, no heavier one can replace everywhere; of equals the first stays."""
-    u, words = hit.shape
-    for a in range(u):
-        for b in range(u):
-            if a != b and not gone[b] and weights[b] <= weights[a]:
-                k = 0
-                while k < words and hit[a, k] & ~hit[b, k] == ZERO:
-                    k += 1
-                if k == words:
-                    gone[a] = True
-                    break

@@ -95,6 +95,15 @@ class Relevant:
             high[j] = high[j] if high[j] < highs[bit] else highs[bit]
         return Box(np.array(low, dtype=np.int32), np.array(high, dtype=np.int32))
 
+    def boxes(self, rules: Sequence[int]) -> Box:
+        """Where many rules hold: the same with a row for every rule."""
+        from ironrule.rule.bits import pack
+        from ironrule.rule.relevant_kernels import fill_boxes
+
+        low, high = np.empty((2, len(rules), len(self.space)), dtype=np.int32)
+        fill_boxes(pack(rules, len(self.space)), self.low, self.high, self.space.scale.top, low, high)
+        return Box(low, high)
+
     def select(self, names: Sequence[str]) -> int:
         """The usable components that the given texts name: a feature, or a feature with ``<=``, ``>=`` or ``==``."""
         chosen = 0

@@ -1,4 +1,4 @@
-"""The compiled half of :func:`ironrule.rule.relevant.relevant_to`: a dozen tiny array operations in one call."""
+"""The compiled half of :mod:`ironrule.rule.relevant`: a dozen tiny array operations in one call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.rule.bit_kernels import Integers, Words, kernel
+from ironrule.rule.bit_kernels import ONE, Integers, Words, kernel
 
 
 @kernel
@@ -22,3 +22,16 @@ def fill_bounds(instance: Any, last: Integers, top: Integers, low: Integers, hig
         low[2 * j + 1], high[2 * j + 1] = (code, last[j]) if compared else (0, top[j])
         for bit in range(2 * j, 2 * j + 2):
             usable[bit >> 6] |= np.uint64(high[bit] - low[bit] < top[j]) << np.uint64(bit & 63)
+
+
+@kernel
+def fill_boxes(rules: Words, low: Integers, high: Integers, top: Integers, lows: Any, highs: Any) -> None:
+    """Write the box of every rule, a row each: the codes that all of its components admit."""
+    for r in range(rules.shape[0]):
+        for j in range(top.size):
+            lows[r, j], highs[r, j] = 0, top[j]
+        for bit in range(low.size):
+            if (rules[r, bit >> 6] >> np.uint64(bit & 63)) & ONE:
+                j = bit >> 1
+                lows[r, j] = max(lows[r, j], low[bit])
+                highs[r, j] = min(highs[r, j], high[bit])

@@ -28,7 +28,8 @@ def coverages(case: Case, rules: Sequence[int]) -> list[int]:
         return _by_duals(case, rules)
     features = sorted({bit // 2 for bit in members(reduce(or_, rules))})
     inside = past.within(shared, features)
-    return [inside.covered(case.relevant.box(rule)) for rule in rules]
+    counts: list[int] = inside.covered_by_each(case.relevant.boxes(rules)).tolist()
+    return counts
 
 
 def _by_duals(case: Case, rules: Sequence[int]) -> list[int]:

@@ -87,6 +87,6 @@ class EveryRule:
             if isinstance(verdict, Refuted):
                 problem.oracle.learn(verdict.points)
         if isinstance(verdict, Refuted):
-            return problem.duals(verdict)
+            return problem.duals(verdict.points)
         self.verdicts[rule] = verdict
         return np.zeros((0, problem.words(0).shape[0]), np.uint64)

@@ -22,7 +22,7 @@ def extensions(problem: Problem, rule: int, limit: int, most: int | None = None)
     verdict = problem.ask(rule)
     demands = pack([some & problem.allowed for some in problem.required if not some & rule], problem.n)
     if isinstance(verdict, Refuted):
-        demands = np.concatenate([_smallest(problem.duals(verdict), most), demands])
+        demands = np.concatenate([_smallest(problem.duals(verdict.points), most), demands])
     if len(demands) == 0:
         return []
     sets, _ = minimal_hitting_sets(demands, limit)

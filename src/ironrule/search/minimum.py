@@ -26,7 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.oracles.gathering import Sought
 from ironrule.rule.bits import members, unpack
+from ironrule.rule.duals import minimal
 from ironrule.rule.hitting import (
     light_hitting_sets,
     lighter_hitting_set,
@@ -50,14 +52,16 @@ QUICK_EFFORT = 1 / 4
 class Minimum:
     """The implicit hitting set search.
 
-    ``quick`` hitting sets are tried for a first rule; ``steps`` bounds the local search for a lighter hitting set and
-    ``nodes`` the exact one; the oracle is asked for ``each`` counterfactuals at a time. In the end up to ``ties``
-    hitting sets of the same weight that cover more of the history are asked about; 0 takes the rule found first.
+    What an oracle finds easily is gathered in up to ``rounds`` rounds; then ``quick`` hitting sets are tried for a
+    first rule. ``steps`` bounds the local search for a lighter hitting set and ``nodes`` the exact one; the oracle is
+    asked for ``each`` counterfactuals at a time. In the end up to ``ties`` hitting sets of the same weight that cover
+    more of the history are asked about; 0 takes the rule found first.
 
     With an exact oracle its rule is proven and minimum. With one that only searches it is the shortest that nothing
     found refutes; the bound on the cardinality holds all the same, since it rests on counterfactuals alone.
     """
 
+    rounds: int = 80
     quick: int = 40
     steps: int = 300
     nodes: int = 2_000_000
@@ -129,7 +133,7 @@ class _Hunt:
         with meter.timed("oracle"):
             verdict = self.problem.try_for(effort, rule, self.settings.each)
         if isinstance(verdict, Refuted):
-            self.demands = joined(self.demands, self.problem.duals(verdict))
+            self.demands = joined(self.demands, self.problem.duals(verdict.points))
         return not isinstance(verdict, Refuted)
 
     def stands_for_sure(self, rule: int) -> bool:
@@ -149,19 +153,34 @@ class _Hunt:
 
     def first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
-        problem = self.problem
+        problem, easy = self.problem, self._gathered()
+        if easy is not None and self.decided(easy):
+            self.last = easy
+            return easy
         if problem.oracle.reads and self.stands(problem.allowed, QUICK_EFFORT) and self.decided(problem.allowed):
             self.trail.best = [problem.allowed]  # proven already, whatever stops the search from now on
-        for _ in range(self.settings.quick):
+        for _ in range(self.settings.quick if easy is None else 1):
             if not self.hits(problem.allowed):
                 return None
-            with problem.meter.timed("quick set"):
-                self.last = unpack(quick_hitting_set(self.demands, problem.weights, problem.rng))[0]
+            self.last = self._quick() if easy is None else easy
             if self.stands(self.last, QUICK_EFFORT):
                 if self.decided(self.last):
                     return self.last
                 break
         return problem.allowed if self.stands(problem.allowed) else None
+
+    def _gathered(self) -> int | None:
+        """Begin with what is easily found, where the oracle has a way to; the last rule that was looked at then."""
+        problem, rule = self.problem, None
+        sought = Sought(self.demands, problem.allowed, problem.weights)
+        with problem.meter.timed("gathering"):
+            for some in problem.oracle.gather(problem.case, sought, self.settings.rounds, problem.meter, problem.rng):
+                self.demands, rule = minimal(np.concatenate([self.demands, problem.duals(some.points)])), some.rule
+        return rule
+
+    def _quick(self) -> int:
+        with self.problem.meter.timed("quick set"):
+            return unpack(quick_hitting_set(self.demands, self.problem.weights, self.problem.rng))[0]
 
     def begun(self, rule: int) -> int | None:
         """A rule that somebody else has found, if it stands."""
@@ -246,6 +265,7 @@ class _Hunt:
     def _raise_bound(self) -> None:
         """As far as a little work goes."""
         self.bounded, before = len(self.demands), -1.0
+        self._exact(self.weight, BOUND_NODES)
         while before < self.trail.lower_bound < self.weight:
             before = self.trail.lower_bound
             self._exact(before + 1.0 if self.whole else self.weight, BOUND_NODES)

@@ -16,6 +16,7 @@ from ironrule.oracles.protocol import Case
 from ironrule.rule.bits import members, pack
 from ironrule.rule.duals import DistinctDuals, PastDuals, duals_of, hits_all, minimal
 from ironrule.rule.units import are_units
+from ironrule.space import Points
 from ironrule.verdict import Meter, Refuted, Verdict
 
 
@@ -66,10 +67,10 @@ class Problem:
             inside = np.unique(past.points(rows[: self.k]), axis=0)
         return self.case.refuted(inside[: self.k]) if len(inside) else None
 
-    def duals(self, refuted: Refuted) -> npt.NDArray[np.uint64]:
-        """What the exceptions demand of a rule, restricted to what may be used."""
+    def duals(self, points: Points) -> npt.NDArray[np.uint64]:
+        """What counterfactuals demand of a rule, restricted to what may be used."""
         relevant = self.case.relevant
-        return np.asarray(duals_of(refuted.points, relevant.low, relevant.high) & pack(self.allowed, self.n))
+        return np.asarray(duals_of(points, relevant.low, relevant.high) & pack(self.allowed, self.n))
 
     def all_demands(self) -> npt.NDArray[np.uint64] | None:
         """All that a rule must hit to be consistent, where the oracle can name counterfactuals that speak for all."""

@@ -1,0 +1,117 @@
+"""The compiled half of :mod:`ironrule.oracles.gathering`: rounds of rule, counterfactual and demand in one loop."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ironrule.model.forest import Forest
+from ironrule.oracles.climbing_kernels import Codes, Desk, climb, nearest_codes, pull_back
+from ironrule.oracles.ensemble_kernels import FOUND, OUT_OF_BUDGET, open_box, search
+from ironrule.rule.bit_kernels import ONE, Flags, Floats, Integers, Words, kernel, part
+from ironrule.rule.hitting_kernels import choose_quickly
+from ironrule.rule.hitting_repair_kernels import OFFSET, STEP
+
+FINEST = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
+TIES = 1e-9  # weights differ by less in a random choice among equals
+
+
+class Table(NamedTuple):
+    """What a gathering works on. Its elements are the components that may be used, without gaps."""
+
+    instance: Codes
+    home: Integers  # the instance's cells
+    feature: Integers  # per element, its feature and the codes that it admits
+    low: Integers
+    high: Integers
+    top: Integers  # per feature, the last code
+    weights: Floats
+    costs: Floats
+    hit: Words  # per element, the duals that it hits
+    chosen: Flags  # the rule of the last round, and where it holds
+    box_low: Codes
+    box_high: Codes
+    spare: Words
+    order: Integers
+    points: Codes  # the counterfactuals
+    state: Any  # of the random numbers
+
+
+@part
+def _random(table: Table) -> Any:
+    """The next random bits; the first ones are the best."""
+    table.state[0] = table.state[0] * STEP + OFFSET
+    return table.state[0] >> np.uint64(11)
+
+
+@part
+def _shuffle(table: Table) -> None:
+    """Put the features into a random order."""
+    for place in range(table.order.shape[0] - 1, 0, -1):
+        other = np.int64((_random(table) >> np.uint64(22)) % np.uint64(place + 1))
+        table.order[place], table.order[other] = table.order[other], table.order[place]
+
+
+@part
+def _choose(table: Table) -> None:
+    """A quick hitting set of the duals, ties at random, and its box."""
+    for i in range(table.weights.shape[0]):
+        table.costs[i] = table.weights[i] * (1.0 + TIES * FINEST * np.float64(_random(table)))
+    choose_quickly(table.hit, table.weights, table.costs, table.chosen, table.spare)
+    for j in range(table.top.shape[0]):
+        table.box_low[j], table.box_high[j] = 0, table.top[j]
+    for i in range(table.weights.shape[0]):
+        if table.chosen[i]:
+            j = table.feature[i]
+            table.box_low[j] = max(table.box_low[j], table.low[i])
+            table.box_high[j] = min(table.box_high[j], table.high[i])
+
+
+@part
+def _look(forest: Forest, desk: Desk, table: Table, sweeps: int, boxes: int) -> int:
+    """Put a counterfactual of the rule's box on the desk, uphill from the instance or by a brief search: FOUND, or how
+    that search ended.
+    """
+    open_box(forest, table.box_low, table.box_high, desk)
+    for j in range(table.home.shape[0]):
+        desk.point[j] = table.home[j]
+    _shuffle(table)
+    if climb(forest, desk, desk.domains[0], table.order, sweeps):
+        return FOUND
+    status, _ = search(forest, desk, boxes)
+    return status
+
+
+@part
+def _demands(table: Table, point: Codes, dual: int) -> bool:
+    """Note the dual of a counterfactual; whether anything hits it."""
+    some = False
+    for i in range(table.weights.shape[0]):
+        code = point[table.feature[i]]
+        if code < table.low[i] or code > table.high[i]:
+            table.hit[i, dual >> 6] |= ONE << np.uint64(dual & 63)
+            some = True
+    return some
+
+
+@kernel
+def gather(
+    forest: Forest, desk: Desk, table: Table, duals: int, found: int, rounds: int, sweeps: int, boxes: int
+) -> tuple[int, int]:
+    """Go on for some rounds, until one finds no counterfactual, or one that no rule excludes; how many there are then,
+    and how the last round ended: PROVEN, with the proof in the desk's log, FOUND, which means to go on, or otherwise.
+    """
+    for _ in range(rounds):
+        _choose(table)
+        status = _look(forest, desk, table, sweeps, boxes)
+        if status != FOUND:
+            return found, status
+        _shuffle(table)
+        pull_back(forest, desk, table.home, table.order)
+        point = table.points[found]
+        nearest_codes(forest.cells, desk.point, table.instance, table.box_low, table.box_high, point)
+        found += 1
+        if not _demands(table, point, duals + found - 1):
+            return found, OUT_OF_BUDGET
+    return found, FOUND

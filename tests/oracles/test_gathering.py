@@ -1,0 +1,104 @@
+"""Counterfactuals gathered in a compiled loop, on tiny random readings against looking at every point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironrule.oracles import Case, Ensemble
+from ironrule.oracles.gathering import Gathered, Sought
+from ironrule.oracles.memory import Remembering
+from ironrule.search import Minimum, solve
+from ironrule.verdict import Budget, Proven, Spent
+from readings import read_cases
+from tiny import consistent, exceptions_in, meter_of, problem_of, rules_of, subsets
+
+
+def gathered(case: Case, oracle: Ensemble, allowed: int, rounds: int, seed: int) -> tuple[Sought, list[Gathered]]:
+    problem = problem_of(case, oracle, allowed=allowed)
+    sought = Sought(problem.demands(), problem.allowed, problem.weights)
+    return sought, list(oracle.gather(case, sought, rounds, np.random.default_rng(seed)))
+
+
+@settings(deadline=None, max_examples=300)
+@given(read_cases(), st.data())
+def test_what_is_gathered_are_exceptions_that_each_refute_a_rule_which_met_all_before(
+    made: tuple[Case, Ensemble], data: st.DataObject
+) -> None:
+    case, oracle = made
+    allowed, rounds = data.draw(rules_of(case)), data.draw(st.integers(0, 40))
+    known, portions = gathered(case, oracle, allowed, rounds, data.draw(st.integers(0, 3)))
+    exceptions = {point.tobytes() for point in exceptions_in(case, case.relevant.box(0))}
+    points = [point for portion in portions for point in portion.points]
+    assert {point.tobytes() for point in points} <= exceptions
+    assert len(points) <= rounds * len(oracle.forests)
+    duals = [int(dual) for dual in known.duals[:, 0]]
+    for point in points:
+        dual = int(known.further(case, point[None, :]).duals[-1, 0])
+        assert all(other & ~dual for other in duals)  # else the rule, which hits the other, would exclude the point
+        duals.append(dual)
+
+
+@settings(deadline=None, max_examples=300)
+@given(read_cases(), st.data())
+def test_its_last_rule_hits_what_can_be_hit_and_a_proof_of_it_is_one(
+    made: tuple[Case, Ensemble], data: st.DataObject
+) -> None:
+    case, oracle = made
+    allowed = data.draw(rules_of(case))
+    known, portions = gathered(case, oracle, allowed, 40, data.draw(st.integers(0, 3)))
+    if not portions:
+        assert not oracle.forests
+        return
+    rule, proof = portions[-1].rule, portions[-1].proof
+    assert rule & ~allowed == 0
+    if proof is not None:
+        for portion in portions:
+            known = known.further(case, portion.points)
+        assert all(int(dual) & rule for dual in known.duals[:, 0] if dual)
+        assert consistent(case, rule)
+        box = case.relevant.box(rule)
+        assert (proof.certificate.low, proof.certificate.high) == (tuple(box.low.tolist()), tuple(box.high.tolist()))
+
+
+@settings(deadline=None, max_examples=150)
+@given(read_cases(), st.integers(0, 3), st.integers(0, 3))
+def test_however_much_is_gathered_the_rule_is_minimum(made: tuple[Case, Ensemble], rounds: int, seed: int) -> None:
+    case, oracle = made
+    findings = solve(problem_of(case, oracle, k=8, seed=seed), Minimum(rounds=rounds))
+    shortest = next(one for one in subsets(case.relevant.usable) if consistent(case, one))
+    assert isinstance(findings.verdicts[0], Proven)
+    assert consistent(case, findings.rules[0])
+    assert findings.rules[0].bit_count() == shortest.bit_count() == findings.lower_bound
+
+
+@settings(deadline=None, max_examples=50)
+@given(read_cases(), st.integers(0, 3))
+def test_the_same_seed_gathers_the_same(made: tuple[Case, Ensemble], seed: int) -> None:
+    case, oracle = made
+    _, one = gathered(case, oracle, case.relevant.usable, 20, seed)
+    _, two = gathered(case, oracle, case.relevant.usable, 20, seed)
+    assert [(some.points.tolist(), some.rule) for some in one] == [(some.points.tolist(), some.rule) for some in two]
+
+
+def test_a_spent_budget_ends_it_with_what_was_found_remembered() -> None:
+    class Endless:
+        """An oracle that finds one more point in every portion."""
+
+        def gather(self, *_: object) -> Iterator[Gathered]:
+            for place in range(4):
+                yield Gathered(np.full((1, 2), place, dtype=np.int32), 0, None)
+
+    memory, meter = Remembering(Endless()), meter_of(None)  # type: ignore[arg-type]
+    meter.budget = Budget(seconds=1e-9)
+    portions = memory.gather(None, None, 64, meter, np.random.default_rng(0))  # type: ignore[arg-type]
+    next(portions)
+    with pytest.raises(Spent):
+        next(portions)
+    assert memory.points is not None
+    assert memory.points.tolist() == [[0, 0]]
+    assert meter.events["oracle calls"] == 1
