@@ -24,8 +24,8 @@ class Unconfirmed:
 
     def add(self, ready: Prepared, points: Points | None) -> None:
         """What was found for a row, if by reading; of a single tree every leaf was confirmed beforehand."""
-        if ready.oracle is not None and ready.word is ready.model and points is not None:
-            self.found.append((ready.model, points))
+        if ready.oracle is not None and not isinstance(ready.oracle, Model) and points is not None:
+            self.found.append((ready.word, points))
 
     def confirm(self) -> None:
         """Ask the model; raises ModelError if it denies one."""

@@ -53,7 +53,9 @@ class Prepared:
     recourse: tuple[Constraint, ...]
     exact: Readable | str  # what the exact oracle works on, or why there is none
     oracle: Oracle | None  # the exact oracle, if there is one
-    word: Model  # who decides single points: the models, or their tree if they have confirmed every leaf
+    word: (
+        Model  # who decides single points: the models, their final estimator, or their tree if every leaf is confirmed
+    )
     fingerprint: str
     wanted: Wanted
     rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
@@ -221,7 +223,7 @@ def read_exactly(
         oracle = exact_oracle(exact.forests, asked, space, engine)
     except Unreadable as reason:
         return str(reason), None, asked
-    return exact, oracle, oracle if isinstance(oracle, Model) else asked
+    return exact, oracle, oracle if isinstance(oracle, Model) else exact.direct or asked
 
 
 def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:

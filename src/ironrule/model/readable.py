@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.cells import Questions
+from ironrule.model.direct import Direct, direct
 from ironrule.model.network import Network
 from ironrule.model.readers import read
 from ironrule.model.readers.steps import split_steps
@@ -104,6 +105,7 @@ class Readable:
     forests: tuple[Forest | Net, ...]
     fingerprint: str
     own: Read  # the model itself, where the forests are of several or withstand a margin
+    direct: Direct | None = None  # a single model's final estimator, where that decides alone
 
 
 def read_model(model: Any, asked: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None) -> Read:
@@ -124,8 +126,10 @@ def readable(
     parts = _compiled(read, space)
     points = checked_points(space, past)
     points = points[space.feasible.admits(points)]
-    _check(parts, asked, points)
-    return Readable(tuple(part for part, _ in parts), read.fingerprint, read)
+    outcomes = asked.desired(points)
+    _check(parts, outcomes, points)
+    quick = direct(model, read.columns, asked, desired, threshold, points, outcomes)
+    return Readable(tuple(part for part, _ in parts), read.fingerprint, read, quick)
 
 
 Decide = Callable[[Points], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
@@ -157,8 +161,7 @@ def _check_size(reading: Reading | Network) -> None:
         raise Unreadable(f"its trees have {nodes:,} nodes, and models of up to {MOST_NODES:,} are read so far")
 
 
-def _check(parts: list[tuple[Forest | Net, Decide]], asked: BlackBox, points: Points) -> None:
-    desired = asked.desired(points)
+def _check(parts: list[tuple[Forest | Net, Decide]], desired: npt.NDArray[np.bool_], points: Points) -> None:
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
     for _, decide in parts:
         may, must = decide(points)

@@ -102,7 +102,8 @@ def read_versions(models: Sequence[Any], asked: Versions, space: Space, past: Po
     own = parts[0].own
     if wanted.margin:
         own = read_model(models[0], asked.own, space, past, wanted.desired, wanted.threshold)
-    return Readable(forests, joint_fingerprint([part.fingerprint for part in parts]), own)
+    quick = parts[0].direct if asked.boxes == (asked.own,) else None
+    return Readable(forests, joint_fingerprint([part.fingerprint for part in parts]), own, quick)
 
 
 def read_each(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> tuple[Read, ...]:
