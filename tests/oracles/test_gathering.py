@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import GradientBoostingClassifier
 
+from ironrule import Explainer
+from ironrule.model.forest import cells_at
+from ironrule.model.forest_kernels import least_margins
 from ironrule.oracles import Case, Ensemble
+from ironrule.oracles.climbing_kernels import climb, pull_back
+from ironrule.oracles.desks import new_desk
+from ironrule.oracles.ensemble_kernels import open_box
 from ironrule.oracles.gathering import Gathered, Sought
 from ironrule.oracles.memory import Remembering
 from ironrule.search import Minimum, solve
@@ -102,3 +109,26 @@ def test_a_spent_budget_ends_it_with_what_was_found_remembered() -> None:
     assert memory.points is not None
     assert memory.points.tolist() == [[0, 0]]
     assert meter.events["oracle calls"] == 1
+
+
+def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_desires() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 4, size=(600, 70))
+    target = (rows[:, 1] + rows[:, 65] - rows[:, 2] + (rows[:, 66] > 1) * (rows[:, 3] > 1) > 3).astype(int)
+    model = GradientBoostingClassifier(n_estimators=40, max_depth=4, random_state=0).fit(rows, target)
+    explainer = Explainer(model, rows, desired=1, progress=False)
+    forest = explainer._prepared.exact.forests[0]  # type: ignore[union-attr]
+    desk, order = new_desk(forest), np.arange(70)
+    low, high = np.zeros(70, np.int32), explainer.space.scale.top.astype(np.int32)
+    for row in rows[~explainer.outcomes][:50]:
+        open_box(forest, low, high, desk)
+        desk.point[:] = home = cells_at(forest, explainer.space.encode(row[None, :], progress=False).points()[0])
+        assert climb(forest, desk, desk.domains[0], rng.permutation(order), 3)
+        assert least_margins(forest, desk.point[None, :])[0] > 0
+        backwards, plain = rng.permutation(order), desk.point.copy()
+        for feature in backwards:
+            nearer = plain.copy()
+            nearer[feature] = home[feature]
+            plain = nearer if least_margins(forest, nearer[None, :])[0] > 0 else plain
+        pull_back(forest, desk, home, backwards)
+        assert desk.point.tolist() == plain.tolist()

@@ -1,7 +1,9 @@
 """Points of a forest, moved: uphill to a counterfactual, back towards the instance, and to codes.
 
-Climbing is coordinate ascent: for one feature at a time, every tree is walked once with both branches where it asks
-about that feature, which gives the sum for all of its cells, and the best cell is taken.
+Climbing is coordinate ascent: for one feature at a time, trees are walked with both branches where they ask about that
+feature, which gives the sum for all of its cells, and the best cell is taken. A tree whose path to its leaf does not
+ask about a feature does not change with it, so every tree's value and the features on its path are kept, and most trees
+are not walked at all.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy.typing as npt
 
 from ironrule.model.cells import Cells
 from ironrule.model.forest import Forest
-from ironrule.model.forest_kernels import least_margin, linked
+from ironrule.model.forest_kernels import linked
 from ironrule.rule.bit_kernels import kernel, lowest, part, popcount
 
 Ints = npt.NDArray[np.int64]
@@ -45,6 +47,38 @@ class Desk(NamedTuple):
     heap: Ints  # nodes yet to visit, and for each the cells that lead there
     heap_cells: Words
     parts: Floats  # per group and cell, the sum of its trees
+    values: Floats  # per tree, its value at the point, and the features that lead there, as bits (modulo 64)
+    paths: Words
+
+
+@part
+def _trace(forest: Forest, desk: Desk, tree: int) -> None:
+    """Note a tree's value at the desk's point, and its path."""
+    node, path = forest.root[tree], NONE
+    while forest.node_left[node] >= 0:
+        asked = forest.node_feature[node]
+        path |= ONE << np.uint64(asked & 63)
+        cell = desk.point[asked]
+        left = (forest.masks[forest.node_words[node] + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
+        node = forest.node_left[node] if left else forest.node_right[node]
+    desk.values[tree] = forest.node_value[node]
+    desk.paths[tree] = path
+
+
+@part
+def _trace_all(forest: Forest, desk: Desk) -> None:
+    """Note all trees' values at the desk's point."""
+    for tree in range(forest.root.shape[0]):
+        _trace(forest, desk, tree)
+
+
+@part
+def _move(forest: Forest, desk: Desk, feature: int, cell: int) -> None:
+    """Move the desk's point, and the values of trees with it."""
+    desk.point[feature] = cell
+    for tree in range(forest.root.shape[0]):
+        if (desk.paths[tree] >> np.uint64(feature & 63)) & ONE:
+            _trace(forest, desk, tree)
 
 
 @part
@@ -62,6 +96,9 @@ def profile(forest: Forest, desk: Desk, domain: Words, feature: int) -> None:
             parts[group, cell] = 0.0
     for tree in range(forest.root.shape[0]):
         group = forest.group_of[tree]
+        if not (desk.paths[tree] >> np.uint64(feature & 63)) & ONE:
+            desk.sums[group] += desk.values[tree]
+            continue
         desk.heap[0] = forest.root[tree]
         for word in range(words):
             heap_cells[0, word] = domain[start + word]
@@ -147,6 +184,7 @@ def _enter(forest: Forest, desk: Desk, domain: Words) -> None:
 def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -> bool:
     """Move the desk's point uphill, a feature at a time, within a domain; whether it surely is a counterfactual now."""
     _enter(forest, desk, domain)
+    _trace_all(forest, desk)
     best = -np.inf
     for _ in range(sweeps):
         before = best
@@ -166,7 +204,8 @@ def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -
                     value = least_at(forest, desk, cell)
                     if value > top + 1e-12:
                         top, here = value, cell
-            desk.point[feature] = here
+            if here != desk.point[feature]:
+                _move(forest, desk, feature, here)
             best = top
             if best > 0.0:
                 return True
@@ -175,18 +214,35 @@ def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -
     return False
 
 
+@part
+def _is_sure(forest: Forest, desk: Desk) -> bool:
+    """Whether every margin surely is positive at the desk's point, by the values of the trees."""
+    for group in range(desk.sums.shape[0]):
+        desk.sums[group] = 0.0
+    for tree in range(forest.root.shape[0]):
+        desk.sums[forest.group_of[tree]] += desk.values[tree]
+    for margin in range(forest.offset.shape[0]):
+        least = forest.offset[margin]
+        for group in range(desk.sums.shape[0]):
+            if forest.margin_of[group] == margin:
+                least += linked(forest, group, desk.sums[group], -1.0)
+        if least <= forest.slack[margin]:
+            return False
+    return True
+
+
 @kernel
 def pull_back(forest: Forest, desk: Desk, home: Ints, order: Ints) -> None:
     """Give the desk's point the instance's cells, feature by feature, as long as it surely stays desired."""
+    _trace_all(forest, desk)
     for place in range(order.shape[0]):
         feature = order[place]
         cell = desk.point[feature]
         if cell == home[feature]:
             continue
-        desk.point[feature] = home[feature]
-        _, sure = least_margin(forest, desk.point, desk.sums)
-        if not sure:
-            desk.point[feature] = cell
+        _move(forest, desk, feature, home[feature])
+        if not _is_sure(forest, desk):
+            _move(forest, desk, feature, cell)
 
 
 @kernel

@@ -59,4 +59,6 @@ def new_desk(forest: Forest) -> Desk:
         np.zeros(branches, dtype=np.int64),
         np.zeros((branches, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
         np.zeros((len(forest.margin_of), widest)),
+        np.zeros(len(forest.root)),
+        np.zeros(len(forest.root), dtype=np.uint64),
     )

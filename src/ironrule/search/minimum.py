@@ -61,7 +61,7 @@ class Minimum:
     found refutes; the bound on the cardinality holds all the same, since it rests on counterfactuals alone.
     """
 
-    rounds: int = 100
+    rounds: int = 80
     quick: int = 40
     steps: int = 300
     nodes: int = 2_000_000
