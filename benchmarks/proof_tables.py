@@ -9,7 +9,7 @@ import numpy as np
 
 Answer = dict[str, Any]
 CPU_FIGURES = {"median ms": "CPU ms", "p99 ms": "CPU p99 ms", "first ms": "first CPU ms", "ratio": "CPU ratio"}
-OPERATORS = ("history", "quick set", "hitting set", "oracle", "reduction", "check")
+OPERATORS = ("history", "gathering", "quick set", "hitting set", "oracle", "reduction", "check")
 
 
 def quantile(values: list[float], share: float) -> float | None:
