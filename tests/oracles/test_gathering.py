@@ -19,6 +19,7 @@ from ironrule.oracles.desks import new_desk
 from ironrule.oracles.ensemble_kernels import open_box
 from ironrule.oracles.gathering import Gathered, Sought
 from ironrule.oracles.memory import Remembering
+from ironrule.rule.bits import members
 from ironrule.search import Minimum, solve
 from ironrule.verdict import Budget, Proven, Spent
 from readings import read_cases
@@ -62,6 +63,7 @@ def test_its_last_rule_hits_what_can_be_hit_and_a_proof_of_it_is_one(
         assert not oracle.forests
         return
     rule, proof = portions[-1].rule, portions[-1].proof
+    assert rule is not None
     assert rule & ~allowed == 0
     if proof is not None:
         for portion in portions:
@@ -70,6 +72,32 @@ def test_its_last_rule_hits_what_can_be_hit_and_a_proof_of_it_is_one(
         assert consistent(case, rule)
         box = case.relevant.box(rule)
         assert (proof.certificate.low, proof.certificate.high) == (tuple(box.low.tolist()), tuple(box.high.tolist()))
+
+
+@settings(deadline=None, max_examples=300)
+@given(read_cases(), st.data())
+def test_rules_within_a_weight_weigh_no_more_and_hit_all_that_is_known(
+    made: tuple[Case, Ensemble], data: st.DataObject
+) -> None:
+    case, oracle = made
+    problem, start = problem_of(case, oracle), data.draw(rules_of(case))
+    size = problem.weights.size
+    weights = np.array(data.draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=size, max_size=size)))
+    within = data.draw(st.sampled_from([0.0, 1.0, 1.5, 3.0]))
+    sought = Sought(problem.demands(), problem.allowed, weights, within, start, 30)
+    portions = list(oracle.gather(case, sought, data.draw(st.integers(1, 40)), np.random.default_rng(0)))
+    exceptions = {point.tobytes() for point in exceptions_in(case, case.relevant.box(0))}
+    assert {point.tobytes() for portion in portions for point in portion.points} <= exceptions
+    for portion in portions:
+        rule, proof = portion.rule, portion.proof
+        before = sought
+        sought = sought.further(case, portion.points)
+        if rule is None:
+            assert len(oracle.forests) > 1 or portion is portions[-1]
+            continue
+        assert sum(weights[bit] for bit in members(rule)) <= within + 1e-9
+        assert all(int(dual) & rule for dual in before.duals[:, 0])
+        assert proof is None or consistent(case, rule)
 
 
 @settings(deadline=None, max_examples=150)

@@ -16,12 +16,14 @@ from ironrule.model.forest import Forest, cells_at
 from ironrule.oracles.climbing_kernels import Desk
 from ironrule.oracles.covering import Log
 from ironrule.oracles.ensemble_kernels import FOUND, PROVEN
-from ironrule.oracles.gathering_kernels import Table, gather
+from ironrule.oracles.gathering_kernels import NO_RULE, Table, gather
 from ironrule.oracles.protocol import Case
 from ironrule.rule.bit_kernels import Floats, Words
 from ironrule.rule.bits import members, pack, popcount
 from ironrule.rule.duals import duals_of
+from ironrule.rule.hitting import ROUNDING
 from ironrule.rule.hitting_kernels import fill_sides
+from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.space import Points
 from ironrule.verdict import Proven
 
@@ -30,11 +32,17 @@ BRIEF = 200  # boxes that a search may look at where climbing does not lead to a
 
 
 class Sought(NamedTuple):
-    """What rules must hit as far as is known, the components that they may have, and what each counts."""
+    """What rules must hit as far as is known, the components that they may have, and what each counts.
+
+    Where rules must weigh no more than ``within``, local search finds them, beginning with ``start``, in so many steps.
+    """
 
     duals: Words
     allowed: int
     weights: Floats
+    within: float = np.inf
+    start: int = 0
+    steps: int = 0
 
     def further(self, case: Case, points: Points) -> Sought:
         """The same with what more counterfactuals demand."""
@@ -43,10 +51,12 @@ class Sought(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Further counterfactuals, the last rule looked at, and the proof that its box holds none, where there is one."""
+    """Further counterfactuals, the last rule looked at, if there is one to look at, and the proof that its box holds
+    none, where that is so.
+    """
 
     points: Points
-    rule: int
+    rule: int | None
     proof: Proven | None
 
 
@@ -66,20 +76,23 @@ def gathered(
     found, status = 0, FOUND
     while status == FOUND and found < rounds:
         before, portion = found, min(PORTION, rounds - found)
-        found, status = gather(forest, desk, table, len(sought.duals), found, portion, sweeps, BRIEF)
+        limits = sweeps, BRIEF, sought.steps
+        found, status = gather(forest, desk, table, len(sought.duals), found, portion, sought.within + ROUNDING, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
         log = Log(forest.cells, desk.log[: desk.state[3]].copy()) if status == PROVEN and alone else None
         proof = None if log is None else case.proven(case.relevant.box(rule), log.pieces, (log,))
-        yield Gathered(table.points[before:found], rule, proof)
+        yield Gathered(table.points[before:found], None if status == NO_RULE else rule, proof)
 
 
 def _table(forest: Forest, case: Case, sought: Sought, bits: np.ndarray, rounds: int, seed: int) -> Table:
     duals, relevant, features = np.ascontiguousarray(sought.duals), case.relevant, len(case.space)
     places = np.zeros(64 * duals.shape[1], dtype=np.int64)
     places[bits] = np.arange(len(bits))
-    hit = np.zeros((len(bits), -(-(len(duals) + rounds) // 64)), dtype=np.uint64)
-    starts, elements = np.zeros(len(duals) + 1, np.int64), np.empty(int(popcount(duals).sum()), np.int64)
+    most, size = len(duals) + rounds, int(popcount(duals).sum()) + rounds * len(bits)
+    hit = np.zeros((len(bits), -(-most // 64)), dtype=np.uint64)
+    starts, elements = np.zeros(most + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
     fill_sides(duals, places, hit, starts, elements)
+    start = np.array([sought.start >> bit & 1 for bit in members(sought.allowed)], dtype=np.bool_)
     return Table(
         instance=case.instance,
         home=cells_at(forest, case.instance),
@@ -90,7 +103,10 @@ def _table(forest: Forest, case: Case, sought: Sought, bits: np.ndarray, rounds:
         weights=sought.weights[bits],
         costs=np.empty(len(bits)),
         hit=hit,
-        chosen=np.zeros(len(bits), dtype=np.bool_),
+        starts=starts,
+        elements=elements,
+        repairing=repair_arrays(len(bits), most),
+        chosen=start,
         box_low=np.empty(features, dtype=np.int32),
         box_high=np.empty(features, dtype=np.int32),
         spare=np.empty(hit.shape[1], dtype=np.uint64),

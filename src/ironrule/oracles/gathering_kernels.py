@@ -11,9 +11,10 @@ from ironrule.oracles.climbing_kernels import Codes, Desk, climb, nearest_codes,
 from ironrule.oracles.ensemble_kernels import FOUND, OUT_OF_BUDGET, open_box, search
 from ironrule.rule.bit_kernels import ONE, Flags, Floats, Integers, Words, kernel, part
 from ironrule.rule.hitting_kernels import choose_quickly
-from ironrule.rule.hitting_repair_kernels import OFFSET, STEP
+from ironrule.rule.hitting_repair_kernels import OFFSET, STEP, repair
 
 FINEST = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
+NO_RULE = 4  # beside the outcomes of a search
 TIES = 1e-9  # weights differ by less in a random choice among equals
 
 
@@ -29,6 +30,9 @@ class Table(NamedTuple):
     weights: Floats
     costs: Floats
     hit: Words  # per element, the duals that it hits
+    starts: Integers  # per dual, its elements
+    elements: Integers
+    repairing: Any  # what local search works on
     chosen: Flags  # the rule of the last round, and where it holds
     box_low: Codes
     box_high: Codes
@@ -54,11 +58,28 @@ def _shuffle(table: Table) -> None:
 
 
 @part
-def _choose(table: Table) -> None:
-    """A quick hitting set of the duals, ties at random, and its box."""
-    for i in range(table.weights.shape[0]):
-        table.costs[i] = table.weights[i] * (1.0 + TIES * FINEST * np.float64(_random(table)))
-    choose_quickly(table.hit, table.weights, table.costs, table.chosen, table.spare)
+def _choose(table: Table, duals: int, within: float, steps: int) -> bool:
+    """A hitting set of the duals: a quick one, ties at random, or one within a weight, by local search from the last;
+    whether one was found.
+    """
+    if within == np.inf:
+        for i in range(table.weights.shape[0]):
+            table.costs[i] = table.weights[i] * (1.0 + TIES * FINEST * np.float64(_random(table)))
+        choose_quickly(table.hit, table.weights, table.costs, table.chosen, table.spare)
+        return True
+    score, age, priority, count = table.repairing
+    for i in range(score.shape[0]):
+        score[i], age[i] = 0.0, 0
+    for e in range(duals):
+        priority[e], count[e] = 1.0, 0
+    work = score, age, priority[:duals], count[:duals]
+    starts = table.starts[: duals + 1]
+    return repair(table.hit, starts, table.elements, table.weights, table.chosen, within, steps, _random(table), work)
+
+
+@part
+def _box(table: Table) -> None:
+    """Where the chosen rule holds."""
     for j in range(table.top.shape[0]):
         table.box_low[j], table.box_high[j] = 0, table.top[j]
     for i in range(table.weights.shape[0]):
@@ -86,24 +107,37 @@ def _look(forest: Forest, desk: Desk, table: Table, sweeps: int, boxes: int) -> 
 @part
 def _demands(table: Table, point: Codes, dual: int) -> bool:
     """Note the dual of a counterfactual; whether anything hits it."""
-    some = False
+    end = table.starts[dual]
     for i in range(table.weights.shape[0]):
         code = point[table.feature[i]]
         if code < table.low[i] or code > table.high[i]:
             table.hit[i, dual >> 6] |= ONE << np.uint64(dual & 63)
-            some = True
-    return some
+            table.elements[end] = i
+            end += 1
+    table.starts[dual + 1] = end
+    return bool(end > table.starts[dual])
 
 
 @kernel
 def gather(
-    forest: Forest, desk: Desk, table: Table, duals: int, found: int, rounds: int, sweeps: int, boxes: int
+    forest: Forest,
+    desk: Desk,
+    table: Table,
+    duals: int,
+    found: int,
+    rounds: int,
+    within: float,
+    limits: tuple[int, int, int],
 ) -> tuple[int, int]:
-    """Go on for some rounds, until one finds no counterfactual, or one that no rule excludes; how many there are then,
-    and how the last round ended: PROVEN, with the proof in the desk's log, FOUND, which means to go on, or otherwise.
+    """Go on for some rounds, until there is no rule within a weight, until one finds no counterfactual, or one that no
+    rule excludes; how many there are then, and how the last round ended: NO_RULE, PROVEN, with the proof in the desk's
+    log, FOUND, which means to go on, or otherwise. ``limits`` are sweeps, boxes, and steps of a local search.
     """
+    sweeps, boxes, steps = limits
     for _ in range(rounds):
-        _choose(table)
+        if not _choose(table, duals + found, within, steps):
+            return found, NO_RULE
+        _box(table)
         status = _look(forest, desk, table, sweeps, boxes)
         if status != FOUND:
             return found, status

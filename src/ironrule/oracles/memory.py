@@ -77,15 +77,20 @@ class Remembering:
             self.all_known = True
         return named
 
+    @property
+    def gathers(self) -> bool:
+        """Whether the oracle has a way to look for counterfactuals that are easily found."""
+        return hasattr(self.oracle, "gather")
+
     def gather(
         self, case: Case, sought: Sought, rounds: int, meter: Meter, rng: np.random.Generator
     ) -> Iterator[Gathered]:
-        """Counterfactuals that are easily found, where the oracle has a way to look for them; all is remembered."""
+        """Such counterfactuals; all is remembered."""
         for some in self.oracle.gather(case, sought, rounds, rng) if hasattr(self.oracle, "gather") else ():
             meter.events["oracle calls"] += len(some.points)
             if len(some.points):
                 self._add(some.points)
-            if some.proof is not None:
+            if some.rule is not None and some.proof is not None:
                 box = case.relevant.box(some.rule)
                 self._note(box, some.proof)
                 self.proofs.add(box, some.proof)

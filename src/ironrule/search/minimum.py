@@ -52,8 +52,8 @@ QUICK_EFFORT = 1 / 4
 class Minimum:
     """The implicit hitting set search.
 
-    What an oracle finds easily is gathered in up to ``rounds`` rounds; then ``quick`` hitting sets are tried for a
-    first rule. ``steps`` bounds the local search for a lighter hitting set and ``nodes`` the exact one; the oracle is
+    What an oracle finds easily is gathered in up to ``rounds`` rounds at a time; else ``quick`` hitting sets are tried
+    for a first rule. ``steps`` bounds the local search for a lighter hitting set and ``nodes`` the exact one; the oracle is
     asked for ``each`` counterfactuals at a time. In the end up to ``ties`` hitting sets of the same weight that cover
     more of the history are asked about; 0 takes the rule found first.
 
@@ -153,7 +153,8 @@ class _Hunt:
 
     def first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
-        problem, easy = self.problem, self._gathered()
+        problem = self.problem
+        easy = self._gathered(Sought(self.demands, problem.allowed, problem.weights))
         if easy is not None and self.decided(easy):
             self.last = easy
             return easy
@@ -169,10 +170,9 @@ class _Hunt:
                 break
         return problem.allowed if self.stands(problem.allowed) else None
 
-    def _gathered(self) -> int | None:
-        """Begin with what is easily found, where the oracle has a way to; the last rule that was looked at then."""
+    def _gathered(self, sought: Sought) -> int | None:
+        """Gather what is easily found, where the oracle has a way to; the last rule that was looked at then."""
         problem, rule = self.problem, None
-        sought = Sought(self.demands, problem.allowed, problem.weights)
         with problem.meter.timed("gathering"):
             for some in problem.oracle.gather(problem.case, sought, self.settings.rounds, problem.meter, problem.rng):
                 self.demands, rule = minimal(np.concatenate([self.demands, problem.duals(some.points)])), some.rule
@@ -232,21 +232,27 @@ class _Hunt:
         self._look_at_bound()
         if self.trail.lower_bound >= self.weight:
             return None
-        found = self._repaired()
+        within = self.weight - 1.0 if self.whole else self.weight * (1.0 - 1e-6)
+        found = self._gathered_within(within) if self.problem.oracle.gathers else self._repaired(within)
         if found is None:
             found = self._exact(self.weight, self.settings.nodes)
-        self.last = self.last if found is None else unpack(found)[0]
-        return None if found is None else self.last
+        self.last = self.last if found is None else found
+        return found
 
-    def _repaired(self) -> Words | None:
+    def _gathered_within(self, within: float) -> int | None:
+        """By local search too, as long as what it finds is easily refuted."""
+        given = self.problem.allowed, self.problem.weights, within, self.last, self.settings.steps
+        return self._gathered(Sought(self.demands, *given))
+
+    def _repaired(self, within: float) -> int | None:
         """By local search from the last one."""
         problem = self.problem
-        within = self.weight - 1.0 if self.whole else self.weight * (1.0 - 1e-6)
         start, seed = problem.words(self.last), int(problem.rng.integers(1 << 62))
         with problem.meter.timed("local search"):
-            return repaired(self.demands, problem.weights, start, within=within, steps=self.settings.steps, seed=seed)
+            steps = self.settings.steps
+            return _only(repaired(self.demands, problem.weights, start, within=within, steps=steps, seed=seed))
 
-    def _exact(self, below: float, most: int) -> Words | None:
+    def _exact(self, below: float, most: int) -> int | None:
         """By branch and bound; raises the lower bound. Nodes come in portions, so that a budget in time is kept."""
         problem, trail, nodes, found = self.problem, self.trail, 0, None
         while nodes < most and found is None and trail.lower_bound < below:
@@ -255,7 +261,7 @@ class _Hunt:
             with problem.meter.timed("hitting set"):
                 found, lower = lighter_hitting_set(self.demands, problem.weights, below=below, node_limit=nodes)
             trail.lower_bound = max(trail.lower_bound, lower)
-        return found
+        return _only(found)
 
     def _look_at_bound(self) -> None:
         """Raise the lower bound whenever the demands have doubled."""
@@ -301,3 +307,7 @@ class _Hunt:
         """Whether a rule that stands is proven, or the one at hand is not either."""
         known, box = self.problem.oracle.recall, self.problem.case.relevant.box
         return isinstance(known(box(rule)), Proven) or not isinstance(known(box(self.trail.best[0])), Proven)
+
+
+def _only(found: Words | None) -> int | None:
+    return None if found is None else unpack(found)[0]
