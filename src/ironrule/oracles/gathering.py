@@ -1,8 +1,8 @@
 """Counterfactuals gathered before anything is proven.
 
-The first rounds of an implicit hitting set search are all alike: a rule that hits what is known, a counterfactual that
-lies in its box, what that demands of a rule. As long as counterfactuals are easily found, nothing in between needs
-Python, so the rounds run as one compiled loop.
+The rounds of an implicit hitting set search are all alike: a rule that hits what is known, a counterfactual in its box,
+what that demands of a rule. As long as counterfactuals are easily found, nothing in between needs Python, so the rounds
+run as one compiled loop.
 """
 
 from __future__ import annotations

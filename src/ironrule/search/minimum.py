@@ -53,9 +53,9 @@ class Minimum:
     """The implicit hitting set search.
 
     What an oracle finds easily is gathered in up to ``rounds`` rounds at a time; else ``quick`` hitting sets are tried
-    for a first rule. ``steps`` bounds the local search for a lighter hitting set and ``nodes`` the exact one; the oracle is
-    asked for ``each`` counterfactuals at a time. In the end up to ``ties`` hitting sets of the same weight that cover
-    more of the history are asked about; 0 takes the rule found first.
+    for a first rule. ``steps`` bounds the local search for a lighter hitting set and ``nodes`` the exact one; the
+    oracle is asked for ``each`` counterfactuals at a time. In the end up to ``ties`` hitting sets of the same weight
+    that cover more of the history are asked about; 0 takes the rule found first.
 
     With an exact oracle its rule is proven and minimum. With one that only searches it is the shortest that nothing
     found refutes; the bound on the cardinality holds all the same, since it rests on counterfactuals alone.
