@@ -289,15 +289,15 @@ def test_a_batch_can_be_shown() -> None:
 def test_a_model_that_contradicts_its_reading_is_reported_by_a_batch_too(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = explainer()
     asked.explain_many(workers=1)
-    monkeypatch.setattr(type(asked._prepared.model), "desired", lambda _, points: np.zeros(len(points), np.bool_))
+    monkeypatch.setattr(type(asked._prepared.word), "desired", lambda _, points: np.zeros(len(points), np.bool_))
     with pytest.raises(ModelError, match="decides otherwise than its reading"):
         asked.explain_many(workers=1)
 
 
 def test_the_model_confirms_several_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, plain, calls = explainer(), type(explainer()._prepared.model).desired, list[int]()
+    asked, plain, calls = explainer(), type(explainer()._prepared.word).desired, list[int]()
     monkeypatch.setattr(
-        type(asked._prepared.model), "desired", lambda self, points: calls.append(len(points)) or plain(self, points)
+        type(asked._prepared.word), "desired", lambda self, points: calls.append(len(points)) or plain(self, points)
     )
     rows = np.flatnonzero(~asked.outcomes)[:6]
     lines = Work(asked, Question(), documents=True).lines((tuple(rows.tolist()), asked.codes.points(rows)))
