@@ -180,11 +180,32 @@ def _enter(forest: Forest, desk: Desk, domain: Words) -> None:
                 break
 
 
-@kernel
+@part
+def _is_sure(forest: Forest, desk: Desk) -> bool:
+    """Whether every margin surely is positive at the desk's point, by the values of the trees."""
+    for group in range(desk.sums.shape[0]):
+        desk.sums[group] = 0.0
+    for tree in range(forest.root.shape[0]):
+        desk.sums[forest.group_of[tree]] += desk.values[tree]
+    for margin in range(forest.offset.shape[0]):
+        least = forest.offset[margin]
+        for group in range(desk.sums.shape[0]):
+            if forest.margin_of[group] == margin:
+                least += linked(forest, group, desk.sums[group], -1.0)
+        if least <= forest.slack[margin]:
+            return False
+    return True
+
+
+@part
 def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -> bool:
-    """Move the desk's point uphill, a feature at a time, within a domain; whether it surely is a counterfactual now."""
+    """Move the desk's point uphill, a feature at a time, within a domain, as long as it is not surely a counterfactual;
+    whether it is one now.
+    """
     _enter(forest, desk, domain)
     _trace_all(forest, desk)
+    if _is_sure(forest, desk):
+        return True
     best = -np.inf
     for _ in range(sweeps):
         before = best
@@ -215,26 +236,10 @@ def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -
 
 
 @part
-def _is_sure(forest: Forest, desk: Desk) -> bool:
-    """Whether every margin surely is positive at the desk's point, by the values of the trees."""
-    for group in range(desk.sums.shape[0]):
-        desk.sums[group] = 0.0
-    for tree in range(forest.root.shape[0]):
-        desk.sums[forest.group_of[tree]] += desk.values[tree]
-    for margin in range(forest.offset.shape[0]):
-        least = forest.offset[margin]
-        for group in range(desk.sums.shape[0]):
-            if forest.margin_of[group] == margin:
-                least += linked(forest, group, desk.sums[group], -1.0)
-        if least <= forest.slack[margin]:
-            return False
-    return True
-
-
-@kernel
 def pull_back(forest: Forest, desk: Desk, home: Ints, order: Ints) -> None:
-    """Give the desk's point the instance's cells, feature by feature, as long as it surely stays desired."""
-    _trace_all(forest, desk)
+    """Give the desk's point, after climbing, the instance's cells, feature by feature, as long as it surely stays
+    desired.
+    """
     for place in range(order.shape[0]):
         feature = order[place]
         cell = desk.point[feature]

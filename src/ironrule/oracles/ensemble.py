@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from ironrule.model.forest import Forest, cells_at
 from ironrule.model.forest_kernels import least_margins
-from ironrule.oracles.climbing_kernels import Desk, climb, nearest_codes, pull_back
+from ironrule.oracles.climbing_kernels import Desk, nearest_codes
 from ironrule.oracles.covering import Log
 from ironrule.oracles.crew import Crew
 from ironrule.oracles.desks import DEPTH, Desks
-from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny, open_box
-from ironrule.oracles.gathering import Gathered, Sought, gathered
+from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny
+from ironrule.oracles.gathering import Gathered, Sought, gathered, uphill
 from ironrule.oracles.protocol import Case
 from ironrule.oracles.several import several
 from ironrule.rule import Box
@@ -29,7 +29,6 @@ from ironrule.verdict import Meter, Unrefuted, Verdict
 
 BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
 MODERATE = 200_000
-SWEEPS = 3
 PULLED = 32  # past rows pulled into a box, the best of which is a start to climb from
 
 
@@ -72,12 +71,11 @@ class Ensemble:
 
     def gather(self, case: Case, sought: Sought, rounds: int, rng: np.random.Generator) -> Iterator[Gathered]:
         """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found."""
-        alone = len(self.forests) == 1
         for place, forest in enumerate(self.forests):
             desk = self.desks.take(place, forest)
-            for some in gathered(forest, desk, case, sought, rounds, SWEEPS, alone, rng):
+            for some in gathered(forest, desk, case, sought, rounds, rng):
                 yield some
-                sought = sought if alone else sought.further(case, some.points)
+                sought = sought.further(case, some.points) if len(self.forests) > 1 else sought
             self.desks.give(place, desk)
 
     def one(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | tuple[Log, ...] | None:
@@ -94,10 +92,11 @@ class Ensemble:
         return tuple(logs) if len(logs) == len(self.forests) else None
 
     def _answer(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
-        if work.climbs(rng):
-            return work.pulled(rng)
-        if self.limit > BRIEF and work.climbs_from_the_past(rng):
-            return work.pulled(rng)
+        point = work.uphill(work.home, rng)
+        if point is None and self.limit > BRIEF:
+            point = work.uphill_from_the_past(rng)
+        if point is not None:
+            return point
         return self._branches(work, meter, rng)
 
     def _branches(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
@@ -132,29 +131,26 @@ class _Work:
     desk: Desk
     home: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
 
-    def climbs(self, rng: np.random.Generator) -> bool:
-        """Open the box; whether a counterfactual lies uphill from the instance, or from the next point in the box."""
-        open_box(self.forest, self.box.low, self.box.high, self.desk)
-        self.desk.point[:] = self.home
-        order = rng.permutation(len(self.home))
-        return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
+    def uphill(self, start: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+        """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
+        instance.
+        """
+        return uphill(self.forest, self.desk, self.case, self.box, self.home, start, rng)
 
-    def climbs_from_the_past(self, rng: np.random.Generator) -> bool:
-        """Whether a counterfactual lies uphill from a past row with the desired outcome, pulled into the box."""
+    def uphill_from_the_past(self, rng: np.random.Generator) -> Points | None:
+        """The same from a past row with the desired outcome, pulled into the box."""
         seeds = self.case.history.seeds
         if len(seeds) == 0:
-            return False
+            return None
         chosen = seeds[rng.integers(0, len(seeds), size=PULLED)]
         starts = cells_at(self.forest, self.box.pull(chosen))
-        heights = least_margins(self.forest, starts)
-        self.desk.point[:] = starts[np.argmax(heights)]
-        order = rng.permutation(len(self.home))
-        return bool(climb(self.forest, self.desk, self.desk.domains[0], order, SWEEPS))
+        return self.uphill(starts[np.argmax(least_margins(self.forest, starts))], rng)
 
     def pulled(self, rng: np.random.Generator) -> Points:
         """The counterfactual on the desk, pulled back towards the instance."""
-        pull_back(self.forest, self.desk, self.home, rng.permutation(len(self.home)))
-        return self.point
+        found = self.point
+        pulled = self.uphill(self.desk.point.copy(), rng)
+        return found if pulled is None else pulled
 
     @property
     def point(self) -> Points:

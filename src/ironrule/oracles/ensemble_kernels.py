@@ -272,7 +272,7 @@ def search(forest: Forest, desk: Desk, limit: int) -> tuple[int, int]:
     return PROVEN, seen
 
 
-@kernel
+@part
 def open_box(forest: Forest, low: Codes, high: Codes, desk: Desk) -> bool:
     """Begin a search at the cells that a box of codes meets."""
     for word in range(desk.domains.shape[1]):

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ironrule.model.forest import Forest, cells_at
-from ironrule.oracles.climbing_kernels import Desk
-from ironrule.oracles.covering import Log
-from ironrule.oracles.ensemble_kernels import FOUND, PROVEN
-from ironrule.oracles.gathering_kernels import NO_RULE, Table, gather
+from ironrule.oracles.climbing_kernels import Desk, Ints
+from ironrule.oracles.gathering_kernels import GIVEN, GOES_ON, NO_RULE, Table, gather
 from ironrule.oracles.protocol import Case
+from ironrule.rule import Box
 from ironrule.rule.bit_kernels import Floats, Words
 from ironrule.rule.bits import members, pack, popcount
 from ironrule.rule.duals import duals_of
@@ -25,10 +24,9 @@ from ironrule.rule.hitting import ROUNDING
 from ironrule.rule.hitting_kernels import fill_sides
 from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.space import Points
-from ironrule.verdict import Proven
 
 PORTION = 16  # rounds between two looks at the budget
-BRIEF = 200  # boxes that a search may look at where climbing does not lead to a counterfactual
+SWEEPS = 3  # over all features, in climbing
 
 
 class Sought(NamedTuple):
@@ -51,40 +49,40 @@ class Sought(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Further counterfactuals, the last rule looked at, if there is one to look at, and the proof that its box holds
-    none, where that is so.
-    """
+    """Further counterfactuals, and the last rule looked at, if there was one to look at."""
 
     points: Points
     rule: int | None
-    proof: Proven | None
 
 
 def gathered(
-    forest: Forest,
-    desk: Desk,
-    case: Case,
-    sought: Sought,
-    rounds: int,
-    sweeps: int,
-    alone: bool,
-    rng: np.random.Generator,
+    forest: Forest, desk: Desk, case: Case, sought: Sought, rounds: int, rng: np.random.Generator
 ) -> Iterator[Gathered]:
-    """What every portion of the rounds gives; where the forest is ``alone``, what is proven of it is proven."""
+    """What every portion of the rounds gives."""
     bits = np.array(members(sought.allowed), dtype=np.int64)
-    table = _table(forest, case, sought, bits, rounds, int(rng.integers(1 << 62)))
-    found, status = 0, FOUND
-    while status == FOUND and found < rounds:
-        before, portion = found, min(PORTION, rounds - found)
-        limits = sweeps, BRIEF, sought.steps
-        found, status = gather(forest, desk, table, len(sought.duals), found, portion, sought.within + ROUNDING, limits)
+    table, within = _table(forest, case, sought, bits, rounds, rng), sought.within + ROUNDING
+    found, status = 0, GOES_ON
+    while status == GOES_ON and found < rounds:
+        before, portion, limits = found, min(PORTION, rounds - found), (SWEEPS, sought.steps)
+        found, status = gather(forest, desk, table, len(sought.duals), found, portion, within, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
-        log = Log(forest.cells, desk.log[: desk.state[3]].copy()) if status == PROVEN and alone else None
-        proof = None if log is None else case.proven(case.relevant.box(rule), log.pieces, (log,))
-        yield Gathered(table.points[before:found], None if status == NO_RULE else rule, proof)
+        yield Gathered(table.points[before:found], None if status == NO_RULE else rule)
 
 
-def _table(forest: Forest, case: Case, sought: Sought, bits: np.ndarray, rounds: int, seed: int) -> Table:
+def uphill(
+    forest: Forest, desk: Desk, case: Case, box: Box, home: Ints, start: Ints, rng: np.random.Generator
+) -> Points | None:
+    """A counterfactual in a box uphill from a point, pulled back towards another; both are given by cells. None if
+    climbing leads to none. The box is open on the desk from then on.
+    """
+    nothing = Sought(np.empty((0, 1), dtype=np.uint64), 0, np.empty(0))
+    plain = _table(forest, case, nothing, np.empty(0, dtype=np.int64), 1, rng)
+    table = plain._replace(home=home, start=start, box_low=box.low, box_high=box.high)
+    found, _ = gather(forest, desk, table, 0, 0, 1, GIVEN, (SWEEPS, 0))
+    return table.points[0] if found else None
+
+
+def _table(forest: Forest, case: Case, sought: Sought, bits: Ints, rounds: int, rng: np.random.Generator) -> Table:
     duals, relevant, features = np.ascontiguousarray(sought.duals), case.relevant, len(case.space)
     places = np.zeros(64 * duals.shape[1], dtype=np.int64)
     places[bits] = np.arange(len(bits))
@@ -92,10 +90,12 @@ def _table(forest: Forest, case: Case, sought: Sought, bits: np.ndarray, rounds:
     hit = np.zeros((len(bits), -(-most // 64)), dtype=np.uint64)
     starts, elements = np.zeros(most + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
     fill_sides(duals, places, hit, starts, elements)
-    start = np.array([sought.start >> bit & 1 for bit in members(sought.allowed)], dtype=np.bool_)
+    chosen = np.array([sought.start >> bit & 1 for bit in members(sought.allowed)], dtype=np.bool_)
+    home = cells_at(forest, case.instance)
     return Table(
         instance=case.instance,
-        home=cells_at(forest, case.instance),
+        home=home,
+        start=home,
         feature=bits >> 1,
         low=relevant.low[bits],
         high=relevant.high[bits],
@@ -106,11 +106,11 @@ def _table(forest: Forest, case: Case, sought: Sought, bits: np.ndarray, rounds:
         starts=starts,
         elements=elements,
         repairing=repair_arrays(len(bits), most),
-        chosen=start,
+        chosen=chosen,
         box_low=np.empty(features, dtype=np.int32),
         box_high=np.empty(features, dtype=np.int32),
         spare=np.empty(hit.shape[1], dtype=np.uint64),
         order=np.arange(features),
         points=np.empty((rounds, features), dtype=np.int32),
-        state=np.array([seed], dtype=np.uint64),
+        state=rng.integers(1 << 62, size=1).astype(np.uint64),
     )

@@ -1,4 +1,7 @@
-"""The compiled half of :mod:`ironrule.oracles.gathering`: rounds of rule, counterfactual and demand in one loop."""
+"""The compiled half of :mod:`ironrule.oracles.gathering`: rounds of rule, counterfactual and demand in one loop.
+
+A single box is one round with the rule given, so that all climbing is compiled once.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ import numpy as np
 
 from ironrule.model.forest import Forest
 from ironrule.oracles.climbing_kernels import Codes, Desk, climb, nearest_codes, pull_back
-from ironrule.oracles.ensemble_kernels import FOUND, OUT_OF_BUDGET, open_box, search
+from ironrule.oracles.ensemble_kernels import open_box
 from ironrule.rule.bit_kernels import ONE, Flags, Floats, Integers, Words, kernel, part
 from ironrule.rule.hitting_kernels import choose_quickly
 from ironrule.rule.hitting_repair_kernels import OFFSET, STEP, repair
 
 FINEST = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
-NO_RULE = 4  # beside the outcomes of a search
+GOES_ON, NO_RULE, ENDED = 0, 1, 2
+GIVEN = -1.0  # instead of a weight
 TIES = 1e-9  # weights differ by less in a random choice among equals
 
 
@@ -22,7 +26,8 @@ class Table(NamedTuple):
     """What a gathering works on. Its elements are the components that may be used, without gaps."""
 
     instance: Codes
-    home: Integers  # the instance's cells
+    home: Integers  # the instance's cells, or those of the nearest point in a single box
+    start: Integers  # the cells to climb from
     feature: Integers  # per element, its feature and the codes that it admits
     low: Integers
     high: Integers
@@ -90,21 +95,6 @@ def _box(table: Table) -> None:
 
 
 @part
-def _look(forest: Forest, desk: Desk, table: Table, sweeps: int, boxes: int) -> int:
-    """Put a counterfactual of the rule's box on the desk, uphill from the instance or by a brief search: FOUND, or how
-    that search ended.
-    """
-    open_box(forest, table.box_low, table.box_high, desk)
-    for j in range(table.home.shape[0]):
-        desk.point[j] = table.home[j]
-    _shuffle(table)
-    if climb(forest, desk, desk.domains[0], table.order, sweeps):
-        return FOUND
-    status, _ = search(forest, desk, boxes)
-    return status
-
-
-@part
 def _demands(table: Table, point: Codes, dual: int) -> bool:
     """Note the dual of a counterfactual; whether anything hits it."""
     end = table.starts[dual]
@@ -127,25 +117,29 @@ def gather(
     found: int,
     rounds: int,
     within: float,
-    limits: tuple[int, int, int],
+    limits: tuple[int, int],
 ) -> tuple[int, int]:
-    """Go on for some rounds, until there is no rule within a weight, until one finds no counterfactual, or one that no
-    rule excludes; how many there are then, and how the last round ended: NO_RULE, PROVEN, with the proof in the desk's
-    log, FOUND, which means to go on, or otherwise. ``limits`` are sweeps, boxes, and steps of a local search.
+    """Go on for some rounds, until there is no rule within a weight, until climbing finds no counterfactual, or one
+    that no rule excludes; how many there are then, and how the last round ended: GOES_ON, NO_RULE, or ENDED.
+    ``limits`` are sweeps, and steps of a local search; if ``within`` is GIVEN, the table has the box already.
     """
-    sweeps, boxes, steps = limits
+    sweeps, steps = limits
     for _ in range(rounds):
-        if not _choose(table, duals + found, within, steps):
-            return found, NO_RULE
-        _box(table)
-        status = _look(forest, desk, table, sweeps, boxes)
-        if status != FOUND:
-            return found, status
+        if within != GIVEN:
+            if not _choose(table, duals + found, within, steps):
+                return found, NO_RULE
+            _box(table)
+        open_box(forest, table.box_low, table.box_high, desk)
+        for j in range(table.start.shape[0]):
+            desk.point[j] = table.start[j]
+        _shuffle(table)
+        if not climb(forest, desk, desk.domains[0], table.order, sweeps):
+            return found, ENDED
         _shuffle(table)
         pull_back(forest, desk, table.home, table.order)
         point = table.points[found]
         nearest_codes(forest.cells, desk.point, table.instance, table.box_low, table.box_high, point)
         found += 1
         if not _demands(table, point, duals + found - 1):
-            return found, OUT_OF_BUDGET
-    return found, FOUND
+            return found, ENDED
+    return found, GOES_ON

@@ -114,6 +114,7 @@ class _Hunt:
     settings: Minimum
     demands: Words
     last: int = 0
+    gathered: int = 0  # how many counterfactuals were easily found
     bounded: int = 0  # how many demands there were when the lower bound was last looked at
 
     @property
@@ -153,22 +154,32 @@ class _Hunt:
 
     def first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
-        problem = self.problem
-        easy = self._gathered(Sought(self.demands, problem.allowed, problem.weights))
-        if easy is not None and self.decided(easy):
-            self.last = easy
-            return easy
+        problem, gathers = self.problem, self.problem.oracle.gathers
+        if gathers and self._proven_soon(self._easy()):
+            return self.last
         if problem.oracle.reads and self.stands(problem.allowed, QUICK_EFFORT) and self.decided(problem.allowed):
             self.trail.best = [problem.allowed]  # proven already, whatever stops the search from now on
-        for _ in range(self.settings.quick if easy is None else 1):
+        for _ in range(self.settings.quick):
             if not self.hits(problem.allowed):
                 return None
-            self.last = self._quick() if easy is None else easy
-            if self.stands(self.last, QUICK_EFFORT):
-                if self.decided(self.last):
-                    return self.last
+            if gathers and self.gathered >= self.settings.rounds:
+                break
+            if self._proven_soon(self._easy() if gathers else self._quick()):
+                return self.last
+            if self.hits(self.last):  # neither proven nor refuted: questions are too hard for such a short while
                 break
         return problem.allowed if self.stands(problem.allowed) else None
+
+    def _proven_soon(self, rule: int) -> bool:
+        """Whether a rule is found to hold in a short while, as surely as the oracle can say."""
+        self.last = rule
+        return self.hits(rule) and self.stands(rule, QUICK_EFFORT) and self.decided(rule)
+
+    def _easy(self) -> int:
+        """The rule that is left when what is easily found has been gathered."""
+        problem = self.problem
+        rule = self._gathered(Sought(self.demands, problem.allowed, problem.weights))
+        return problem.allowed if rule is None else rule
 
     def _gathered(self, sought: Sought) -> int | None:
         """Gather what is easily found, where the oracle has a way to; the last rule that was looked at then."""
@@ -176,6 +187,7 @@ class _Hunt:
         with problem.meter.timed("gathering"):
             for some in problem.oracle.gather(problem.case, sought, self.settings.rounds, problem.meter, problem.rng):
                 self.demands, rule = minimal(np.concatenate([self.demands, problem.duals(some.points)])), some.rule
+                self.gathered += len(some.points)
         return rule
 
     def _quick(self) -> int:
