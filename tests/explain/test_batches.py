@@ -289,7 +289,8 @@ def test_a_batch_can_be_shown() -> None:
 def test_a_model_that_contradicts_its_reading_is_reported_by_a_batch_too(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = explainer()
     asked.explain_many(workers=1)
-    monkeypatch.setattr(type(asked._prepared.word), "desired", lambda _, points: np.zeros(len(points), np.bool_))
+    for kind in {type(asked._prepared.word), type(asked._prepared.model)}:
+        monkeypatch.setattr(kind, "desired", lambda _, points: np.zeros(len(points), np.bool_))
     with pytest.raises(ModelError, match="decides otherwise than its reading"):
         asked.explain_many(workers=1)
 

@@ -363,7 +363,8 @@ def test_a_model_that_contradicts_its_reading_is_reported(monkeypatch: pytest.Mo
     explainer = Explainer(model, table, desired="good")
     row = int(np.flatnonzero(~explainer.outcomes)[0])
     rule = explainer.explain(row).rule
-    monkeypatch.setattr(type(explainer._prepared.word), "desired", lambda _, points: np.zeros(len(points), np.bool_))
+    for kind in {type(explainer._prepared.word), type(explainer._prepared.model)}:
+        monkeypatch.setattr(kind, "desired", lambda _, points: np.zeros(len(points), np.bool_))
     with pytest.raises(ModelError, match="decides otherwise than its reading"):
         explainer.judge(row, rule)
 

@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import ironrule
 from ironrule.errors import ModelError
+from ironrule.model import Versions
 from ironrule.model.direct import Direct, direct
 
 RNG = np.random.default_rng(0)
@@ -104,6 +105,16 @@ def test_its_word_on_counterfactuals_counts(monkeypatch: pytest.MonkeyPatch) -> 
     explainer = explained(fitted(prepared_by(sparse_output=False)))
     row = int(np.flatnonzero(~explainer.outcomes)[0])
     assert explainer.explain(row).minimum
-    monkeypatch.setattr(Direct, "desired", lambda _, points: np.zeros(len(points), dtype=np.bool_))
+    asked = []
+
+    def denied(self: object, points: np.ndarray) -> np.ndarray:
+        asked.append((type(self), len(points)))
+        return np.zeros(len(points), dtype=np.bool_)
+
+    monkeypatch.setattr(Direct, "desired", denied)
+    explainer.explain(row)  # the pipeline has the last word
+    monkeypatch.setattr(Versions, "desired", denied)
     with pytest.raises(ModelError, match="decides otherwise than its reading"):
         explainer.explain(row)
+    assert [kind for kind, _ in asked] == [Direct, Direct, Versions]
+    assert asked[-1][1] == 1

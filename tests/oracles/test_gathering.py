@@ -92,10 +92,14 @@ def test_rules_within_a_weight_weigh_no_more_and_hit_all_that_is_known(
 
 
 @settings(deadline=None, max_examples=150)
-@given(read_cases(), st.integers(0, 3), st.integers(0, 3))
-def test_however_much_is_gathered_the_rule_is_minimum(made: tuple[Case, Ensemble], rounds: int, seed: int) -> None:
+@given(read_cases(), st.integers(0, 3), st.integers(0, 3), st.booleans())
+def test_however_much_is_gathered_the_rule_is_minimum(
+    made: tuple[Case, Ensemble], rounds: int, seed: int, reads: bool
+) -> None:
     case, oracle = made
-    findings = solve(problem_of(case, oracle, k=8, seed=seed), Minimum(rounds=rounds))
+    problem = problem_of(case, oracle, k=8, seed=seed)
+    problem.oracle.reads = reads
+    findings = solve(problem, Minimum(rounds=rounds))
     shortest = next(one for one in subsets(case.relevant.usable) if consistent(case, one))
     assert isinstance(findings.verdicts[0], Proven)
     assert consistent(case, findings.rules[0])
@@ -149,3 +153,32 @@ def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_d
         assert again is not None
         assert least_margins(forest, cells_at(forest, again)[None, :])[0] > 0
         assert ((again == point) | (again == case.instance)).all()
+
+
+@pytest.mark.parametrize("interrupted", range(2, 12))  # the first question takes two looks
+def test_whoever_is_interrupted_after_the_first_question_has_a_proven_rule(interrupted: int) -> None:
+    rows = np.random.default_rng(1).integers(0, 6, size=(400, 6))
+    model = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(rows, rows[:, 0] * rows[:, 1] > rows[:, 2])
+    explainer = Explainer(model, rows, desired=True, progress=False)
+    looks = []
+
+    def watch(_: object) -> None:
+        looks.append(1)
+        if len(looks) > interrupted:
+            raise KeyboardInterrupt
+
+    found = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]), budget=Budget(watch=watch), widen=False)
+    assert isinstance(found.verdict, Proven)
+
+
+def test_a_search_with_tiny_weights_comes_to_an_end() -> None:
+    rows = np.random.default_rng(1).integers(0, 6, size=(400, 4))
+    model = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(rows, rows[:, 0] * rows[:, 1] > rows[:, 2])
+    explainer = Explainer(model, rows, desired=True, progress=False)
+    row = int(np.flatnonzero(~explainer.outcomes)[0])
+    given = {"x0": 1.0, "x1": 0.7, "x2": 0.4, "x3": 1.3}
+    plain = explainer.explain(row, weights=given, widen=False)
+    tiny = explainer.explain(row, weights={name: 1e-5 * weight for name, weight in given.items()}, widen=False)
+    assert plain.lightest
+    assert isinstance(tiny.verdict, Proven)
+    assert tiny.weight == pytest.approx(1e-5 * plain.weight)

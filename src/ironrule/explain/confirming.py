@@ -20,17 +20,20 @@ from ironrule.space import Points
 class Unconfirmed:
     """Counterfactuals that the model has not been asked about yet."""
 
-    found: list[tuple[Model, Points]] = field(default_factory=list)
+    found: list[tuple[Prepared, Points]] = field(default_factory=list)
 
     def add(self, ready: Prepared, points: Points | None) -> None:
         """What was found for a row, if by reading; of a single tree every leaf was confirmed beforehand."""
         if ready.oracle is not None and not isinstance(ready.oracle, Model) and points is not None:
-            self.found.append((ready.word, points))
+            self.found.append((ready, points))
 
     def confirm(self) -> None:
-        """Ask the model; raises ModelError if it denies one."""
+        """Ask the model; raises ModelError if it denies one, also by itself: sums of several rows at once may be
+        rounded otherwise, which matters where a score lies on the threshold.
+        """
         found, self.found = self.found, []
-        for model in {id(model): model for model, _ in found}.values():
-            points = np.concatenate([points for asked, points in found if asked is model])
-            if not model.desired(points).all():
+        for ready in {id(ready.word): ready for ready, _ in found}.values():
+            points = np.concatenate([points for asked, points in found if asked.word is ready.word])
+            denied = points[~ready.word.desired(points)]
+            if not all(ready.model.desired(point[None, :])[0] for point in denied):
                 raise ModelError("the model decides otherwise than its reading; please report this model")

@@ -39,7 +39,7 @@ class Census:
         return count_inside(*self._asked(box))
 
     def covered_by_each(self, boxes: Box) -> Integers:
-        """How many of the rows lie in every one of many boxes."""
+        """How many of the rows lie in each of many boxes."""
         from ironrule.rule.count_kernels import count_inside_each
 
         counts = np.empty(len(boxes.low), dtype=np.int64)

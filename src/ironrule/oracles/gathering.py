@@ -49,7 +49,9 @@ class Sought(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Further counterfactuals, and the last rule looked at, if there was one to look at."""
+    """Further counterfactuals, and the last rule looked at, if there was one to look at; the last counterfactual may
+    refute it.
+    """
 
     points: Points
     rule: int | None

@@ -86,7 +86,9 @@ class Remembering:
         self, case: Case, sought: Sought, rounds: int, meter: Meter, rng: np.random.Generator
     ) -> Iterator[Gathered]:
         """Such counterfactuals; all is remembered."""
-        for some in self.oracle.gather(case, sought, rounds, rng) if hasattr(self.oracle, "gather") else ():
+        if not hasattr(self.oracle, "gather"):
+            return
+        for some in self.oracle.gather(case, sought, rounds, rng):
             meter.events["oracle calls"] += len(some.points)
             if len(some.points):
                 self._add(some.points)

@@ -63,7 +63,7 @@ def count_inside(columns: Any, box: Any, sizes: Any, rows: int) -> int:
 
 @kernel
 def count_inside_each(counts: Integers, columns: Any, boxes: Any, sizes: Any, rows: int) -> None:
-    """Write how many rows lie in every one of many boxes."""
+    """Write how many rows lie in each of many boxes."""
     low, high = boxes
     for b in range(counts.size):
         counts[b] = count_inside(columns, (low[b], high[b]), sizes, rows)

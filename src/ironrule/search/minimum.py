@@ -9,7 +9,8 @@ First comes a rule without redundant components, so that there is an answer at a
 tried, which gathers duals, and if none is consistent, components of the longest rule are left out one by one. From then
 on any hitting set lighter than the rule at hand is asked about: one that local search finds, or else branch and bound
 (Davies and Bacchus 2011 also solve exactly only where they must). A consistent one, reduced, is the next rule at hand.
-When there is no lighter hitting set, the rule is minimum.
+When there is no lighter hitting set, the rule is minimum. Where the oracle can gather counterfactuals that are easily
+found (:mod:`ironrule.oracles.gathering`), both halves begin with that.
 
 Some questions are too hard for the oracle. One that can be told how long to try is asked about all components of a rule
 for a short while first, which decides the easy ones, and then about those left for longer and longer, as far as a
@@ -30,6 +31,7 @@ from ironrule.oracles.gathering import Sought
 from ironrule.rule.bits import members, unpack
 from ironrule.rule.duals import minimal
 from ironrule.rule.hitting import (
+    ROUNDING,
     light_hitting_sets,
     lighter_hitting_set,
     minimum_hitting_set,
@@ -155,8 +157,6 @@ class _Hunt:
     def first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
         problem, gathers = self.problem, self.problem.oracle.gathers
-        if gathers and self._proven_soon(self._easy()):
-            return self.last
         if problem.oracle.reads and self.stands(problem.allowed, QUICK_EFFORT) and self.decided(problem.allowed):
             self.trail.best = [problem.allowed]  # proven already, whatever stops the search from now on
         for _ in range(self.settings.quick):
@@ -188,6 +188,7 @@ class _Hunt:
             for some in problem.oracle.gather(problem.case, sought, self.settings.rounds, problem.meter, problem.rng):
                 self.demands, rule = minimal(np.concatenate([self.demands, problem.duals(some.points)])), some.rule
                 self.gathered += len(some.points)
+                problem.meter.events["candidates"] += len(some.points)
         return rule
 
     def _quick(self) -> int:
@@ -244,7 +245,7 @@ class _Hunt:
         self._look_at_bound()
         if self.trail.lower_bound >= self.weight:
             return None
-        within = self.weight - 1.0 if self.whole else self.weight * (1.0 - 1e-6)
+        within = self.weight - 1.0 if self.whole else self.weight * (1.0 - 1e-6) - ROUNDING
         found = self._gathered_within(within) if self.problem.oracle.gathers else self._repaired(within)
         if found is None:
             found = self._exact(self.weight, self.settings.nodes)
@@ -283,10 +284,10 @@ class _Hunt:
     def _raise_bound(self) -> None:
         """As far as a little work goes."""
         self.bounded, before = len(self.demands), -1.0
-        self._exact(self.weight, BOUND_NODES)
-        while before < self.trail.lower_bound < self.weight:
+        self._exact(self.weight, BOUND_NODES)  # which settles it, where it comes to an end
+        while self.whole and before < self.trail.lower_bound < self.weight:
             before = self.trail.lower_bound
-            self._exact(before + 1.0 if self.whole else self.weight, BOUND_NODES)
+            self._exact(before + 1.0, BOUND_NODES)
 
     def prefer_coverage(self) -> None:
         """Ask about other hitting sets of the same weight, those with most coverage first, until one stands."""
