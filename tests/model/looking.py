@@ -42,7 +42,7 @@ def assert_shortest(explainer: Explainer, rows: int = 3, seed: int = 0) -> int:
     own = explainer._prepared.model.desired(points)
     denied = np.random.default_rng(seed).permutation(points[~own])[:rows]
     for point in denied:
-        explanation = explainer.explain(explainer.space.decode_row(point), budget=Budget(seconds=60))
+        explanation = explainer.explain(explainer.space.decode_row(point), budget=Budget(seconds=600))
         assert isinstance(explanation.verdict, Proven)
         assert explanation.minimum
         relevant = relevant_to(explainer.space, point)
