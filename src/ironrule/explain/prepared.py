@@ -53,9 +53,7 @@ class Prepared:
     recourse: tuple[Constraint, ...]
     exact: Readable | str  # what the exact oracle works on, or why there is none
     oracle: Oracle | None  # the exact oracle, if there is one
-    word: (
-        Model  # who decides single points: the models, their final estimator, or their tree if every leaf is confirmed
-    )
+    word: Model  # who decides single points: the models, a final estimator, or a tree whose leaves they have confirmed
     fingerprint: str
     wanted: Wanted
     rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all

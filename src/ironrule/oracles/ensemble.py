@@ -148,7 +148,7 @@ class _Work:
 
     def pulled(self, rng: np.random.Generator) -> Points:
         """The counterfactual on the desk, pulled back towards the instance."""
-        found = self.point
+        found = self.point  # a counterfactual as it is
         pulled = self.uphill(self.desk.point.copy(), rng)
         return found if pulled is None else pulled
 
