@@ -28,7 +28,7 @@ def forest_of(explainer: Explainer) -> Forest:
     if isinstance(exact, str) or len(exact.forests) != 1:
         raise RuntimeError(f"the model must be read as one forest, but: {exact if isinstance(exact, str) else 'more'}")
     forest = exact.forests[0]
-    if len(forest.offset) != 1 or forest.link.any() or forest.guards.any():
+    if len(forest.offset) != 1 or forest.links[:, 0].any() or forest.guards.any():
         raise RuntimeError("the model's margin must be one plain sum of trees, but it is not")
     return forest
 

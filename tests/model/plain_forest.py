@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ironrule.model.cells import Cells
 from ironrule.model.coded import Within
 from ironrule.model.forest import LINKS, Forest
-from ironrule.model.reading import Group, Link, Margin, Reading, Test, Tree
+from ironrule.model.reading import Group, Margin, Reading, Test, Tree
 from ironrule.model.slack import slack_of, sum_error
 from ironrule.model.tabulate import Columns
 from ironrule.model.terms import with_trees_alone
@@ -171,7 +171,6 @@ class _Compiler:
     ) -> Forest:
         runs = [_runs(mask) for _, mask in self.conditions]
         places = [self._place(*condition) for condition in self.conditions]
-        links: list[Link] = [group.link for _, group in groups]
         columns = list(zip(*self.nodes, strict=True)) if self.nodes else [(), (), (), (), ()]
         asked = [number for conditions in self.leaf_conditions for number in conditions]
         begins = [int(self.cells.cell_starts[feature]) for feature, _ in self.conditions]
@@ -196,11 +195,7 @@ class _Compiler:
             owners.astype(np.int64),
             np.zeros(len(owners), dtype=np.int64),
             _ints([place for place, _ in groups]),
-            _ints([LINKS[link.kind] for link in links]),
-            _floats([link.scale for link in links]),
-            _floats([link.slope for link in links]),
-            _floats([link.shift for link in links]),
-            _floats([0.0 if group.link.kind == "identity" else sum_error(group) for _, group in groups]),
+            np.array([_link(group) for _, group in groups], dtype=np.float64).reshape(-1, 5),
             _floats([margin.offset for margin in margins]),
             _floats([slack_of(margin) for margin in margins]),
             _ints(self.roots),
@@ -210,6 +205,12 @@ class _Compiler:
             _ints(columns[3]),
             _floats(columns[4]),
         )
+
+
+def _link(group: Group) -> list[float]:
+    link = group.link
+    off = 0.0 if link.kind == "identity" else sum_error(group)
+    return [LINKS[link.kind], link.scale, link.slope, link.shift, off]
 
 
 def _runs(mask: int) -> list[tuple[int, int]]:

@@ -88,12 +88,12 @@ class Assembly:
         """Counterfactuals that need a rule of the lower bound's weight; None if there is no such bound."""
         from ironrule.search.witnesses import witnesses
 
-        problem, weight = self.problem, self.findings.lower_bound
+        problem, weight, needing = self.problem, self.findings.lower_bound, self.findings.needing
         if not weight:
             return None
         if problem.oracle.all_known:  # a minimum hitting set of all that a rule must hit has just been found
             return Deferred(lambda: _as_tuples(witnesses(problem, weight)))
-        found = witnesses(problem, weight)
+        found = witnesses(problem, weight, needing)
         return None if found is None else _as_tuples(found)
 
     def _ranked(self, rule: int, verdict: Verdict, wider: Box | None = None) -> RankedRule:

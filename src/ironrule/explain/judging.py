@@ -80,7 +80,7 @@ def _witnesses(judge: Judge) -> Sequence[Counterfactual] | None:
         return ()
     if problem.oracle.all_known:  # a minimum hitting set of all that a rule must hit has just been found
         return Deferred(lambda: _named(problem, witnesses(problem, weight)))
-    found = witnesses(problem, weight)
+    found = witnesses(problem, weight, judge.trail.needing)
     return None if found is None else _named(problem, found)
 
 

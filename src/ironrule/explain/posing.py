@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ironrule.oracles import Case
     from ironrule.search import Problem
 
+FEW_ROWS = 5_000  # desired past rows, which are at hand as points then
+
 
 def posed(
     ready: Prepared,
@@ -29,7 +31,7 @@ def posed(
     """The problem that searches solve; raises InputError if what is required cannot be had."""
     from ironrule.oracles.layered import Layered
     from ironrule.oracles.memory import Remembering
-    from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals
+    from ironrule.rule.duals import DistinctDuals, PastDuals, distinct_duals, distinct_duals_of
     from ironrule.search.problem import Problem
 
     relevant = case.relevant
@@ -37,6 +39,8 @@ def posed(
 
     def count() -> DistinctDuals:
         with meter.timed("history"):
+            if len(case.history.desired) <= FEW_ROWS:
+                return distinct_duals_of(case.history.seeds, relevant.low, relevant.high)
             return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
 
     each = chosen_weights(weights, relevant)

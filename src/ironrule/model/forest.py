@@ -52,11 +52,7 @@ class Forest(NamedTuple):
     group_of: Ints  # per tree
     guards: Ints  # per tree, whether it says what can occur at all, and adds nothing
     margin_of: Ints  # per group
-    link: Ints
-    link_scale: Floats
-    link_slope: Floats
-    link_shift: Floats
-    link_error: Floats  # how far the sum before the link may be off
+    links: Floats  # per group: its link's kind, scale, slope, shift, and how far the sum before it may be off
     offset: Floats  # per margin
     slack: Floats  # per margin: within it, only the model itself can decide
     root: Ints  # per tree; the nodes serve to evaluate single points
@@ -132,7 +128,6 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
     place, number = np.zeros((2, int(starts[-1])), dtype=np.int64)
     place[kept], number[by_leaves] = begins[:-1], np.arange(len(by_leaves))
     groups = _groups(margins)
-    links = [group.link for group in groups]
     feature, of_runs = _found(starts, by_leaves)[0], runs(*flat(piles, *_found(starts, by_leaves)))
     return Forest(
         cells,
@@ -149,11 +144,7 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
         np.repeat(np.arange(len(groups)), [len(group.trees) for group in groups]),
         np.array([(tree.value == -np.inf).any() for group in groups for tree in group.trees], dtype=np.int64),
         np.repeat(np.arange(len(margins)), [len(margin.groups) for margin in margins]),
-        np.array([LINKS[link.kind] for link in links], dtype=np.int64),
-        _floats([link.scale for link in links]),
-        _floats([link.slope for link in links]),
-        _floats([link.shift for link in links]),
-        _floats([0.0 if group.link.kind == "identity" else sum_error(group) for group in groups]),
+        _floats([_linking(group) for group in groups]).reshape(-1, 5),
         _floats([margin.offset for margin in margins]),
         _floats([slack_of(margin) for margin in margins]),
         nodes.root,
@@ -163,6 +154,11 @@ def _forest(margins: Sequence[Margin], cells: Cells, piles: Sequence[Pile], node
         nodes.right,
         nodes.value,
     )
+
+
+def _linking(group: Group) -> tuple[float, ...]:
+    link, error = group.link, 0.0 if group.link.kind == "identity" else sum_error(group)
+    return LINKS[link.kind], link.scale, link.slope, link.shift, error
 
 
 def leaf_weights(starts: Ints, values: Floats) -> Floats:
@@ -196,7 +192,7 @@ def _found(starts: Ints, numbers: Ints) -> tuple[Ints, Ints]:
     return features, numbers - starts[features]
 
 
-def _floats(values: Sequence[float]) -> Floats:
+def _floats(values: Sequence[Any]) -> Floats:
     return np.array(values, dtype=np.float64)
 
 

@@ -16,16 +16,16 @@ ONE = np.uint64(1)
 
 
 @part
-def linked(forest: Forest, group: int, total: float, lean: float) -> float:
+def linked(links: Floats, group: int, total: float, lean: float) -> float:
     """A group's sum through its link: with a lean of 1 not below the true value, with -1 not above it."""
-    if forest.link[group] == 0:
+    if links[group, 0] == 0.0:
         return total
-    total += lean * forest.link_error[group]
-    if forest.link[group] == 1:
-        inner = forest.link_slope[group] * total + forest.link_shift[group]
-        value: float = forest.link_scale[group] / (1.0 + np.exp(-inner))
+    scale, slope, shift = links[group, 1], links[group, 2], links[group, 3]
+    total += lean * links[group, 4]
+    if links[group, 0] == 1.0:
+        value: float = scale / (1.0 + np.exp(-(slope * total + shift)))
         return value
-    return forest.link_scale[group] if total > forest.link_shift[group] else 0.0
+    return scale if total > shift else 0.0
 
 
 @part
@@ -47,8 +47,8 @@ def margin_at(forest: Forest, margin: int, point: Ints, sums: Floats) -> tuple[f
     least: float = forest.offset[margin]
     for group in range(sums.shape[0]):
         if forest.margin_of[group] == margin:
-            most += linked(forest, group, sums[group], 1.0)
-            least += linked(forest, group, sums[group], -1.0)
+            most += linked(forest.links, group, sums[group], 1.0)
+            least += linked(forest.links, group, sums[group], -1.0)
     return most, least
 
 

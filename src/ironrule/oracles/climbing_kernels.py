@@ -152,7 +152,7 @@ def least_at(forest: Forest, desk: Desk, cell: int) -> float:
         value = forest.offset[margin] - forest.slack[margin]
         for group in range(forest.margin_of.shape[0]):
             if forest.margin_of[group] == margin:
-                value += linked(forest, group, desk.sums[group] + desk.parts[group, cell], -1.0)
+                value += linked(forest.links, group, desk.sums[group] + desk.parts[group, cell], -1.0)
         least = min(least, value)
     return least
 
@@ -185,13 +185,19 @@ def _is_sure(forest: Forest, desk: Desk) -> bool:
     """Whether every margin surely is positive at the desk's point, by the values of the trees."""
     for group in range(desk.sums.shape[0]):
         desk.sums[group] = 0.0
+    group, total = 0, 0.0
     for tree in range(forest.root.shape[0]):
-        desk.sums[forest.group_of[tree]] += desk.values[tree]
+        if forest.group_of[tree] != group:
+            desk.sums[group] += total
+            group, total = forest.group_of[tree], 0.0
+        total += desk.values[tree]
+    if forest.root.shape[0] > 0:
+        desk.sums[group] += total
     for margin in range(forest.offset.shape[0]):
         least = forest.offset[margin]
         for group in range(desk.sums.shape[0]):
             if forest.margin_of[group] == margin:
-                least += linked(forest, group, desk.sums[group], -1.0)
+                least += linked(forest.links, group, desk.sums[group], -1.0)
         if least <= forest.slack[margin]:
             return False
     return True

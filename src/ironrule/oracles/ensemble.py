@@ -29,6 +29,7 @@ from ironrule.verdict import Meter, Unrefuted, Verdict
 
 BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
 MODERATE = 200_000
+SOON = 64  # boxes looked at before past rows are tried
 PULLED = 32  # past rows pulled into a box, the best of which is a start to climb from
 
 
@@ -83,7 +84,8 @@ class Ensemble:
         meter.check()
         logs: list[Log] = []
         for place, forest in enumerate(self.forests):
-            work = _Work(forest, case, box, self.desks.take(place, forest), cells_at(forest, box.pull(case.instance)))
+            desk, home = self.desks.take(place, forest), cells_at(forest, box.pull(case.instance))
+            work = _Work(place, forest, case, box, desk, home)
             answer = self._answer(work, meter, rng)
             self.desks.give(place, work.desk)
             if isinstance(answer, np.ndarray):
@@ -92,18 +94,14 @@ class Ensemble:
         return tuple(logs) if len(logs) == len(self.forests) else None
 
     def _answer(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
-        point = work.uphill(work.home, rng)
-        if point is None and self.limit > BRIEF:
-            point = work.uphill_from_the_past(rng)
-        if point is not None:
-            return point
-        return self._branches(work, meter, rng)
+        found = work.uphill(work.desk, work.home, rng)
+        return self._branches(work, meter, rng) if found is None else found
 
     def _branches(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
-        """Branch and bound, alone at first, then shared out."""
-        crew, seen = Crew(work.forest, [work.desk]), 0
+        """Branch and bound, alone at first, then shared out; what is not decided soon may be uphill from the past."""
+        crew, seen, soon = Crew(work.forest, [work.desk]), 0, min(SOON, self.alone)
         while crew.at_work and seen < self.limit:
-            many, boxes = (1, self.alone) if seen < self.alone else (self.shares, self.each)
+            many, boxes = (1, self.alone - seen if seen else soon) if seen < self.alone else (self.shares, self.each)
             for place, status, looked_at in crew.round(many, min(boxes, self.limit - seen)):
                 seen += looked_at
                 meter.events["boxes"] += looked_at
@@ -118,38 +116,50 @@ class Ensemble:
                 elif status != PROVEN and work.desk.state[0] + 1 >= DEPTH:
                     return None
             meter.check()
+            if crew.at_work and seen == soon < self.limit:
+                found = self._from_the_past(work, rng)
+                if found is not None:
+                    return found
         return None if crew.at_work else Log(work.forest.cells, crew.log)
+
+    def _from_the_past(self, work: _Work, rng: np.random.Generator) -> Points | None:
+        """A counterfactual uphill from a past row; the search may go on where it was."""
+        spare = self.desks.take(work.place, work.forest)
+        point = work.uphill_from_the_past(spare, rng)
+        self.desks.give(work.place, spare)
+        return point
 
 
 @dataclass(slots=True, eq=False)
 class _Work:
     """One search in one forest: from the box of codes to cells, and from cells back to codes."""
 
+    place: int
     forest: Forest
     case: Case
     box: Box
     desk: Desk
     home: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
 
-    def uphill(self, start: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+    def uphill(self, desk: Desk, start: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
         instance.
         """
-        return uphill(self.forest, self.desk, self.case, self.box, self.home, start, rng)
+        return uphill(self.forest, desk, self.case, self.box, self.home, start, rng)
 
-    def uphill_from_the_past(self, rng: np.random.Generator) -> Points | None:
+    def uphill_from_the_past(self, desk: Desk, rng: np.random.Generator) -> Points | None:
         """The same from a past row with the desired outcome, pulled into the box."""
         seeds = self.case.history.seeds
         if len(seeds) == 0:
             return None
         chosen = seeds[rng.integers(0, len(seeds), size=PULLED)]
         starts = cells_at(self.forest, self.box.pull(chosen))
-        return self.uphill(starts[np.argmax(least_margins(self.forest, starts))], rng)
+        return self.uphill(desk, starts[np.argmax(least_margins(self.forest, starts))], rng)
 
     def pulled(self, rng: np.random.Generator) -> Points:
         """The counterfactual on the desk, pulled back towards the instance."""
         found = self.point  # a counterfactual as it is
-        pulled = self.uphill(self.desk.point.copy(), rng)
+        pulled = self.uphill(self.desk, self.desk.point.copy(), rng)
         return found if pulled is None else pulled
 
     @property

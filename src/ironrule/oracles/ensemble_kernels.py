@@ -82,12 +82,18 @@ def bound(forest: Forest, leaves: Ints, sums: Floats, bounds: Floats) -> int:
     """The margins' upper bounds; the smallest one's margin, or -1 if one of them cannot be positive."""
     for group in range(sums.shape[0]):
         sums[group] = 0.0
+    group, total = 0, 0.0
     for tree in range(leaves.shape[0]):
-        sums[forest.group_of[tree]] += forest.leaf_values[leaves[tree]]
+        if forest.group_of[tree] != group:
+            sums[group] += total
+            group, total = forest.group_of[tree], 0.0
+        total += forest.leaf_values[leaves[tree]]
+    if leaves.shape[0] > 0:
+        sums[group] += total
     for margin in range(bounds.shape[0]):
         bounds[margin] = forest.offset[margin]
     for group in range(sums.shape[0]):
-        bounds[forest.margin_of[group]] += linked(forest, group, sums[group], 1.0)
+        bounds[forest.margin_of[group]] += linked(forest.links, group, sums[group], 1.0)
     least = 0
     for margin in range(bounds.shape[0]):
         if bounds[margin] <= -forest.slack[margin]:

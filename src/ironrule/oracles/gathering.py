@@ -77,9 +77,16 @@ def uphill(
     """A counterfactual in a box uphill from a point, pulled back towards another; both are given by cells. None if
     climbing leads to none. The box is open on the desk from then on.
     """
-    nothing = Sought(np.empty((0, 1), dtype=np.uint64), 0, np.empty(0))
-    plain = _table(forest, case, nothing, np.empty(0, dtype=np.int64), 1, rng)
-    table = plain._replace(home=home, start=start, box_low=box.low, box_high=box.high)
+    table = Table(
+        instance=case.instance,
+        home=home,
+        start=start,
+        box_low=box.low,
+        box_high=box.high,
+        order=np.arange(len(home)),
+        points=np.empty((1, len(home)), dtype=np.int32),
+        state=_state(rng),
+    )
     found, _ = gather(forest, desk, table, 0, 0, 1, GIVEN, (SWEEPS, 0))
     return table.points[0] if found else None
 
@@ -114,5 +121,9 @@ def _table(forest: Forest, case: Case, sought: Sought, bits: Ints, rounds: int, 
         spare=np.empty(hit.shape[1], dtype=np.uint64),
         order=np.arange(features),
         points=np.empty((rounds, features), dtype=np.int32),
-        state=rng.integers(1 << 62, size=1).astype(np.uint64),
+        state=_state(rng),
     )
+
+
+def _state(rng: np.random.Generator) -> Words:
+    return rng.integers(1 << 62, size=1).astype(np.uint64)

@@ -22,29 +22,34 @@ GIVEN = -1.0  # instead of a weight
 TIES = 1e-9  # weights differ by less in a random choice among equals
 
 
+NUMBERS, WEIGHTS, WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
+
+
 class Table(NamedTuple):
-    """What a gathering works on. Its elements are the components that may be used, without gaps."""
+    """What a gathering works on. Its elements are the components that may be used, without gaps; where the box is
+    given there are none.
+    """
 
     instance: Codes
     home: Integers  # the instance's cells, or those of the nearest point in a single box
     start: Integers  # the cells to climb from
-    feature: Integers  # per element, its feature and the codes that it admits
-    low: Integers
-    high: Integers
-    top: Integers  # per feature, the last code
-    weights: Floats
-    costs: Floats
-    hit: Words  # per element, the duals that it hits
-    starts: Integers  # per dual, its elements
-    elements: Integers
-    repairing: Any  # what local search works on
-    chosen: Flags  # the rule of the last round, and where it holds
-    box_low: Codes
+    box_low: Codes  # where the rule of the last round holds
     box_high: Codes
-    spare: Words
     order: Integers
     points: Codes  # the counterfactuals
     state: Any  # of the random numbers
+    feature: Integers = NUMBERS  # per element, its feature and the codes that it admits
+    low: Integers = NUMBERS
+    high: Integers = NUMBERS
+    top: Integers = NUMBERS  # per feature, the last code
+    weights: Floats = WEIGHTS
+    costs: Floats = WEIGHTS
+    hit: Words = WORDS  # per element, the duals that it hits
+    starts: Integers = NUMBERS  # per dual, its elements
+    elements: Integers = NUMBERS
+    repairing: Any = (WEIGHTS, NUMBERS, WEIGHTS, NUMBERS)  # what local search works on
+    chosen: Flags = np.empty(0, np.bool_)  # the rule of the last round
+    spare: Words = np.empty(0, np.uint64)
 
 
 @part
@@ -140,6 +145,6 @@ def gather(
         point = table.points[found]
         nearest_codes(forest.cells, desk.point, table.instance, table.box_low, table.box_high, point)
         found += 1
-        if not _demands(table, point, duals + found - 1):
+        if within == GIVEN or not _demands(table, point, duals + found - 1):
             return found, ENDED
     return found, GOES_ON

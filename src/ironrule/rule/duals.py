@@ -100,6 +100,18 @@ def distinct_duals(
     return _counted(pointers, wanted, _parts(length, workers), (0,) * width(len(kept)))
 
 
+def distinct_duals_of(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> DistinctDuals:
+    """The same for few rows, given as a dense matrix of codes.
+
+    >>> found = distinct_duals_of(np.array([[0], [1], [2], [1]]), low=[0, 1], high=[1, 2])
+    >>> found.bits.ravel().tolist(), found.counts.tolist()
+    ([0, 1, 2], [2, 1, 1])
+    """
+    ordered = _sorted(duals_of(points, low, high))
+    first = np.flatnonzero(_are_new(ordered))
+    return DistinctDuals(ordered[first], np.diff(first, append=len(ordered)))
+
+
 def duals_of(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> Words:
     """The dual of every row of a dense (m, n) matrix of codes."""
     matrix = np.ascontiguousarray(points, dtype=np.int64)
@@ -251,9 +263,14 @@ def _merged(runs: Words, starts: Integers, tally: Integers, workers: int, wide: 
 
 def _distinct(bits: Words) -> Words:
     ordered = _sorted(bits)
+    return ordered[_are_new(ordered)]
+
+
+def _are_new(ordered: Words) -> Flags:
+    """Which rows differ from the one before."""
     new = np.ones(len(ordered), np.bool_)
     new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return ordered[new]
+    return new
 
 
 def _sorted(bits: Words) -> Words:

@@ -116,7 +116,8 @@ class MinSetCover:
         if found is None:
             return []
         meter.events["unlisted ties"] += self.support and not found.compared
-        trail.best, trail.lower_bound = [found.rule], found.lower_bound
+        trail.best = [found.rule]
+        trail.bound(found.lower_bound)
         return trail.best
 
 

@@ -100,7 +100,8 @@ class Minimum:
             shortest = minimum_hitting_set(demands, problem.weights, node_limit=self.nodes)
         if not shortest.feasible:
             return []
-        trail.lower_bound, trail.best = shortest.lower_bound, unpack(shortest.members[None, :])
+        trail.bound(shortest.lower_bound, demands)
+        trail.best = unpack(shortest.members[None, :])
         hunt = _Hunt(problem, trail, self, demands)
         if hunt.stands(trail.best[0]) and self.ties and shortest.optimal:
             hunt.prefer_coverage()
@@ -273,7 +274,7 @@ class _Hunt:
             nodes = min(most, max(FIRST_NODES, 4 * nodes))
             with problem.meter.timed("hitting set"):
                 found, lower = lighter_hitting_set(self.demands, problem.weights, below=below, node_limit=nodes)
-            trail.lower_bound = max(trail.lower_bound, lower)
+            trail.bound(lower, self.demands)
         return _only(found)
 
     def _look_at_bound(self) -> None:
@@ -282,12 +283,13 @@ class _Hunt:
             self._raise_bound()
 
     def _raise_bound(self) -> None:
-        """As far as a little work goes."""
-        self.bounded, before = len(self.demands), -1.0
-        self._exact(self.weight, BOUND_NODES)  # which settles it, where it comes to an end
-        while self.whole and before < self.trail.lower_bound < self.weight:
-            before = self.trail.lower_bound
-            self._exact(before + 1.0, BOUND_NODES)
+        """As far as a little work goes; the search for lighter sets begins with what that finds."""
+        problem, trail, before = self.problem, self.trail, -1.0
+        self.bounded, found = len(self.demands), self._exact(self.weight, BOUND_NODES)
+        while self.whole and before < trail.lower_bound < (self.weight if found is None else problem.weight(found)):
+            before = trail.lower_bound
+            found = self._exact(before + 1.0, BOUND_NODES) or found
+        self.last = found or self.last
 
     def prefer_coverage(self) -> None:
         """Ask about other hitting sets of the same weight, those with most coverage first, until one stands."""

@@ -101,7 +101,13 @@ class Trail:
 
     best: list[int] = field(default_factory=list)
     lower_bound: float = 0.0  # no consistent rule weighs less
+    needing: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown
     checked: dict[int, Verdict] = field(default_factory=dict)  # rules that the search ended with, checked since
+
+    def bound(self, weight: float, needing: npt.NDArray[np.uint64] | None = None) -> None:
+        """Note a lower bound, and the demands by which it was shown, unless a better one is known."""
+        if weight > self.lower_bound:
+            self.lower_bound, self.needing = weight, needing
 
 
 class Algorithm(Protocol):

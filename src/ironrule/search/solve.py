@@ -12,6 +12,10 @@ that is refuted hides no longer one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ironrule.oracles import Exhaustive, Sampling
 from ironrule.rule import Box
@@ -35,6 +39,7 @@ class Findings:
     verdicts: tuple[Verdict, ...]
     stopped: str | None = None
     lower_bound: float = 0.0  # no consistent rule weighs less; 0 where nothing is known of that
+    needing: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown, where they are known
 
 
 def solve(problem: Problem, algorithm: Algorithm) -> Findings:
@@ -44,16 +49,20 @@ def solve(problem: Problem, algorithm: Algorithm) -> Findings:
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
     try:
-        return replace(_search(problem, algorithm, trail), lower_bound=trail.lower_bound)
+        return replace(_search(problem, algorithm, trail), **_bound(trail))
     except Spent:
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
     _review(problem, trail)
     if trail.checked and not isinstance(next(iter(trail.checked.values())), Refuted):
-        return replace(_in_order(trail, stopped), lower_bound=trail.lower_bound)
+        return replace(_in_order(trail, stopped), **_bound(trail))
     rule, verdict = _fallback(problem, trail)
-    return Findings((rule,), (verdict,), stopped, trail.lower_bound)
+    return Findings((rule,), (verdict,), stopped, **_bound(trail))
+
+
+def _bound(trail: Trail) -> dict[str, Any]:
+    return {"lower_bound": trail.lower_bound, "needing": trail.needing}
 
 
 def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:

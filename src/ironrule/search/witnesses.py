@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ironrule.rule.bit_kernels import Words
 from ironrule.rule.bits import pack, unpack
-from ironrule.rule.duals import duals_of, minimal
+from ironrule.rule.duals import minimal
 from ironrule.rule.hitting import lighter_hitting_set
 from ironrule.search.problem import Problem
 from ironrule.space import Points
@@ -18,13 +19,19 @@ NODES = 2_000_000
 MOST_ROWS = 64
 
 
-def witnesses(problem: Problem, weight: float) -> Points | None:
-    """Counterfactuals whose duals need a permitted rule of at least this weight; None if they cannot be gathered."""
+def witnesses(problem: Problem, weight: float, needing: Words | None = None) -> Points | None:
+    """Counterfactuals whose duals need a permitted rule of at least this weight; None if they cannot be gathered.
+
+    Where a search has shown that some demands are ``needing`` that weight, and all are those of counterfactuals that it
+    found, nothing is left to show.
+    """
     found = problem.oracle.points
     points = _strongest(problem, np.empty((0, problem.n), dtype=np.int32) if found is None else found)
     for _ in range(MOST_ROWS):
-        demands = np.concatenate([_demands(problem, points), pack(problem.required, problem.n)])
+        demands = np.concatenate([problem.duals(points), pack(problem.required, problem.n)])
         if len(demands) and not demands.any(axis=1).all():
+            return points
+        if needing is not None and set(unpack(needing)).issubset(unpack(demands)):
             return points
         lighter, bound = lighter_hitting_set(minimal(demands), problem.weights, below=weight, node_limit=NODES)
         if bound >= weight:
@@ -36,17 +43,11 @@ def witnesses(problem: Problem, weight: float) -> Points | None:
     return None
 
 
-def _demands(problem: Problem, points: Points) -> np.ndarray:
-    relevant = problem.case.relevant
-    return np.asarray(duals_of(points, relevant.low, relevant.high) & pack(problem.allowed, problem.n))
-
-
 def _strongest(problem: Problem, points: Points) -> Points:
     """One point for every dual that contains no other."""
-    duals = _demands(problem, points)
-    strong = {row.tobytes() for row in minimal(duals)}
-    _, first = np.unique(duals, axis=0, return_index=True)
-    return points[[place for place in np.sort(first).tolist() if duals[place].tobytes() in strong]]
+    duals = problem.duals(points)
+    places = {dual: place for place, dual in reversed(list(enumerate(unpack(duals))))}
+    return points[sorted(places[dual] for dual in unpack(minimal(duals)))]
 
 
 def _past_exceptions(problem: Problem, rule: int) -> Points:
