@@ -74,6 +74,8 @@ class Assembly:
         oracle, rule = self.problem.oracle, self.findings.rules[0]
         if not oracle.reads or not isinstance(self.findings.verdicts[0], Proven) or oracle.all_known:
             return ()
+        if self.findings.stopped is None and not oracle.doubtful:
+            return ()
         component = self.problem.case.relevant.component
         return tuple(str(component(bit)) for bit in members(rule) if self._may_go(rule & ~(1 << bit)))
 

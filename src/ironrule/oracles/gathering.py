@@ -25,7 +25,7 @@ from ironrule.rule.hitting_kernels import fill_sides
 from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.space import Points
 
-PORTION = 16  # rounds between two looks at the budget
+PORTION = 40  # rounds between two looks at the budget
 SWEEPS = 3  # over all features, in climbing
 
 
@@ -126,4 +126,4 @@ def _table(forest: Forest, case: Case, sought: Sought, bits: Ints, rounds: int, 
 
 
 def _state(rng: np.random.Generator) -> Words:
-    return rng.integers(1 << 62, size=1).astype(np.uint64)
+    return np.array([rng.bit_generator.random_raw()], dtype=np.uint64)

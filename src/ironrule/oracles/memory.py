@@ -21,7 +21,7 @@ from ironrule.rule import Box
 from ironrule.space import Points
 from ironrule.verdict import Meter, Refuted, Spent, Unrefuted, Verdict
 
-FEW = 16  # points that are looked up one by one
+FEW = 40  # points that are compared with all that are known
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +155,7 @@ class Remembering:
         elif len(points) > FEW:
             self.points = np.unique(np.concatenate([known, points]), axis=0)
         else:
-            new = [place for place, point in enumerate(points) if not (known == point).all(axis=1).any()]
+            new = ~(known == points[:, None, :]).all(axis=2).any(axis=1)
             self.points = np.concatenate([known, points[new]])
         self._forget(lambda box: bool(box.contains(points).any()))
 

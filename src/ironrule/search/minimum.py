@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.oracles.gathering import Sought
-from ironrule.rule.bits import members, unpack
+from ironrule.rule.bits import members, popcount, unpack
 from ironrule.rule.duals import minimal
 from ironrule.rule.hitting import (
     ROUNDING,
@@ -155,6 +157,11 @@ class _Hunt:
         """Whether a rule meets all that is known to be demanded."""
         return bool((self.demands & self.problem.words(rule)).any(axis=1).all())
 
+    def needed(self, rule: int) -> int:
+        """The components of a rule that alone meet something that is known to be demanded."""
+        met = self.demands & self.problem.words(rule)
+        return reduce(or_, unpack(met[popcount(met) == 1]), 0)
+
     def first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
         problem, gathers = self.problem, self.problem.oracle.gathers
@@ -208,7 +215,8 @@ class _Hunt:
         """
         self.trail.best = [rule]
         patient = self.problem.oracle.has_patience
-        order = sorted(members(rule), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit]))
+        spare = rule & ~self.needed(rule)
+        order = sorted(members(spare), key=lambda bit: (self.last >> bit & 1, -self.problem.weights[bit]))
         for effort in self.efforts():
             if patient and effort > LEAST_EFFORT and self.hits(self.trail.best[0]):
                 self._look_at_bound()
