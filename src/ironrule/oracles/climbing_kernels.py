@@ -94,10 +94,13 @@ def profile(forest: Forest, desk: Desk, domain: Words, feature: int) -> None:
         desk.sums[group] = 0.0
         for cell in range(cells):
             parts[group, cell] = 0.0
+    group, total = 0, 0.0
     for tree in range(forest.root.shape[0]):
-        group = forest.group_of[tree]
+        if forest.group_of[tree] != group:
+            desk.sums[group] += total
+            group, total = forest.group_of[tree], 0.0
         if not (desk.paths[tree] >> np.uint64(feature & 63)) & ONE:
-            desk.sums[group] += desk.values[tree]
+            total += desk.values[tree]
             continue
         desk.heap[0] = forest.root[tree]
         for word in range(words):
@@ -135,13 +138,15 @@ def profile(forest: Forest, desk: Desk, domain: Words, feature: int) -> None:
                 continue
             value = forest.node_value[node]
             if whole:
-                desk.sums[group] += value
+                total += value
                 continue
             for word in range(words):
                 here = heap_cells[height, word]
                 while here != NONE:
                     parts[group, 64 * word + lowest(here)] += value
                     here &= here - ONE
+    if forest.root.shape[0] > 0:
+        desk.sums[group] += total
 
 
 @part

@@ -16,6 +16,8 @@ import numpy as np
 
 from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, lowest, part, popcount
 
+FINE = 0.02  # smaller steps lead nowhere
+
 
 @part
 def open_duals(open_: Words, active: Integers) -> int:
@@ -163,6 +165,8 @@ def ascend(
             break
         if stale > 4:
             factor, stale = factor / 2, 0
+            if factor < FINE:
+                break
         _step(starts, elements, active, reduced, trial, slope, factor * (max(goal, value + 0.1) - value))
     return top, factor, forced, least
 

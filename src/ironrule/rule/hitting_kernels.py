@@ -16,6 +16,7 @@ import numpy as np
 
 from ironrule.rule.bit_kernels import ONE, ZERO, Flags, Floats, Integers, Words, kernel, lowest, part
 from ironrule.rule.hitting_bound_kernels import (
+    FINE,
     ascend,
     branch_on,
     counting_bound,
@@ -209,7 +210,7 @@ def search_minimum(
                 if weight < best - 1e-9 * max(1.0, best):
                     best, ceiling = weight, _ceiling(weight, integral)
                     _copy(chosen, candidate)
-            if top > ceiling:
+            if top > ceiling or factor < FINE:
                 break
         bounds[level] = max(bounds[level], top)
         if bounds[level] > ceiling:
