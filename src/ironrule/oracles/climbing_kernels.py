@@ -66,7 +66,7 @@ def _trace(forest: Forest, desk: Desk, tree: int) -> None:
 
 
 @part
-def _trace_all(forest: Forest, desk: Desk) -> None:
+def trace_all(forest: Forest, desk: Desk) -> None:
     """Note all trees' values at the desk's point."""
     for tree in range(forest.root.shape[0]):
         _trace(forest, desk, tree)
@@ -214,7 +214,7 @@ def climb(forest: Forest, desk: Desk, domain: Words, order: Ints, sweeps: int) -
     whether it is one now.
     """
     _enter(forest, desk, domain)
-    _trace_all(forest, desk)
+    trace_all(forest, desk)
     if _is_sure(forest, desk):
         return True
     best = -np.inf

@@ -71,11 +71,13 @@ class Ensemble:
         return replace(self, limit=MODERATE, grows=True)
 
     def gather(self, case: Case, sought: Sought, rounds: int, rng: np.random.Generator) -> Iterator[Gathered]:
-        """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found."""
+        """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found; a proof
+        that the last rule has none, where that is easily found.
+        """
         for place, forest in enumerate(self.forests):
             desk = self.desks.take(place, forest)
             for some in gathered(forest, desk, case, sought, rounds, rng):
-                yield some
+                yield some if len(self.forests) == 1 else some._replace(proof=None)
                 sought = sought.further(case, some.points) if len(self.forests) > 1 else sought
             self.desks.give(place, desk)
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ironrule.model.forest import Forest, cells_at
 from ironrule.oracles.climbing_kernels import Desk, Ints
-from ironrule.oracles.gathering_kernels import GIVEN, GOES_ON, NO_RULE, Table, gather
+from ironrule.oracles.covering import Log
+from ironrule.oracles.gathering_kernels import GIVEN, GOES_ON, HOLDS, NO_RULE, Table, gather
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
 from ironrule.rule.bit_kernels import Floats, Words
@@ -27,6 +28,7 @@ from ironrule.space import Points
 
 PORTION = 40  # rounds between two looks at the budget
 SWEEPS = 3  # over all features, in climbing
+BOXES = 256  # looked at where climbing fails
 
 
 class Sought(NamedTuple):
@@ -50,11 +52,12 @@ class Sought(NamedTuple):
 
 class Gathered(NamedTuple):
     """Further counterfactuals, and the last rule looked at, if there was one to look at; the last counterfactual may
-    refute it.
+    refute it, or else there may be a proof that none of this forest does.
     """
 
     points: Points
     rule: int | None
+    proof: Log | None = None
 
 
 def gathered(
@@ -65,10 +68,11 @@ def gathered(
     table, within = _table(forest, case, sought, bits, rounds, rng), sought.within + ROUNDING
     found, status = 0, GOES_ON
     while status == GOES_ON and found < rounds:
-        before, portion, limits = found, min(PORTION, rounds - found), (SWEEPS, sought.steps)
+        before, portion, limits = found, min(PORTION, rounds - found), (SWEEPS, sought.steps, BOXES)
         found, status = gather(forest, desk, table, len(sought.duals), found, portion, within, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
-        yield Gathered(table.points[before:found], None if status == NO_RULE else rule)
+        proof = Log(forest.cells, desk.log[: desk.state[3]].copy()) if status == HOLDS else None
+        yield Gathered(table.points[before:found], None if status == NO_RULE else rule, proof)
 
 
 def uphill(
@@ -87,7 +91,7 @@ def uphill(
         points=np.empty((1, len(home)), dtype=np.int32),
         state=_state(rng),
     )
-    found, _ = gather(forest, desk, table, 0, 0, 1, GIVEN, (SWEEPS, 0))
+    found, _ = gather(forest, desk, table, 0, 0, 1, GIVEN, (SWEEPS, 0, 0))
     return table.points[0] if found else None
 
 

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ironrule.model.forest import Forest
-from ironrule.oracles.climbing_kernels import Codes, Desk, climb, nearest_codes, pull_back
-from ironrule.oracles.ensemble_kernels import open_box
+from ironrule.oracles.climbing_kernels import Codes, Desk, climb, nearest_codes, pull_back, trace_all
+from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, open_box, search
 from ironrule.rule.bit_kernels import ONE, Flags, Floats, Integers, Words, kernel, part
 from ironrule.rule.hitting_kernels import choose_quickly
 from ironrule.rule.hitting_repair_kernels import OFFSET, STEP, repair
 
 FINEST = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
-GOES_ON, NO_RULE, ENDED = 0, 1, 2
+GOES_ON, NO_RULE, ENDED, HOLDS = 0, 1, 2, 3
 GIVEN = -1.0  # instead of a weight
 TIES = 1e-9  # weights differ by less in a random choice among equals
 
@@ -122,13 +122,14 @@ def gather(
     found: int,
     rounds: int,
     within: float,
-    limits: tuple[int, int],
+    limits: tuple[int, int, int],
 ) -> tuple[int, int]:
-    """Go on for some rounds, until there is no rule within a weight, until climbing finds no counterfactual, or one
-    that no rule excludes; how many there are then, and how the last round ended: GOES_ON, NO_RULE, or ENDED.
-    ``limits`` are sweeps, and steps of a local search; if ``within`` is GIVEN, the table has the box already.
+    """Go on for some rounds, until there is no rule within a weight, until no counterfactual is easily found, or one
+    that no rule excludes; how many there are then, and how the last round ended: GOES_ON, NO_RULE, ENDED, or HOLDS if
+    there is no counterfactual, with the proof on the desk. ``limits`` are sweeps, steps of a local search, and boxes of
+    the search where climbing fails; if ``within`` is GIVEN, the table has the box already.
     """
-    sweeps, steps = limits
+    sweeps, steps, boxes = limits
     for _ in range(rounds):
         if within != GIVEN:
             if not _choose(table, duals + found, within, steps):
@@ -139,7 +140,10 @@ def gather(
             desk.point[j] = table.start[j]
         _shuffle(table)
         if not climb(forest, desk, desk.domains[0], table.order, sweeps):
-            return found, ENDED
+            status, _ = search(forest, desk, boxes)
+            if status != FOUND:
+                return found, HOLDS if status == PROVEN else ENDED
+            trace_all(forest, desk)
         _shuffle(table)
         pull_back(forest, desk, table.home, table.order)
         point = table.points[found]

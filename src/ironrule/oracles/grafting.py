@@ -82,18 +82,22 @@ def _renumbered(cover: Cover, numbers: dict[Split, int]) -> Iterable[int]:
 
 @dataclass(slots=True, eq=False)
 class Proofs:
-    """Boxes that were proven by covers, the largest first."""
+    """Boxes that were proven by covers; those that were looked at before, the largest first."""
 
+    new: list[tuple[Box, Proven]] = field(default_factory=list)
     known: list[tuple[float, Box, Proven]] = field(default_factory=list)
 
     def add(self, box: Box, proof: Proven) -> None:
         """Keep a proof, if it is one that another can be grafted on."""
         if proof.certificate.method == "cover":
-            size = float(np.log(box.high - box.low + 1.0).sum())
-            insort(self.known, (-size, box, proof), key=lambda one: one[0])
+            self.new.append((box, proof))
 
     def inside(self, box: Box) -> tuple[Proven, list[Slab]] | None:
         """The largest proven box inside a box that leaves few slabs; None if there is none."""
+        for inner, proof in self.new:
+            size = float(np.log(inner.high - inner.low + 1.0).sum())
+            insort(self.known, (-size, inner, proof), key=lambda one: one[0])
+        self.new.clear()
         for _, inner, proof in self.known:
             if (inner.low >= box.low).all() and (inner.high <= box.high).all():
                 slabs = slabs_of(box, inner)

@@ -92,6 +92,12 @@ class Remembering:
             meter.events["oracle calls"] += len(some.points)
             if len(some.points):
                 self._add(some.points)
+            if some.proof is not None and some.rule is not None:
+                meter.events["oracle calls"] += 1
+                box = case.relevant.box(some.rule)
+                verdict = case.proven(box, some.proof.pieces, (some.proof,))
+                self._note(box, verdict)
+                self.proofs.add(box, verdict)
             yield some
             meter.check()
 
