@@ -21,19 +21,23 @@ from ironrule.space import Points
 
 Flags = npt.NDArray[np.bool_]
 
+MOST_VALUES = 4_000_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
-    """The final estimator of a pipeline, and what it sees of every code."""
+    """The final estimator of a pipeline, and what it sees of every code: the tables of all columns end to end."""
 
-    columns: Columns
+    features: npt.NDArray[np.intp]  # per column, where it comes from, and where its table begins
+    starts: npt.NDArray[np.intp]
+    values: npt.NDArray[Any]
     decision: Decision
 
     def desired(self, points: Points) -> Flags:
         """Which points have the desired outcome."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
-        return self.decision(self.columns.at(points), len(points))
+        return self.decision(self.values[self.starts + points[:, self.features]], len(points))
 
 
 def direct(
@@ -47,10 +51,12 @@ def direct(
 ) -> Direct | None:
     """A pipeline's final estimator, if it is handed plain numbers and decides on the points as the pipeline did."""
     steps, final = split_steps(model)
-    if steps is None:
+    sizes = [len(table) for table in columns.values]
+    if steps is None or not 0 < sum(sizes) <= MOST_VALUES:
         return None
-    seen = steps(asked.layout.decode(points[:1]))
-    if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != columns.at(points[:1]).dtype:
+    seen, values = steps(asked.layout.decode(points[:1])), np.concatenate(columns.values)
+    if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
         return None
-    made = Direct(columns, decision_of(final, desired, threshold))
+    starts = np.cumsum([0, *sizes[:-1]])
+    made = Direct(columns.features, starts, values, decision_of(final, desired, threshold))
     return made if np.array_equal(made.desired(points), outcomes) else None

@@ -28,7 +28,7 @@ from ironrule.space import Points
 
 PORTION = 40  # rounds between two looks at the budget
 SWEEPS = 3  # over all features, in climbing
-BOXES = 256  # looked at where climbing fails
+BOXES = 600  # looked at where climbing fails
 
 
 class Sought(NamedTuple):

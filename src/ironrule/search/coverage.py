@@ -17,18 +17,25 @@ from ironrule.rule.bits import members, pack
 from ironrule.rule.duals import distinct_duals, uncovered_counts
 
 READ_AGAIN = 2  # times the rows of the history, before one pass for all rules is better
+FEW_READ = 1_000_000  # rows, that are soon read even if every rule reads all
 
 
 def coverages(case: Case, rules: Sequence[int]) -> list[int]:
     """The number of past rows in every rule's box, whatever their outcome."""
     if not rules:
         return []
-    past, shared = Census.of(case.history, case.space.sizes), case.relevant.box(reduce(and_, rules))
+    past = Census.of(case.history, case.space.sizes)
+    if len(case.history) * len(rules) <= FEW_READ:
+        return _counted(past, case, rules)
+    shared = case.relevant.box(reduce(and_, rules))
     if past.covered(shared) * len(rules) > READ_AGAIN * len(case.history):
         return _by_duals(case, rules)
     features = sorted({bit // 2 for bit in members(reduce(or_, rules))})
-    inside = past.within(shared, features)
-    counts: list[int] = inside.covered_by_each(case.relevant.boxes(rules)).tolist()
+    return _counted(past.within(shared, features), case, rules)
+
+
+def _counted(past: Census, case: Case, rules: Sequence[int]) -> list[int]:
+    counts: list[int] = past.covered_by_each(case.relevant.boxes(rules)).tolist()
     return counts
 
 
