@@ -28,7 +28,7 @@ from ironrule.rule.hitting_bound_kernels import (
 
 ROOT_STEPS = 200
 ROOT_ROUND = 10
-NODE_STEPS = 12
+NODE_STEPS = 8
 SLACK = 1e-6
 
 

@@ -22,8 +22,8 @@ from ironrule.rule.hitting_bound_kernels import (
     start_prices,
 )
 
-ROOT_STEPS = 100
-NODE_STEPS = 12
+ROOT_STEPS = 40
+NODE_STEPS = 8
 
 
 def work_arrays(elements: int, duals: int, limit: int) -> Any:
