@@ -81,7 +81,8 @@ class Minimum:
         everything = problem.all_demands()
         if everything is not None:
             return self._hit_all(problem, trail, everything)
-        hunt = _Hunt(problem, trail, self, problem.demands())
+        past = not problem.oracle.gathers  # which is soon richer than what past rows demand
+        hunt = _Hunt(problem, trail, self, problem.demands(past))
         rule = hunt.first() if start is None else hunt.begun(start)
         if rule is None:
             return []

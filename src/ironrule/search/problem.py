@@ -79,9 +79,9 @@ class Problem:
             return None if witnesses is None else witnesses.duals
         return np.concatenate([witnesses.duals, pack(self.required, self.n)]) & pack(self.allowed, self.n)
 
-    def demands(self) -> npt.NDArray[np.uint64]:
-        """Everything known that a consistent rule must hit: past desired rows, counterfactuals found, requirements."""
-        known = [self.history.bits, pack(self.required, self.n)]
+    def demands(self, past: bool = True) -> npt.NDArray[np.uint64]:
+        """What is known that a consistent rule must hit: requirements, counterfactuals found, and desired past rows."""
+        known = [pack(self.required, self.n), *([self.history.bits] if past else [])]
         if self.oracle.points is not None:
             known.append(duals_of(self.oracle.points, self.case.relevant.low, self.case.relevant.high))
         return minimal(np.asarray(np.concatenate(known) & pack(self.allowed, self.n)))

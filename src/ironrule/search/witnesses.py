@@ -26,9 +26,9 @@ def witnesses(problem: Problem, weight: float, needing: Words | None = None) -> 
     found, nothing is left to show.
     """
     found = problem.oracle.points
-    points = _strongest(problem, np.empty((0, problem.n), dtype=np.int32) if found is None else found)
+    points, duals = _strongest(problem, np.empty((0, problem.n), dtype=np.int32) if found is None else found)
     for _ in range(MOST_ROWS):
-        demands = np.concatenate([problem.duals(points), pack(problem.required, problem.n)])
+        demands = np.concatenate([duals, pack(problem.required, problem.n)])
         if len(demands) and not demands.any(axis=1).all():
             return points
         if needing is not None and set(unpack(needing)).issubset(unpack(demands)):
@@ -39,15 +39,16 @@ def witnesses(problem: Problem, weight: float, needing: Words | None = None) -> 
         rows = _past_exceptions(problem, unpack(lighter)[0]) if lighter is not None else points[:0]
         if len(rows) == 0:
             return None
-        points = _strongest(problem, np.concatenate([points, rows]))
+        points, duals = _strongest(problem, np.concatenate([points, rows]))
     return None
 
 
-def _strongest(problem: Problem, points: Points) -> Points:
-    """One point for every dual that contains no other."""
+def _strongest(problem: Problem, points: Points) -> tuple[Points, Words]:
+    """One point for every dual that contains no other, and these duals."""
     duals = problem.duals(points)
     places = {dual: place for place, dual in reversed(list(enumerate(unpack(duals))))}
-    return points[sorted(places[dual] for dual in unpack(minimal(duals)))]
+    chosen = sorted(places[dual] for dual in unpack(minimal(duals)))
+    return points[chosen], duals[chosen]
 
 
 def _past_exceptions(problem: Problem, rule: int) -> Points:
