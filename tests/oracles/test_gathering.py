@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier
 
@@ -89,6 +89,29 @@ def test_rules_within_a_weight_weigh_no_more_and_hit_all_that_is_known(
             continue
         assert sum(weights[bit] for bit in members(rule)) <= within + 1e-9
         assert all(int(dual) & rule for dual in before.duals[:, 0])
+
+
+@settings(deadline=None, max_examples=300)
+@given(read_cases(), st.data())
+def test_a_rule_that_comes_with_a_proof_has_no_exception_and_the_proof_is_remembered(
+    made: tuple[Case, Ensemble], data: st.DataObject
+) -> None:
+    case, oracle = made
+    problem = problem_of(case, oracle, allowed=data.draw(rules_of(case)))
+    sought = Sought(problem.demands(past=False), problem.allowed, problem.weights)
+    proven = False
+    for some in problem.oracle.gather(case, sought, 40, problem.meter, problem.rng):
+        if some.proof is None:
+            continue
+        assert some.rule is not None
+        assert len(oracle.forests) == 1
+        box = case.relevant.box(some.rule)
+        assert len(exceptions_in(case, box)) == 0
+        verdict = problem.oracle.recall(box)
+        assert isinstance(verdict, Proven)
+        assert verdict.certificate.points == some.proof.pieces
+        proven = True
+    event("proven" if proven else "not proven")
 
 
 @settings(deadline=None, max_examples=150)

@@ -14,7 +14,7 @@ from ironrule.errors import InputError
 from ironrule.rule import duals
 from ironrule.rule.bits import members, pack, popcount, unpack, width
 from ironrule.rule.dual_kernels import BLOCK
-from ironrule.rule.duals import distinct_duals, duals_of, hits_all, minimal, uncovered_counts
+from ironrule.rule.duals import distinct_duals, distinct_duals_of, duals_of, hits_all, minimal, uncovered_counts
 
 DTYPES = (np.uint8, np.uint16, np.uint32)
 
@@ -46,9 +46,9 @@ def test_distinct_duals_are_the_duals_by_definition_with_their_counts(
     columns, low, high = history
     points = np.array([column.tolist() for column in columns], dtype=np.int64).T
     expected = Counter(dual_by_definition(point, low, high) for point in points.tolist())
-    found = distinct_duals(columns, low, high)
-    assert dict(zip(unpack(found.bits), found.counts.tolist(), strict=True)) == expected
-    assert found.total == len(columns[0])
+    for found in (distinct_duals(columns, low, high), distinct_duals_of(points, low, high)):
+        assert dict(zip(unpack(found.bits), found.counts.tolist(), strict=True)) == expected
+        assert found.total == len(columns[0])
     assert unpack(duals_of(points, low, high)) == [dual_by_definition(point, low, high) for point in points.tolist()]
 
 

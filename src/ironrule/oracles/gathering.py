@@ -29,6 +29,7 @@ from ironrule.space import Points
 PORTION = 40  # rounds between two looks at the budget
 SWEEPS = 3  # over all features, in climbing
 BOXES = 600  # looked at where climbing fails
+USUAL_TREES = 1_000  # forests with more have shorter portions, and fewer boxes
 
 
 class Sought(NamedTuple):
@@ -66,9 +67,10 @@ def gathered(
     """What every portion of the rounds gives."""
     bits = np.array(members(sought.allowed), dtype=np.int64)
     table, within = _table(forest, case, sought, bits, rounds, rng), sought.within + ROUNDING
-    found, status = 0, GOES_ON
+    found, status, many = 0, GOES_ON, max(1, len(forest.root) // USUAL_TREES)
+    limits = SWEEPS, sought.steps, BOXES // many
     while status == GOES_ON and found < rounds:
-        before, portion, limits = found, min(PORTION, rounds - found), (SWEEPS, sought.steps, BOXES)
+        before, portion = found, min(max(1, PORTION // many), rounds - found)
         found, status = gather(forest, desk, table, len(sought.duals), found, portion, within, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
         proof = Log(forest.cells, desk.log[: desk.state[3]].copy()) if status == HOLDS else None
