@@ -168,11 +168,11 @@ def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_d
     for row in np.flatnonzero(~explainer.outcomes)[:50]:
         case = case_of(explainer._prepared, int(row))
         home, whole = cells_at(forest, case.instance), case.relevant.box(0)
-        point = uphill(forest, desk, case, whole, home, home, rng)
+        point, _ = uphill(forest, desk, case, whole, home, home, rng)
         assert point is not None
         assert least_margins(forest, cells_at(forest, point)[None, :])[0] > 0
         assert model.predict([list(explainer.space.decode_row(point).values())])[0] == 1
-        again = uphill(forest, desk, case, whole, home, cells_at(forest, point), rng)
+        again, _ = uphill(forest, desk, case, whole, home, cells_at(forest, point), rng)
         assert again is not None
         assert least_margins(forest, cells_at(forest, again)[None, :])[0] > 0
         assert ((again == point) | (again == case.instance)).all()

@@ -21,6 +21,7 @@ from ironrule.oracles.crew import Crew
 from ironrule.oracles.desks import DEPTH, Desks
 from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, deny
 from ironrule.oracles.gathering import Gathered, Sought, gathered, uphill
+from ironrule.oracles.gathering_kernels import HOLDS, IN_DOUBT
 from ironrule.oracles.protocol import Case
 from ironrule.oracles.several import several
 from ironrule.rule import Box
@@ -96,14 +97,26 @@ class Ensemble:
         return tuple(logs) if len(logs) == len(self.forests) else None
 
     def _answer(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
-        found = work.uphill(work.desk, work.home, rng)
-        return self._branches(work, meter, rng) if found is None else found
+        """What climbing and a short search come to, or else branch and bound."""
+        found, status = work.uphill(work.desk, work.home, rng, min(SOON, self.limit))
+        seen = int(work.desk.state[3])
+        meter.events["boxes"] += seen
+        if found is not None:
+            return found
+        if status == HOLDS:
+            return Log(work.forest.cells, work.desk.log[:seen].copy())
+        if status == IN_DOUBT and meter.desired(work.case.model, work.point[None, :])[0]:
+            return work.point
+        if status == IN_DOUBT:
+            deny(work.desk)
+        found = self._from_the_past(work, rng) if self.limit > BRIEF else None
+        return self._branches(work, seen, meter, rng) if found is None else found
 
-    def _branches(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
-        """Branch and bound, alone at first, then shared out; what is not decided soon may be uphill from the past."""
-        crew, seen, soon = Crew(work.forest, [work.desk]), 0, min(SOON, self.alone)
+    def _branches(self, work: _Work, seen: int, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
+        """Branch and bound, after so many boxes seen, alone at first, then shared out."""
+        crew = Crew(work.forest, [work.desk])
         while crew.at_work and seen < self.limit:
-            many, boxes = (1, self.alone - seen if seen else soon) if seen < self.alone else (self.shares, self.each)
+            many, boxes = (1, self.alone) if seen < self.alone else (self.shares, self.each)
             for place, status, looked_at in crew.round(many, min(boxes, self.limit - seen)):
                 seen += looked_at
                 meter.events["boxes"] += looked_at
@@ -118,10 +131,6 @@ class Ensemble:
                 elif status != PROVEN and work.desk.state[0] + 1 >= DEPTH:
                     return None
             meter.check()
-            if crew.at_work and seen == soon < self.limit:
-                found = self._from_the_past(work, rng)
-                if found is not None:
-                    return found
         return None if crew.at_work else Log(work.forest.cells, crew.log)
 
     def _from_the_past(self, work: _Work, rng: np.random.Generator) -> Points | None:
@@ -143,11 +152,13 @@ class _Work:
     desk: Desk
     home: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
 
-    def uphill(self, desk: Desk, start: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+    def uphill(
+        self, desk: Desk, start: npt.NDArray[np.int64], rng: np.random.Generator, boxes: int = 0
+    ) -> tuple[Points | None, int]:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
-        instance.
+        instance, or else by a short search; and how that ended.
         """
-        return uphill(self.forest, desk, self.case, self.box, self.home, start, rng)
+        return uphill(self.forest, desk, self.case, self.box, self.home, start, rng, boxes)
 
     def uphill_from_the_past(self, desk: Desk, rng: np.random.Generator) -> Points | None:
         """The same from a past row with the desired outcome, pulled into the box."""
@@ -156,12 +167,12 @@ class _Work:
             return None
         chosen = seeds[rng.integers(0, len(seeds), size=PULLED)]
         starts = cells_at(self.forest, self.box.pull(chosen))
-        return self.uphill(desk, starts[np.argmax(least_margins(self.forest, starts))], rng)
+        return self.uphill(desk, starts[np.argmax(least_margins(self.forest, starts))], rng)[0]
 
     def pulled(self, rng: np.random.Generator) -> Points:
         """The counterfactual on the desk, pulled back towards the instance."""
         found = self.point  # a counterfactual as it is
-        pulled = self.uphill(self.desk, self.desk.point.copy(), rng)
+        pulled, _ = self.uphill(self.desk, self.desk.point.copy(), rng)
         return found if pulled is None else pulled
 
     @property

@@ -78,10 +78,10 @@ def gathered(
 
 
 def uphill(
-    forest: Forest, desk: Desk, case: Case, box: Box, home: Ints, start: Ints, rng: np.random.Generator
-) -> Points | None:
-    """A counterfactual in a box uphill from a point, pulled back towards another; both are given by cells. None if
-    climbing leads to none. The box is open on the desk from then on.
+    forest: Forest, desk: Desk, case: Case, box: Box, home: Ints, start: Ints, rng: np.random.Generator, boxes: int = 0
+) -> tuple[Points | None, int]:
+    """A counterfactual in a box uphill from a point, pulled back towards another, both given by cells, or else by a
+    search of so many boxes; and how that ended. The search may go on from the desk.
     """
     table = Table(
         instance=case.instance,
@@ -93,8 +93,8 @@ def uphill(
         points=np.empty((1, len(home)), dtype=np.int32),
         state=_state(rng),
     )
-    found, _ = gather(forest, desk, table, 0, 0, 1, GIVEN, (SWEEPS, 0, 0))
-    return table.points[0] if found else None
+    found, status = gather(forest, desk, table, 0, 0, 1, GIVEN, (SWEEPS, 0, boxes))
+    return table.points[0] if found else None, status
 
 
 def _table(forest: Forest, case: Case, sought: Sought, bits: Ints, rounds: int, rng: np.random.Generator) -> Table:

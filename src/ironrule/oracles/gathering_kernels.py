@@ -11,13 +11,13 @@ import numpy as np
 
 from ironrule.model.forest import Forest
 from ironrule.oracles.climbing_kernels import Codes, Desk, climb, nearest_codes, pull_back, trace_all
-from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, open_box, search
+from ironrule.oracles.ensemble_kernels import FOUND, PROVEN, UNSURE, open_box, search
 from ironrule.rule.bit_kernels import ONE, Flags, Floats, Integers, Words, kernel, part
 from ironrule.rule.hitting_kernels import choose_quickly
 from ironrule.rule.hitting_repair_kernels import OFFSET, STEP, repair
 
 FINEST = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
-GOES_ON, NO_RULE, ENDED, HOLDS = 0, 1, 2, 3
+GOES_ON, NO_RULE, ENDED, HOLDS, IN_DOUBT = 0, 1, 2, 3, 4
 GIVEN = -1.0  # instead of a weight
 TIES = 1e-9  # weights differ by less in a random choice among equals
 
@@ -125,8 +125,9 @@ def gather(
     limits: tuple[int, int, int],
 ) -> tuple[int, int]:
     """Go on for some rounds, until there is no rule within a weight, until no counterfactual is easily found, or one
-    that no rule excludes; how many there are then, and how the last round ended: GOES_ON, NO_RULE, ENDED, or HOLDS if
-    there is no counterfactual, with the proof on the desk. ``limits`` are sweeps, steps of a local search, and boxes of
+    that no rule excludes; how many there are then, and how the last round ended: GOES_ON, NO_RULE, ENDED, HOLDS if
+    there is no counterfactual, with the proof on the desk, or IN_DOUBT if the model itself must be asked about the
+    desk's point. ``limits`` are sweeps, steps of a local search, and boxes of
     the search where climbing fails; if ``within`` is GIVEN, the table has the box already.
     """
     sweeps, steps, boxes = limits
@@ -142,7 +143,7 @@ def gather(
         if not climb(forest, desk, desk.domains[0], table.order, sweeps):
             status, _ = search(forest, desk, boxes)
             if status != FOUND:
-                return found, HOLDS if status == PROVEN else ENDED
+                return found, HOLDS if status == PROVEN else IN_DOUBT if status == UNSURE else ENDED
             trace_all(forest, desk)
         _shuffle(table)
         pull_back(forest, desk, table.home, table.order)
