@@ -59,6 +59,7 @@ class Gathered(NamedTuple):
     points: Points
     rule: int | None
     proof: Log | None = None
+    boxes: int = 0  # looked at on the way
 
 
 def gathered(
@@ -70,11 +71,11 @@ def gathered(
     found, status, many = 0, GOES_ON, max(1, len(forest.root) // USUAL_TREES)
     limits = SWEEPS, sought.steps, BOXES // many
     while status == GOES_ON and found < rounds:
-        before, portion = found, min(max(1, PORTION // many), rounds - found)
+        before, portion, table.state[1] = found, min(max(1, PORTION // many), rounds - found), 0
         found, status = gather(forest, desk, table, len(sought.duals), found, portion, within, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
         proof = Log(forest.cells, desk.log[: desk.state[3]].copy()) if status == HOLDS else None
-        yield Gathered(table.points[before:found], None if status == NO_RULE else rule, proof)
+        yield Gathered(table.points[before:found], None if status == NO_RULE else rule, proof, int(table.state[1]))
 
 
 def uphill(
@@ -132,4 +133,4 @@ def _table(forest: Forest, case: Case, sought: Sought, bits: Ints, rounds: int, 
 
 
 def _state(rng: np.random.Generator) -> Words:
-    return np.array([rng.bit_generator.random_raw()], dtype=np.uint64)
+    return np.array([rng.bit_generator.random_raw(), 0], dtype=np.uint64)

@@ -37,7 +37,7 @@ class Table(NamedTuple):
     box_high: Codes
     order: Integers
     points: Codes  # the counterfactuals
-    state: Any  # of the random numbers
+    state: Any  # of the random numbers, and how many boxes were looked at
     feature: Integers = NUMBERS  # per element, its feature and the codes that it admits
     low: Integers = NUMBERS
     high: Integers = NUMBERS
@@ -141,7 +141,8 @@ def gather(
             desk.point[j] = table.start[j]
         _shuffle(table)
         if not climb(forest, desk, desk.domains[0], table.order, sweeps):
-            status, _ = search(forest, desk, boxes)
+            status, seen = search(forest, desk, boxes)
+            table.state[1] += np.uint64(seen)
             if status != FOUND:
                 return found, HOLDS if status == PROVEN else IN_DOUBT if status == UNSURE else ENDED
             trace_all(forest, desk)

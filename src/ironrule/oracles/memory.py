@@ -90,6 +90,7 @@ class Remembering:
             return
         for some in self.oracle.gather(case, sought, rounds, rng):
             meter.events["oracle calls"] += len(some.points)
+            meter.events["boxes"] += some.boxes
             if len(some.points):
                 self._add(some.points)
             if some.proof is not None and some.rule is not None:
