@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.oracles import Case, Ensemble
+from ironrule.rule.bits import pack
 from ironrule.search import coverage
-from ironrule.search.coverage import coverages
+from ironrule.search.coverage import coverages, may_be_wider
 from readings import read_cases
+from tiny import subsets
 
 
 @pytest.mark.parametrize(  # each rule reads all, always by duals, as it is, always rule by rule
@@ -29,3 +31,25 @@ def test_coverages_are_those_of_looking_at_every_row(
         patch.setattr(coverage, "READ_AGAIN", again)
         patch.setattr(coverage, "FEW_READ", few)
         assert coverages(case, rules) == expected
+
+
+@settings(deadline=None, max_examples=200)
+@given(made=read_cases(), data=st.data())
+def test_a_rule_is_called_widest_only_if_no_rule_that_meets_the_demands_covers_more(
+    made: tuple[Case, Ensemble], data: st.DataObject
+) -> None:
+    case, _ = made
+    usable, points = case.relevant.usable, case.history.codes.points()
+    some = st.integers(0, (1 << 2 * len(case.space)) - 1).map(lambda drawn: drawn & usable)
+    rule, sets = data.draw(some), data.draw(st.lists(some, max_size=4))
+    covered = {one: int(case.relevant.box(one).contains(points).sum()) for one in subsets(usable)}
+    demands = pack(sets, len(case.space))
+    meeting = [one for one in covered if all(one & demand for demand in sets)]
+    below = points[:, [i // 2 for i in range(2 * len(case.space))]]
+    holds = (below >= case.relevant.low) & (below <= case.relevant.high)
+    bound = sum(all(any(row[i] for i in range(len(row)) if demand >> i & 1) for demand in sets) for row in holds)
+    assert may_be_wider(case, rule, demands) == (bound > covered[rule])
+    assert max((covered[one] for one in meeting), default=0) <= bound
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coverage, "FEW_LOOKED_AT", len(points) - 1)
+        assert may_be_wider(case, rule, demands)

@@ -16,13 +16,11 @@ from ironrule.rule.bit_kernels import ONE, Flags, Floats, Integers, Words, kerne
 from ironrule.rule.hitting_kernels import choose_quickly
 from ironrule.rule.hitting_repair_kernels import OFFSET, STEP, repair
 
+NUMBERS, WEIGHTS, WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
 FINEST = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
 GOES_ON, NO_RULE, ENDED, HOLDS, IN_DOUBT = 0, 1, 2, 3, 4
 GIVEN = -1.0  # instead of a weight
 TIES = 1e-9  # weights differ by less in a random choice among equals
-
-
-NUMBERS, WEIGHTS, WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
 
 
 class Table(NamedTuple):
@@ -127,8 +125,8 @@ def gather(
     """Go on for some rounds, until there is no rule within a weight, until no counterfactual is easily found, or one
     that no rule excludes; how many there are then, and how the last round ended: GOES_ON, NO_RULE, ENDED, HOLDS if
     there is no counterfactual, with the proof on the desk, or IN_DOUBT if the model itself must be asked about the
-    desk's point. ``limits`` are sweeps, steps of a local search, and boxes of
-    the search where climbing fails; if ``within`` is GIVEN, the table has the box already.
+    desk's point. ``limits`` are sweeps, steps of a local search, and boxes of the search where climbing fails; if
+    ``within`` is GIVEN, the table has the box already.
     """
     sweeps, steps, boxes = limits
     for _ in range(rounds):

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 
 from ironrule.rule.bit_kernels import (
+    ONE,
+    ZERO,
     Bytes,
     Integers,
+    Words,
     add_if_outside,
     kernel,
+    lowest,
     part,
     pointer_to_uint8,
     pointer_to_uint16,
@@ -67,6 +71,45 @@ def count_inside_each(counts: Integers, columns: Any, boxes: Any, sizes: Any, ro
     low, high = boxes
     for b in range(counts.size):
         counts[b] = count_inside(columns, (low[b], high[b]), sizes, rows)
+
+
+@part
+def _code(columns: Any, feature: int, row: int) -> int:
+    places, bytes_each = columns
+    if bytes_each[feature] == 1:
+        return int(pointer_to_uint8(places[feature])[row])
+    if bytes_each[feature] == 2:
+        return int(pointer_to_uint16(places[feature])[row])
+    return int(pointer_to_uint32(places[feature])[row])
+
+
+@part
+def _some_holds(columns: Any, bounds: Any, components: Words, row: int) -> bool:
+    low, high = bounds
+    for w in range(components.size):
+        left = components[w]
+        while left != ZERO:
+            i = 64 * w + lowest(left)
+            left &= left - ONE
+            if low[i] <= _code(columns, i >> 1, row) <= high[i]:
+                return True
+    return False
+
+
+@kernel
+def some_hold_in_more(columns: Any, bounds: Any, sets: Words, rows: int, most: int) -> bool:
+    """Whether there are more than ``most`` rows in which some component of every set holds; ``bounds`` are the codes
+    that components admit.
+    """
+    many = 0
+    for row in range(rows):
+        place = 0
+        while place < sets.shape[0] and _some_holds(columns, bounds, sets[place], row):
+            place += 1
+        many += 1 if place == sets.shape[0] else 0
+        if many > most:
+            return True
+    return False
 
 
 @kernel

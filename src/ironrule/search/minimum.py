@@ -40,7 +40,7 @@ from ironrule.rule.hitting import (
     quick_hitting_set,
     repaired,
 )
-from ironrule.search.coverage import coverages
+from ironrule.search.coverage import coverages, may_be_wider
 from ironrule.search.problem import Problem, Trail, joined
 from ironrule.verdict import Proven, Refuted, Spent, Unrefuted
 
@@ -314,6 +314,8 @@ class _Hunt:
         """Other hitting sets of the same weight that cover more past rows, those that cover most first."""
         problem = self.problem
         with problem.meter.timed("ties"):
+            if not may_be_wider(problem.case, best, self.demands):
+                return []
             listed = light_hitting_sets(
                 self.demands, problem.weights, within=self.weight, limit=MOST_LISTED, node_limit=LIST_NODES
             )
