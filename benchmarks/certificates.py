@@ -2,8 +2,9 @@
 
     IRONRULE_DATA=<folder> python -m benchmarks.certificates [--quick] [--json FILE]
 
-Each row is explained with all that the public face does (minimum rule, wider rule, counterfactuals) and its JSON is
-handed to a checker that was made once for the model and the data, as somebody would who checks many. The sizes are of
+Each row is explained with all that the public face does (minimum rule, wider rule, counterfactuals), and its JSON is
+handed to a checker that was made once for the model and the data, as somebody would who checks many. Finding ends with
+the document written, since much of it is only put into words then; checking begins with reading it. The sizes are of
 the whole document and of the certificates in it.
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 from benchmarks.proof_models import Task, make_task
 from benchmarks.report import parser, show, store
 from benchmarks.stopwatch import timed
-from ironrule import Budget, Explanation
+from ironrule import Budget, Explainer, Explanation
 from ironrule.progress import track
 from ironrule.verdict.checker import Checker
 
@@ -38,6 +39,12 @@ def certificate_bytes(explanation: Explanation) -> int:
     return sum(len(json.dumps(one.to_dict()["verdict"])) for one in shown)
 
 
+def written(explainer: Explainer, row: int) -> tuple[Explanation, str]:
+    """A row's explanation, and its document."""
+    explanation = explainer.explain(row, budget=Budget(seconds=SECONDS))
+    return explanation, explanation.to_json()
+
+
 def measured(task: Task, rows: list[int]) -> dict[str, Any]:
     """One line of the table."""
     explainer = task.explainer()
@@ -45,8 +52,7 @@ def measured(task: Task, rows: list[int]) -> dict[str, Any]:
     checker.check(explainer.explain(rows[0], budget=Budget(seconds=SECONDS)).to_json())
     answers = []
     for row in track(rows, task.name, len(rows), None):
-        explanation, found = timed(lambda row=row: explainer.explain(row, budget=Budget(seconds=SECONDS)))
-        text = explanation.to_json()
+        (explanation, text), found = timed(lambda row=row: written(explainer, row))
         check, checked = timed(lambda text=text: checker.check(text))
         answers.append((len(text), certificate_bytes(explanation), found, checked, check.status, explanation.minimum))
     sizes, certificates, found, checked, statuses, minimum = zip(*answers, strict=True)

@@ -44,7 +44,7 @@ class Pieces:
 def pieces_of(cover: Cover, low: Sequence[int], high: Sequence[int], sizes: Sequence[int]) -> Pieces:
     """Cut a box as a cover says; raises Fails if the cover is not well formed."""
     cuts = [_cut(split, sizes) for split in cover.splits]
-    known = [_Sets.of(first, last, size) for first, last, size in zip(low, high, sizes, strict=True)]
+    known = [_Sets.of(first, last) for first, last in zip(low, high, strict=True)]
     rows, pending = list[list[int]](), [[0] * len(sizes)]
     for place in cover.tree:
         if not pending or not CLOSED <= place < len(cuts):
@@ -54,58 +54,68 @@ def pieces_of(cover: Cover, low: Sequence[int], high: Sequence[int], sizes: Sequ
             rows.append(here)
             continue
         feature, inside = cuts[place]
-        first, second = known[feature].divided(here[feature], place, inside)
-        pending += [[*here[:feature], part, *here[feature + 1 :]] for part in (second, first)]
+        other = here.copy()
+        here[feature], other[feature] = known[feature].divided(here[feature], place, inside)
+        pending += [other, here]
     if pending:
         raise Fails("a cover's tree must name every part once, but this one ends early")
-    return _filled(known, np.array(rows, dtype=np.int32).reshape(-1, len(sizes)))
+    return _filled(known, np.array(rows, dtype=np.int32).reshape(-1, len(sizes)), sizes)
 
 
-def _cut(split: Split, sizes: Sequence[int]) -> tuple[int, Mask]:
+def _cut(split: Split, sizes: Sequence[int]) -> tuple[int, int]:
+    """The feature of a cut, and the codes of its first part, as bits."""
     feature, ranges = split
     if not 0 <= feature < len(sizes):
         raise Fails(f"a cut must name a feature from 0 to {len(sizes) - 1}, but {feature} came")
-    inside, end = np.zeros(sizes[feature], dtype=np.bool_), -1
+    inside, end = 0, -1
     for first, last in ranges:
         if not end < first <= last < sizes[feature]:
             raise Fails(f"the ranges of a cut must be codes of its feature, in order, but {first} to {last} came")
-        inside[first : last + 1] = True
+        inside |= _bits(first, last)
         end = last
     return feature, inside
 
 
+def _bits(first: int, last: int) -> int:
+    return (1 << last + 1) - (1 << first)
+
+
 @dataclass(slots=True)
 class _Sets:
-    """The distinct sets of one feature, numbered as they come up."""
+    """The distinct sets of one feature, as bits, numbered as they come up."""
 
-    masks: list[Mask]
-    numbers: dict[bytes, int]
+    masks: list[int]
+    numbers: dict[int, int]
     parts: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, low: int, high: int, size: int) -> _Sets:
-        mask = np.zeros(size, dtype=np.bool_)
-        mask[low : high + 1] = True
-        return cls([mask], {mask.tobytes(): 0})
+    def of(cls, low: int, high: int) -> _Sets:
+        mask = _bits(low, high)
+        return cls([mask], {mask: 0})
 
-    def divided(self, number: int, cut: int, inside: Mask) -> tuple[int, int]:
+    def flags(self, size: int) -> Mask:
+        """A row of flags over the codes for every set."""
+        width = (size + 7) // 8
+        packed = np.frombuffer(b"".join(mask.to_bytes(width, "little") for mask in self.masks), dtype=np.uint8)
+        return np.unpackbits(packed.reshape(-1, width), axis=1, count=size, bitorder="little").astype(np.bool_)
+
+    def divided(self, number: int, cut: int, inside: int) -> tuple[int, int]:
         """The numbers of the two parts that a cut makes of a set."""
         if (number, cut) not in self.parts:
             whole = self.masks[number]
             self.parts[number, cut] = (self._number(whole & inside), self._number(whole & ~inside))
         return self.parts[number, cut]
 
-    def _number(self, mask: Mask) -> int:
-        key = mask.tobytes()
-        if key not in self.numbers:
-            self.numbers[key] = len(self.masks)
+    def _number(self, mask: int) -> int:
+        if mask not in self.numbers:
+            self.numbers[mask] = len(self.masks)
             self.masks.append(mask)
-        return self.numbers[key]
+        return self.numbers[mask]
 
 
-def _filled(known: list[_Sets], rows: Ints) -> Pieces:
+def _filled(known: list[_Sets], rows: Ints, sizes: Sequence[int]) -> Pieces:
     """The pieces that have something in them."""
-    sets = tuple(np.array(one.masks) for one in known)
+    sets = tuple(one.flags(size) for one, size in zip(known, sizes, strict=True))
     there = np.ones(len(rows), dtype=np.bool_)
     for j, some in enumerate(sets):
         there &= np.asarray(some.any(axis=1))[rows[:, j]]

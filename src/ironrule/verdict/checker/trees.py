@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.model.reading import Floats, Tree
 from ironrule.space import Points
@@ -25,9 +24,9 @@ class Trees(NamedTuple):
     question: Ints  # per node, -1 for a leaf
     child: Ints  # per node, the first of its two children
     value: Floats  # per node
-    leaves: Ints  # tree by tree, the best first
-    starts: Ints  # per tree, its first leaf
-    ranks: npt.NDArray[Any]  # per leaf, how many leaves of its tree are not better, itself counted
+    rising: tuple[Ints, ...]  # the worst leaf of every tree, the next ones of those that have more, and so on
+    starts: Ints  # per tree, those with most leaves first, where its own begin in `values`
+    values: Floats  # of leaves, tree by tree, rising
 
 
 def trees_of(trees: Sequence[Tree], answers: Answers) -> Trees:
@@ -78,24 +77,29 @@ def _listed(flat: _Flat, levels: tuple[slice, ...], nodes: Ints, parents: Ints, 
     child = np.full(len(nodes), -1, dtype=np.intp)
     child[parents[roots::2]] = np.arange(roots, len(nodes), 2)
     ends = np.flatnonzero(question < 0)
-    leaves = ends[np.lexsort((-value[ends], flat.owner[nodes[ends]]))]
-    counts = np.bincount(flat.owner[nodes[leaves]], minlength=roots)
-    last = np.cumsum(counts)
-    ranks = (np.repeat(last, counts) - np.arange(len(leaves))).astype(smallest_type(int(counts.max(initial=0)) + 1))
-    return Trees(roots, levels, parents, answers, question, child, value, leaves, last - counts, ranks)
+    owners = flat.owner[nodes[ends]]
+    counts = np.bincount(owners, minlength=roots)
+    leaves = ends[np.lexsort((value[ends], owners, -counts[owners]))]
+    counts = np.sort(counts)[::-1]
+    starts = np.cumsum(counts) - counts
+    rising = tuple(leaves[starts[: np.count_nonzero(counts > rank)] + rank] for rank in range(counts.max(initial=0)))
+    return Trees(roots, levels, parents, answers, question, child, value, rising, starts, value[leaves])
 
 
 def best_leaves(trees: Trees, possible: Flags) -> Floats:
-    """For every tree and piece the largest value in reach; ``possible`` says which answers each piece meets."""
+    """For every tree, those with most leaves first, and every piece the largest value in reach; ``possible`` says which
+    answers each piece meets.
+    """
     if trees.roots == 0:
         return np.zeros((0, possible.shape[1]))
     reached = np.empty((len(trees.question), possible.shape[1]), dtype=np.bool_)
     reached[: trees.roots] = True
     for level in trees.levels:
         np.logical_and(reached[trees.parents[level]], possible[trees.answers[level]], out=reached[level])
-    ranks = np.maximum.reduceat(reached[trees.leaves] * trees.ranks[:, None], trees.starts, axis=0)
-    ends = np.append(trees.starts[1:], len(trees.leaves))
-    return np.asarray(trees.value[trees.leaves[ends[:, None] - ranks.astype(np.intp)]])
+    best = np.zeros((trees.roots, possible.shape[1]), dtype=smallest_type(len(trees.rising)))
+    for rank, leaves in enumerate(trees.rising[1:], 1):  # a better leaf in reach replaces a worse one
+        np.putmask(best[: len(leaves)], reached[leaves], rank)
+    return np.asarray(trees.values[trees.starts[:, None] + best])
 
 
 def values_at(trees: Trees, questions: Questions, points: Points) -> Floats:
