@@ -76,11 +76,13 @@ class WatchedTrail:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(object.__getattribute__(self, "_trail"), name, value)
-        watched: Watched = object.__getattribute__(self, "_watched")
         if name == "best":
-            watched.notice(value)
-        elif name == "lower_bound":
-            watched.notice_bound(self.best)
+            object.__getattribute__(self, "_watched").notice(value)
+
+    def bound(self, weight: float, needing: Any = None) -> None:
+        """The search has looked at its lower bound."""
+        object.__getattribute__(self, "_trail").bound(weight, needing)
+        object.__getattribute__(self, "_watched").notice_bound(self.best)
 
 
 @dataclass(frozen=True, slots=True)
