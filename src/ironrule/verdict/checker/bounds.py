@@ -64,7 +64,8 @@ class Bounds:
                 rows = pieces.rows[part]
                 here = np.empty((sum(map(len, possible)), len(rows)), dtype=np.bool_)
                 for j, some in enumerate(possible):
-                    here[self.about[j]] = some[:, rows[:, j]]
+                    alike = len(pieces.sets[j]) == 1
+                    here[self.about[j]] = some if alike else some.take(rows[:, j], axis=1, mode="clip")
                 sums = [best_leaves(one.trees, here).sum(axis=0) for one in limit.sums]
                 for total, top in zip(sums, tops, strict=True):
                     total += np.sum([most[rows[:, j]] for j, most in top], axis=0)

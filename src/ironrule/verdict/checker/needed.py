@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -83,13 +84,14 @@ def _needed(left: list[int], weights: Sequence[float]) -> float:
     return total
 
 
-def _members(components: int) -> list[int]:
+@lru_cache(1 << 14)
+def _members(components: int) -> tuple[int, ...]:
     members = []
     while components:
         lowest = components & -components
         members.append(lowest.bit_length() - 1)
         components ^= lowest
-    return members
+    return tuple(members)
 
 
 def _by_program(demands: list[int], weights: Sequence[float], target: float) -> int | None:

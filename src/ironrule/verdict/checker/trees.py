@@ -95,11 +95,13 @@ def best_leaves(trees: Trees, possible: Flags) -> Floats:
     reached = np.empty((len(trees.question), possible.shape[1]), dtype=np.bool_)
     reached[: trees.roots] = True
     for level in trees.levels:
-        np.logical_and(reached[trees.parents[level]], possible[trees.answers[level]], out=reached[level])
+        possible.take(trees.answers[level], axis=0, out=reached[level], mode="clip")  # "clip" needs no copy of `out`
+        reached[level] &= reached.take(trees.parents[level], axis=0, mode="clip")
     best = np.zeros((trees.roots, possible.shape[1]), dtype=smallest_type(len(trees.rising)))
     for rank, leaves in enumerate(trees.rising[1:], 1):  # a better leaf in reach replaces a worse one
-        np.putmask(best[: len(leaves)], reached[leaves], rank)
-    return np.asarray(trees.values[trees.starts[:, None] + best])
+        here = best[: len(leaves)]
+        np.maximum(here, reached.take(leaves, axis=0, mode="clip") * best.dtype.type(rank), out=here)
+    return np.asarray(trees.values.take(trees.starts[:, None] + best, mode="clip"))
 
 
 def values_at(trees: Trees, questions: Questions, points: Points) -> Floats:
