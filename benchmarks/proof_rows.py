@@ -29,13 +29,10 @@ PAST = 4096
 
 @dataclass(slots=True)
 class Watched:
-    """The minimum search with a note of every rule that it reached, and when; and of the first whose redundant
-    components are gone, when it begins to look for a lighter one.
-    """
+    """The minimum search with a note of every rule that it reached, and when."""
 
     inner: Minimum = field(default_factory=Minimum)
     reached: list[tuple[int, float, float]] = field(default_factory=list)  # rule, wall and CPU seconds since the start
-    reduced: tuple[int, float, float] | None = None
     problem: Problem | None = None
     began: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
 
@@ -52,16 +49,8 @@ class Watched:
     def notice(self, rules: list[int]) -> None:
         """The search has a rule: note it, the first time."""
         if rules and all(rule != rules[0] for rule, _, _ in self.reached):
-            self.reached.append(self._now(rules[0]))
-
-    def notice_bound(self, rules: list[int]) -> None:
-        """The search looks at its lower bound, which it does when the rule at hand is reduced."""
-        if rules and self.reduced is None:
-            self.reduced = self._now(rules[0])
-
-    def _now(self, rule: int) -> tuple[int, float, float]:
-        wall, cpu = self.began
-        return rule, time.perf_counter() - wall, time.process_time() - cpu
+            wall, cpu = self.began
+            self.reached.append((rules[0], time.perf_counter() - wall, time.process_time() - cpu))
 
 
 class WatchedTrail:
@@ -78,11 +67,6 @@ class WatchedTrail:
         setattr(object.__getattribute__(self, "_trail"), name, value)
         if name == "best":
             object.__getattribute__(self, "_watched").notice(value)
-
-    def bound(self, weight: float, needing: Any = None) -> None:
-        """The search has looked at its lower bound."""
-        object.__getattribute__(self, "_trail").bound(weight, needing)
-        object.__getattribute__(self, "_watched").notice_bound(self.best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +142,12 @@ def explain(explainer: Explainer, row: int, budget: float) -> Answer:
 
 
 def first_rule(problem: Problem, watched: Watched) -> Answer:
-    """When the first reduced rule was there, and whether it is proven and without redundant components."""
-    if watched.reduced is None:
-        return {"first wall": None, "first cpu": None, "first cardinality": None, "first irredundant": False}
-    rule, wall, cpu = watched.reduced
-    return {
-        "first wall": wall,
-        "first cpu": cpu,
-        "first cardinality": rule.bit_count(),
-        "first irredundant": irredundant(problem, rule),
-    }
+    """When the first rule without redundant components was at hand; it is judged afterwards."""
+    for rule, wall, cpu in watched.reached:
+        if irredundant(problem, rule):
+            many = rule.bit_count()
+            return {"first wall": wall, "first cpu": cpu, "first cardinality": many, "first irredundant": True}
+    return {"first wall": None, "first cpu": None, "first cardinality": None, "first irredundant": False}
 
 
 def irredundant(problem: Problem, rule: int) -> bool:

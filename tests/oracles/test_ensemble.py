@@ -20,6 +20,8 @@ from ironrule.verdict import Proven, Refuted, Unrefuted
 from readings import read_cases
 from tiny import case_of, consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets
 
+SOON = st.sampled_from([0, 1, 3, 64])  # boxes: whether branch and bound goes on from a desk, and from where
+
 
 @settings(deadline=None, max_examples=400)
 @given(read_cases(), st.data())
@@ -27,6 +29,7 @@ def test_every_box_is_decided_and_rightly(made: tuple[Case, Ensemble], data: st.
     case, oracle = made
     box = case.relevant.box(data.draw(rules_of(case)))
     k = data.draw(st.integers(1, 4))
+    oracle = replace(oracle, soon=data.draw(SOON), alone=data.draw(st.sampled_from([1, 1_000])))
     verdict = oracle.find(case, box, k, meter_of(None), np.random.default_rng(data.draw(st.integers(0, 3))))
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     assert not isinstance(verdict, Unrefuted)
@@ -47,6 +50,7 @@ def test_a_search_that_is_shared_out_decides_the_same_and_its_log_covers_the_box
 ) -> None:
     case, oracle = made
     shared = replace(oracle, alone=1, shares=data.draw(st.integers(1, 4)), each=data.draw(st.integers(1, 3)))
+    shared = replace(shared, soon=data.draw(SOON))
     box = case.relevant.box(data.draw(rules_of(case)))
     alone, together = (one.one(case, box, meter_of(None), np.random.default_rng(0)) for one in (oracle, shared))
     assert isinstance(together, tuple) == isinstance(alone, tuple)

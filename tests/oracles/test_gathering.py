@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from ironrule import Explainer
 from ironrule.explain.asking import case_of
 from ironrule.model.forest import cells_at
 from ironrule.model.forest_kernels import least_margins
-from ironrule.oracles import Case, Ensemble
+from ironrule.oracles import Case, Ensemble, gathering
 from ironrule.oracles.desks import new_desk
 from ironrule.oracles.gathering import Gathered, Sought, uphill
 from ironrule.oracles.memory import Remembering
@@ -115,14 +116,16 @@ def test_a_rule_that_comes_with_a_proof_has_no_exception_and_the_proof_is_rememb
 
 
 @settings(deadline=None, max_examples=150)
-@given(read_cases(), st.integers(0, 3), st.integers(0, 3), st.booleans())
+@given(read_cases(), st.integers(0, 3), st.integers(0, 3), st.booleans(), st.data())
 def test_however_much_is_gathered_the_rule_is_minimum(
-    made: tuple[Case, Ensemble], rounds: int, seed: int, reads: bool
+    made: tuple[Case, Ensemble], rounds: int, seed: int, reads: bool, data: st.DataObject
 ) -> None:
     case, oracle = made
-    problem = problem_of(case, oracle, k=8, seed=seed)
+    problem = problem_of(case, replace(oracle, soon=data.draw(st.sampled_from([0, 1, 64]))), k=8, seed=seed)
     problem.oracle.reads = reads
-    findings = solve(problem, Minimum(rounds=rounds))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "BOXES", data.draw(st.sampled_from([0, 1, 600])))
+        findings = solve(problem, Minimum(rounds=data.draw(st.sampled_from([rounds, 80]))))
     shortest = next(one for one in subsets(case.relevant.usable) if consistent(case, one))
     assert isinstance(findings.verdicts[0], Proven)
     assert consistent(case, findings.rules[0])

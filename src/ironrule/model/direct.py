@@ -37,7 +37,8 @@ class Direct:
         """Which points have the desired outcome."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
-        return self.decision(self.values[self.starts + points[:, self.features]], len(points))
+        seen = self.values[self.starts + points[:, self.features]]
+        return self.decision(np.ascontiguousarray(seen), len(points))  # by rows, as pipelines hand it on
 
 
 def direct(

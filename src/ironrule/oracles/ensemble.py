@@ -30,7 +30,6 @@ from ironrule.verdict import Meter, Unrefuted, Verdict
 
 BRIEF = 20  # boxes looked at for a further counterfactual, which nothing depends on
 MODERATE = 200_000
-SOON = 64  # boxes looked at before past rows are tried
 PULLED = 32  # past rows pulled into a box, the best of which is a start to climb from
 
 
@@ -38,12 +37,13 @@ PULLED = 32  # past rows pulled into a box, the best of which is a start to clim
 class Ensemble:
     """Decides boxes for a model read as forests, one per alternative; ``limit`` boxes are looked at per query.
 
-    What is not decided after ``alone`` boxes is shared out: ``shares`` parts go on in rounds of ``each`` boxes. With
-    ``grows``, the proof of a box may begin with that of a smaller one.
+    Past rows are tried after ``soon`` boxes. What is not decided after ``alone`` boxes is shared out: ``shares`` parts
+    go on in rounds of ``each`` boxes. With ``grows``, the proof of a box may begin with that of a smaller one.
     """
 
     forests: tuple[Forest, ...]
     limit: int = 5_000_000
+    soon: int = 64
     alone: int = 1_000
     shares: int = 4
     each: int = 1_000
@@ -65,6 +65,10 @@ class Ensemble:
     def brief(self) -> Ensemble:
         """The same for further counterfactuals, which nothing depends on."""
         return replace(self, limit=BRIEF)
+
+    def patient(self, share: float) -> Ensemble:
+        """The same for a share of its patience; what questions need spans several orders of magnitude."""
+        return replace(self, limit=max(self.soon, int(self.limit * share * share)))
 
     @property
     def moderate(self) -> Ensemble:
@@ -98,7 +102,7 @@ class Ensemble:
 
     def _answer(self, work: _Work, meter: Meter, rng: np.random.Generator) -> Points | Log | None:
         """What climbing and a short search come to, or else branch and bound."""
-        found, status = work.uphill(work.desk, work.home, rng, min(SOON, self.limit))
+        found, status = work.uphill(work.desk, work.home, rng, min(self.soon, self.limit))
         seen = int(work.desk.state[3])
         meter.events["boxes"] += seen
         if found is not None:

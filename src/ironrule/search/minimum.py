@@ -182,7 +182,8 @@ class _Hunt:
     def _proven_soon(self, rule: int) -> bool:
         """Whether a rule is found to hold in a short while, as surely as the oracle can say."""
         self.last = rule
-        return self.hits(rule) and self.stands(rule, QUICK_EFFORT) and self.decided(rule)
+        effort = LEAST_EFFORT if self.problem.oracle.gathers else QUICK_EFFORT
+        return self.hits(rule) and self.stands(rule, effort) and self.decided(rule)
 
     def _easy(self) -> int:
         """The rule that is left when what is easily found has been gathered."""
