@@ -57,6 +57,13 @@ def test_the_final_estimator_decides_every_point_as_its_pipeline_does() -> None:
     assert explainer.desired(row) == bool(fitted(prepared_by(sparse_output=False)).predict(TABLE.iloc[[3]])[0])
 
 
+def test_tables_that_are_too_long_leave_it_to_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironrule.model.direct.MOST_VALUES", 10)
+    ready = explained(fitted(prepared_by(sparse_output=False)))._prepared
+    assert not isinstance(ready.word, Direct)
+    assert ready.word is ready.model
+
+
 def test_it_is_asked_about_scores_and_their_threshold_too() -> None:
     ready = explained(fitted(prepared_by(sparse_output=False)), threshold=0.8)._prepared
     points = np.random.default_rng(1).integers(0, ready.space.sizes, size=(2000, 3), dtype=np.int32)

@@ -125,6 +125,7 @@ def test_however_much_is_gathered_the_rule_is_minimum(
     problem.oracle.reads = reads
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gathering, "BOXES", data.draw(st.sampled_from([0, 1, 600])))
+        patch.setattr(gathering, "USUAL_TREES", data.draw(st.sampled_from([1, 1_000])))
         findings = solve(problem, Minimum(rounds=data.draw(st.sampled_from([rounds, 80]))))
     shortest = next(one for one in subsets(case.relevant.usable) if consistent(case, one))
     assert isinstance(findings.verdicts[0], Proven)
@@ -179,6 +180,21 @@ def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_d
         assert again is not None
         assert least_margins(forest, cells_at(forest, again)[None, :])[0] > 0
         assert ((again == point) | (again == case.instance)).all()
+
+
+def test_short_proofs_are_gathered() -> None:
+    rows = np.random.default_rng(1).integers(0, 6, size=(400, 6))
+    model = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(rows, rows[:, 0] * rows[:, 1] > rows[:, 2])
+    explainer = Explainer(model, rows, desired=True, progress=False)
+    proven = 0
+    for row in np.flatnonzero(~explainer.outcomes)[:20]:
+        case = case_of(explainer._prepared, int(row))
+        problem = problem_of(case, explainer._prepared.oracle)  # type: ignore[arg-type]
+        sought = Sought(problem.demands(past=False), problem.allowed, problem.weights)
+        found = list(problem.oracle.gather(case, sought, 80, problem.meter, problem.rng))
+        proven += found[-1].proof is not None
+        assert sum(some.boxes for some in found) > 0
+    assert proven > 10
 
 
 @pytest.mark.parametrize("interrupted", range(2, 12))  # the first question takes two looks

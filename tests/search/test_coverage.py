@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.oracles import Case, Ensemble
 from ironrule.rule.bits import pack
+from ironrule.rule.count_kernels import some_hold_in_more
 from ironrule.search import coverage
 from ironrule.search.coverage import coverages, may_be_wider
 from readings import read_cases
@@ -31,6 +33,19 @@ def test_coverages_are_those_of_looking_at_every_row(
         patch.setattr(coverage, "READ_AGAIN", again)
         patch.setattr(coverage, "FEW_READ", few)
         assert coverages(case, rules) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_rows_in_which_some_of_every_set_holds_are_counted_whatever_the_type(dtype: type[np.unsignedinteger]) -> None:
+    columns = [np.array([0, 1, 2, 3, 200], dtype=dtype), np.array([5, 5, 0, 0, 0], dtype=dtype)]
+    places = np.array([column.ctypes.data for column in columns]), np.array([column.itemsize for column in columns])
+    bounds = np.array([0, 2, 0, 5]), np.array([2, 255, 0, 255])  # a <= 2, a >= 2, b <= 0, b >= 5
+    sets = pack([0b0011, 0b1010], 2)  # all rows; those with a >= 2 or b >= 5
+    assert some_hold_in_more(places, bounds, sets, 5, 4)
+    assert not some_hold_in_more(places, bounds, sets, 5, 5)
+    sets = pack([0b0001, 0b1000], 2)  # the first three; the first two
+    assert some_hold_in_more(places, bounds, sets, 5, 1)
+    assert not some_hold_in_more(places, bounds, sets, 5, 2)
 
 
 @settings(deadline=None, max_examples=200)

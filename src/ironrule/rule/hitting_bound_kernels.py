@@ -33,6 +33,13 @@ def open_duals(open_: Words, active: Integers) -> int:
 
 
 @part
+def mark_taken(flags: Any, branch: Any, child: Integers, level: Any) -> None:
+    """Flag the elements that were taken on the way to a level."""
+    for above in range(level):
+        flags[branch[above, child[above] - 1]] = True
+
+
+@part
 def degree(hit: Words, open_: Words) -> int:
     """How many open duals an element hits."""
     total = ZERO

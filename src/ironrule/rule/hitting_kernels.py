@@ -21,6 +21,7 @@ from ironrule.rule.hitting_bound_kernels import (
     branch_on,
     counting_bound,
     degree,
+    mark_taken,
     open_duals,
     reduced_costs,
     start_prices,
@@ -186,8 +187,7 @@ def search_minimum(
             if cost[level] < best - 1e-9 * max(1.0, best):
                 for i in range(u):
                     candidate[i] = False
-                for above in range(level):
-                    candidate[branch[above, child[above] - 1]] = True
+                mark_taken(candidate, branch, child, level)
                 best = _irredundant(hit, weights, candidate)
                 _copy(chosen, candidate)
             continue

@@ -17,6 +17,7 @@ from ironrule.rule.hitting_bound_kernels import (
     ascend,
     branch_on,
     counting_bound,
+    mark_taken,
     open_duals,
     reduced_costs,
     start_prices,
@@ -106,8 +107,7 @@ def list_light(
             elif count == found.shape[0]:
                 return count, beyond, False
             else:
-                for above in range(level):
-                    found[count, branch[above, child[above] - 1]] = True
+                mark_taken(found[count], branch, child, level)
                 count += 1
             continue
         if _is_hopeless(starts, elements, active, allowed[level]):

@@ -12,7 +12,6 @@ that is refuted hides no longer one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,21 +47,22 @@ def solve(problem: Problem, algorithm: Algorithm) -> Findings:
     meter.glance = lambda: Glance(problem.weight(trail.best[0]) if trail.best else None, trail.lower_bound)
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
+    found = _found(problem, algorithm, trail)
+    return replace(found, lower_bound=trail.lower_bound, needing=trail.needing)
+
+
+def _found(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:
     try:
-        return replace(_search(problem, algorithm, trail), **_bound(trail))
+        return _search(problem, algorithm, trail)
     except Spent:
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
     _review(problem, trail)
     if trail.checked and not isinstance(next(iter(trail.checked.values())), Refuted):
-        return replace(_in_order(trail, stopped), **_bound(trail))
+        return _in_order(trail, stopped)
     rule, verdict = _fallback(problem, trail)
-    return Findings((rule,), (verdict,), stopped, **_bound(trail))
-
-
-def _bound(trail: Trail) -> dict[str, Any]:
-    return {"lower_bound": trail.lower_bound, "needing": trail.needing}
+    return Findings((rule,), (verdict,), stopped)
 
 
 def _search(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:
