@@ -1,0 +1,1 @@
+"""Second readings: how the checker itself reads the models of each library."""
