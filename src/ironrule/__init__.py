@@ -25,6 +25,7 @@ from ironrule.errors import (
 )
 
 if TYPE_CHECKING:
+    from ironrule.checker import Check, Checker, check
     from ironrule.explain import (
         Batch,
         ChangeSet,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from ironrule.space import Constraint, Feature, Space
     from ironrule.space.sources import SqlQuery
     from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
-    from ironrule.verdict.checker import Check, Checker, check
 
 __version__ = "0.1.0"
 
@@ -74,8 +74,8 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "Certificate": "verdict",
     "Change": "rule",
     "ChangeSet": "explain",
-    "Check": "verdict.checker",
-    "Checker": "verdict.checker",
+    "Check": "checker",
+    "Checker": "checker",
     "Component": "rule",
     "Constraint": "space",
     "Counterfactual": "rule",
@@ -114,7 +114,7 @@ _HOMES = {  # imported when first used, so that `import ironrule` stays fast
     "TorchNetwork": "model",
     "TwoLayerAdditive": "model",
     "Unrefuted": "verdict",
-    "check": "verdict.checker",
+    "check": "checker",
 }
 
 __all__ = [

@@ -51,9 +51,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_decision(group: argparse._ActionsContainer) -> None:
     """What counts as desired, and what to accept in a model file."""
+    add_target(group)
+    add_trust(group)
+
+
+def add_target(group: argparse._ActionsContainer) -> None:
+    """What counts as desired."""
     group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
-    add_trust(group)
 
 
 def add_trust(group: argparse._ActionsContainer) -> None:

@@ -24,9 +24,9 @@ from ironrule.rule import Counterfactual, shown
 from ironrule.verdict import Quality
 
 if TYPE_CHECKING:
+    from ironrule.checker import Check
     from ironrule.explain import Counterfactuals, Explanation, Judgement, Statistics
     from ironrule.space import Feature, Space
-    from ironrule.verdict.checker import Check
 
 COLOURS = {"proven": "green", "unrefuted": "yellow", "undecided": "yellow", "refuted": "red"}
 QUALITIES = {
@@ -103,7 +103,8 @@ def check_view(check: Check) -> RenderableType:
     table = _table("claim", "", "why")
     for claim, status, sentence in check.findings:
         table.add_row(Text(claim), Text(status, style=MARKS[status]), Text(sentence))
-    return Group(panel, Text(f"{check.meaning}."), table)
+    remarks = [Text(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
+    return Group(panel, Text(f"{check.meaning}."), table, *remarks)
 
 
 def judgements_view(judgements: Sequence[Judgement]) -> RenderableType:

@@ -74,14 +74,14 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
     known = [as_python(label) for label in np.asarray(classes).ravel()]
     wanted = wanted_among(desired, known)
     others = [label for label in known if label not in wanted]
-    name = repr(others[0]) if len(others) == 1 else _undesired_name(wanted)
+    name = repr(others[0]) if len(others) == 1 else _name_undesired(wanted, None)
     if threshold is None:
         return Decision(model.predict, LabelReader(wanted), name)
     if not hasattr(model, "predict_proba"):
         raise OutcomeError("a threshold needs a classifier with predict_proba, but this one has none; leave it out")
     places = tuple(place for place, label in enumerate(known) if label in wanted)
     named = " or ".join(map(repr, wanted))
-    return Decision(model.predict_proba, ColumnReader(places, threshold), f"at most {threshold:g} for {named}")
+    return Decision(model.predict_proba, ColumnReader(places, threshold), _name_below(threshold, named))
 
 
 def refuse_impossible(model: Any, threshold: float | None) -> None:
@@ -119,13 +119,22 @@ def as_labels(desired: Any) -> tuple[Any, ...]:
     return labels
 
 
-def _undesired_name(desired: Any) -> str:
-    return "the undesired outcome" if desired is None else "not " + " or ".join(repr(d) for d in as_labels(desired))
+def _name_below(threshold: float, named: str) -> str:
+    """An outcome by its threshold, with all digits: a rounded one would speak of another decision."""
+    return f"at most {float(threshold)!r} for {named}"
+
+
+def _name_undesired(wanted: tuple[Any, ...] | None, threshold: float | None) -> str:
+    """What the undesired outcome of a plain function or a regression is called."""
+    if wanted is None:
+        return f"a score of at most {float(DEFAULT_THRESHOLD if threshold is None else threshold)!r}"
+    named = " or ".join(map(repr, wanted))
+    return f"not {named}" if threshold is None else _name_below(threshold, named)
 
 
 def _function_decision(ask: Ask, desired: Any, threshold: float | None) -> Decision:
     wanted = None if desired is None else as_labels(desired)
-    return Decision(ask, FunctionReader(wanted, threshold), _undesired_name(desired), wanted)
+    return Decision(ask, FunctionReader(wanted, threshold), _name_undesired(wanted, threshold), wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def wider_lines(explanation: Explanation) -> list[str]:
 def what_it_withstands(explanation: Explanation) -> list[str]:
     """What the rule holds for beyond the model as it is."""
     margin, models = explanation.decision.margin, explanation.models
-    moved = [f"The rule must hold even if every score moved by {margin:g}."] if margin else []
+    moved = [f"The rule must hold even if every score moved by {float(margin)!r}."] if margin else []
     return moved + ([f"The rule must hold for all {models} models at once."] if models > 1 else [])
 
 

@@ -97,14 +97,14 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     """What the rule speaks about: space, model, what counts as desired, which rules were permitted."""
     decision, permitted, background = explanation.decision, explanation.permitted, explanation.background
     desired = "by score" if decision.desired is None else ", ".join(map(shown, decision.desired))
-    threshold = "the model's own" if decision.threshold is None else f"{decision.threshold:g}"
+    threshold = "the model's own" if decision.threshold is None else repr(float(decision.threshold))
     weights = "1 each" if permitted.weights is None else str(permitted.weights)
     rows = [("Space (SHA-256)", explanation.space)]
     rows += [] if background is None else [_size(background)]
     rows += [] if background is None and not explanation.constraints else [_constraints(explanation)]
     rows += [("Model (SHA-256)", explanation.model or "not recorded")]
     rows += [("Model could be read", "yes" if explanation.unread is None else f"no: {explanation.unread}")]
-    rows += [("Desired", desired), ("Threshold", threshold), ("Margin", f"{decision.margin:g}")]
+    rows += [("Desired", desired), ("Threshold", threshold), ("Margin", repr(float(decision.margin)))]
     rows += [("Required in the rule", ", ".join(permitted.require) or "nothing")]
     rows += [("Forbidden in the rule", ", ".join(permitted.forbid) or "nothing"), ("Weights", weights)]
     rows += [("Holds for", "this model" if explanation.models == 1 else f"{explanation.models} models at once")]

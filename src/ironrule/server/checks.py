@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironrule.verdict.checker import Check, Checker
+from ironrule.checker import Check, Checker
 
 MOST_DECISIONS = 8
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ironrule.checker import Check, Checker
 from ironrule.errors import InputError
 from ironrule.explain import Explainer, Explanation
 from ironrule.rule import Component
@@ -13,7 +14,6 @@ from ironrule.server.checks import Checks
 from ironrule.server.parts import Part, constraints_of, further
 from ironrule.server.recent import Recent, Texts
 from ironrule.space import Feature, Space, Value, as_constraint
-from ironrule.verdict.checker import Check, Checker
 
 MOST_PARTS = 6
 
@@ -47,7 +47,8 @@ class Subject:
         own = tuple(both.pop("constraints", ()))
 
         def new_checker(more: Texts) -> Checker:
-            return Checker(model, data, constraints=(*own, *more), **both)
+            meant = {name: wanted[name] for name in ("desired", "threshold") if name in wanted}
+            return Checker(model, data, constraints=(*own, *more), **meant, **both)
 
         return cls(Explainer(model, data, constraints=own, **wanted, **both), new_checker, title)
 

@@ -1,0 +1,171 @@
+"""The first half of a certificate: that a box holds no desired point.
+
+A cover is checked piece by piece: a piece is closed if a bound shows that some margin is nowhere positive in it, if
+nothing in it can occur, or if the model itself denies everything in it. A proof by enumeration is checked by asking
+again. Whatever the proof, some thousand points of the box are put to the model besides.
+
+A document has a cover for every way in which the explainer's reading can be desired. The checker's own reading may know
+other ways, so each of its ways may use any cover; which one shows it does not matter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ironrule.checker.asked_models import AnswerCache, Points
+from ironrule.checker.document import Certificate
+from ironrule.checker.pieces import CodeSets, Pieces, cut_box
+from ironrule.checker.result import ClaimFails, ClaimUndecided
+from ironrule.checker.sampling import sample_box
+from ironrule.checker.scope import ReadModel, Scope
+
+MOST_ENUMERATED = 2_000_000
+MOST_PER_PIECE = 4096
+MOST_ASKED = 1_000_000
+CHUNK = 1 << 16
+
+
+def check_certificate(certificate: Certificate, scope: Scope, answers: AnswerCache) -> str:
+    """What shows that the certificate's box has no desired point; raises ClaimFails or ClaimUndecided."""
+    _check_box(certificate, scope)
+    low, high = (np.array(codes, dtype=np.int32) for codes in (certificate.low, certificate.high))
+    if certificate.method == "enumeration":
+        return _check_enumeration(certificate, scope, answers)
+    if isinstance(scope.read_models, str):
+        raise ClaimUndecided(f"the model cannot be read here: {scope.read_models}")
+    sentence = _check_covers(certificate, scope.read_models, scope, answers)
+    sampled = sample_box(scope, low, high, scope.read_models[0].bounds.classes, answers.instance)
+    return f"{sentence}; the model itself denies {sampled:,} points drawn from it"
+
+
+def _check_box(certificate: Certificate, scope: Scope) -> None:
+    sizes = scope.space.sizes.tolist()
+    if not len(certificate.low) == len(certificate.high) == len(sizes):
+        raise ClaimFails(f"the box must give codes for {len(sizes)} features, got another number")
+    for low, high, size in zip(certificate.low, certificate.high, sizes, strict=True):
+        if not 0 <= low <= high < size:
+            raise ClaimFails(f"the box must have codes from 0 to {size - 1} in order, got {low} to {high}")
+
+
+def _check_covers(certificate: Certificate, models: tuple[ReadModel, ...], scope: Scope, answers: AnswerCache) -> str:
+    count = sum(cover.pieces for cover in certificate.covers)
+    if certificate.points != count:
+        raise ClaimFails(f"{certificate.points:,} pieces are claimed, but the covers have {count:,}")
+    if not certificate.covers:
+        raise ClaimFails("a proof by covers must have at least one, got none")
+    sizes = scope.space.sizes.tolist()
+    covers = [cut_box(cover, certificate.low, certificate.high, sizes) for cover in certificate.covers]
+    ways = [(model, place) for model in models for place in range(len(model.bounds.alternatives))]
+    asked = 0
+    for number, (model, alternative) in enumerate(ways):
+        # The cover at the same place comes first: as a rule both readings know the same ways in the same order.
+        order = sorted(range(len(covers)), key=lambda place: (place != number, place))
+        asked += _close_by_any([covers[place] for place in order], model, alternative, scope, answers.of(model.asked))
+    more = f"; the model itself denies {asked:,} points on which rounding could decide" if asked else ""
+    return f"none of the {count:,} pieces that cover the box can hold a desired point{more}"
+
+
+def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scope: Scope, answers: AnswerCache) -> int:
+    """Close one way to be desired by one of the covers; how many points had to be put to the model."""
+    fewest: Pieces | None = None
+    for pieces in covers:
+        left = _find_open(pieces, model, alternative, scope)
+        if len(left) == 0:
+            return 0
+        fewest = left if fewest is None or len(left) < len(fewest) else fewest
+    return 0 if fewest is None else ask_about_pieces(fewest, model, scope, answers)
+
+
+def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:
+    """The pieces that neither bounds nor constraints close."""
+    left = pieces.some(np.flatnonzero(~model.bounds.close(pieces, alternative)))
+    return left.some(np.flatnonzero(scope.occurrence.holds_any(left))) if scope.occurrence.groups else left
+
+
+def ask_about_pieces(pieces: Pieces, model: ReadModel, scope: Scope, answers: AnswerCache) -> int:
+    """Ask the model about one point for every combination of classes in every piece; how many points that took. Raises
+    ClaimFails with a desired point that can occur, or if there are too many to ask.
+    """
+    asked, waiting = 0, list[tuple[CodeSets, Points]]()
+    for piece in range(len(pieces)):
+        codes = pieces.codes(piece)
+        points = _list_representatives(codes, model)
+        asked += len(points)
+        if asked > MOST_ASKED:
+            raise ClaimFails(f"more than {MOST_ASKED:,} points would have to be put to the model, so it proves nothing")
+        waiting.append((codes, points))
+        if sum(len(points) for _, points in waiting) > CHUNK:
+            _ask(waiting, model, scope, answers)
+            waiting.clear()
+    _ask(waiting, model, scope, answers)
+    return asked
+
+
+def _list_representatives(codes: CodeSets, model: ReadModel) -> Points:
+    """One point for every combination of classes: points that differ only within classes are the same to the model."""
+    classes = model.bounds.classes
+    firsts = [some[np.unique(of[some], return_index=True)[1]] for some, of in zip(codes, classes, strict=True)]
+    count = math.prod(len(some) for some in firsts)
+    if count > MOST_PER_PIECE:
+        raise ClaimFails(
+            f"no bound shows that a piece with {count:,} kinds of points has no desired one, and up to "
+            f"{MOST_PER_PIECE:,} are put to the model"
+        )
+    return np.array(list(itertools.product(*(some.tolist() for some in firsts))), dtype=np.int32)
+
+
+def _ask(waiting: list[tuple[CodeSets, Points]], model: ReadModel, scope: Scope, answers: AnswerCache) -> None:
+    if not waiting:
+        return
+    desired, start = answers.desired(np.concatenate([points for _, points in waiting])), 0
+    for codes, points in waiting:
+        for point in points[desired[start : start + len(points)]]:
+            _refuse_desired(point, codes, model, scope, answers)
+        start += len(points)
+
+
+def _refuse_desired(point: Points, codes: CodeSets, model: ReadModel, scope: Scope, answers: AnswerCache) -> None:
+    """Raise ClaimFails if a point like this one, which the model gives the desired outcome, can occur."""
+    classes = model.bounds.classes
+    alike = [some[of[some] == of[code]] for some, of, code in zip(codes, classes, point, strict=True)]
+    found = scope.occurrence.point(alike, point)
+    if found is not None and answers.desired(found[None, :])[0]:
+        answers.refuse_exception(found)
+    if found is not None or scope.occurrence.unlisted:
+        raise ClaimFails("no bound closes a piece, and the model's answers do not either")
+
+
+def _check_enumeration(certificate: Certificate, scope: Scope, answers: AnswerCache) -> str:
+    size = math.prod(high - low + 1 for low, high in zip(certificate.low, certificate.high, strict=True))
+    if certificate.covers:
+        raise ClaimFails("a proof by enumeration has nothing to cover, but covers came")
+    if scope.intervals:
+        raise ClaimUndecided("asking about single values proves nothing about the numbers between them")
+    if size > MOST_ENUMERATED:
+        raise ClaimUndecided(f"the box has {size:,} points, and up to {MOST_ENUMERATED:,} are asked about again")
+    asked = 0
+    for points in _enumerate(certificate):
+        occurring = points[scope.space.admits(points)]
+        asked += len(occurring)
+        desired = occurring[scope.asked.desired(occurring)]
+        if len(desired):
+            answers.refuse_exception(desired[0])
+    if asked != certificate.points:
+        raise ClaimFails(f"{certificate.points:,} points are claimed, but the box has {asked:,} that can occur")
+    return f"the model was asked again about all {asked:,} points of the box, and denies every one"
+
+
+def _enumerate(certificate: Certificate) -> Iterator[Points]:
+    low, high = np.array(certificate.low), np.array(certificate.high)
+    free = np.flatnonzero(high > low)  # a NumPy array has fewer dimensions than a space may have features
+    shape = tuple((high - low + 1)[free].tolist())
+    for start in range(0, math.prod(shape), CHUNK):
+        flat = np.arange(start, min(start + CHUNK, math.prod(shape)))
+        points = np.repeat(low[None, :].astype(np.int32), len(flat), axis=0)
+        for j, steps in zip(free, np.unravel_index(flat, shape) if shape else (), strict=True):
+            points[:, j] += steps.astype(np.int32)
+        yield points

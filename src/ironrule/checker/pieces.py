@@ -1,0 +1,122 @@
+"""The pieces that a cover cuts a box into: for every piece and every feature the codes that are left.
+
+A cut sends some codes of one feature to its first part and all others to its second, so the pieces are a partition of
+the box whatever the cuts are; there are no gaps to look for. Most pieces share most of their sets of codes: every
+distinct set of a feature is kept once, and a piece is a row of numbers of sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.checker.document import CLOSED, Cover
+from ironrule.checker.result import ClaimFails
+
+Mask = npt.NDArray[np.bool_]
+SetNumbers = npt.NDArray[np.int32]
+CodeSets = list[npt.NDArray[np.intp]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """``sets[j]`` has the distinct sets of feature j, one row of flags over its codes each; ``rows`` has for every
+    piece the numbers of its sets. No set is empty: a piece with nothing in it needs no proof.
+    """
+
+    sets: tuple[Mask, ...]
+    rows: SetNumbers
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def codes(self, piece: int) -> CodeSets:
+        """For every feature the codes of one piece."""
+        return [np.flatnonzero(sets[row]) for sets, row in zip(self.sets, self.rows[piece], strict=True)]
+
+    def some(self, chosen: npt.NDArray[np.intp]) -> Pieces:
+        """Some of the pieces."""
+        return Pieces(self.sets, self.rows[chosen])
+
+
+def cut_box(cover: Cover, low: Sequence[int], high: Sequence[int], sizes: Sequence[int]) -> Pieces:
+    """Cut a box as a cover says; raises ClaimFails if the cover is not well formed."""
+    cuts = [_read_cut(feature, ranges, sizes) for feature, ranges in cover.splits]
+    known = [_SetRegistry.of_range(first, last) for first, last in zip(low, high, strict=True)]
+    # The tree lists the parts depth first, so the parts still to be described wait on a stack.
+    rows, waiting = list[list[int]](), [[0] * len(sizes)]
+    for place in cover.tree:
+        if not waiting or not CLOSED <= place < len(cuts):
+            raise ClaimFails("a cover's tree must name every part once, and only cuts that are listed")
+        here = waiting.pop()
+        if place == CLOSED:
+            rows.append(here)
+            continue
+        feature, inside = cuts[place]
+        other = here.copy()
+        here[feature], other[feature] = known[feature].divide(here[feature], place, inside)
+        waiting += [other, here]
+    if waiting:
+        raise ClaimFails("a cover's tree must name every part once, but this one ends early")
+    return _drop_empty(known, np.array(rows, dtype=np.int32).reshape(-1, len(sizes)), sizes)
+
+
+def _read_cut(feature: int, ranges: Sequence[tuple[int, int]], sizes: Sequence[int]) -> tuple[int, int]:
+    """The feature of a cut, and the codes of its first part as bits."""
+    if not 0 <= feature < len(sizes):
+        raise ClaimFails(f"a cut must name a feature from 0 to {len(sizes) - 1}, got {feature}")
+    inside, end = 0, -1
+    for first, last in ranges:
+        if not end < first <= last < sizes[feature]:
+            raise ClaimFails(f"the ranges of a cut must be codes of its feature in order, got {first} to {last}")
+        inside |= _bits(first, last)
+        end = last
+    return feature, inside
+
+
+def _bits(first: int, last: int) -> int:
+    return (1 << last + 1) - (1 << first)
+
+
+@dataclass(slots=True)
+class _SetRegistry:
+    """The distinct sets of one feature, as bits, numbered as they come up."""
+
+    masks: list[int]
+    numbers: dict[int, int]
+    parts: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of_range(cls, low: int, high: int) -> _SetRegistry:
+        mask = _bits(low, high)
+        return cls([mask], {mask: 0})
+
+    def flags(self, size: int) -> Mask:
+        """A row of flags over the codes for every set."""
+        width = (size + 7) // 8
+        packed = np.frombuffer(b"".join(mask.to_bytes(width, "little") for mask in self.masks), dtype=np.uint8)
+        return np.unpackbits(packed.reshape(-1, width), axis=1, count=size, bitorder="little").astype(np.bool_)
+
+    def divide(self, number: int, cut: int, inside: int) -> tuple[int, int]:
+        """The numbers of the two parts that a cut makes of a set."""
+        if (number, cut) not in self.parts:
+            whole = self.masks[number]
+            self.parts[number, cut] = (self._number(whole & inside), self._number(whole & ~inside))
+        return self.parts[number, cut]
+
+    def _number(self, mask: int) -> int:
+        if mask not in self.numbers:
+            self.numbers[mask] = len(self.masks)
+            self.masks.append(mask)
+        return self.numbers[mask]
+
+
+def _drop_empty(known: list[_SetRegistry], rows: SetNumbers, sizes: Sequence[int]) -> Pieces:
+    sets = tuple(one.flags(size) for one, size in zip(known, sizes, strict=True))
+    there = np.ones(len(rows), dtype=np.bool_)
+    for j, some in enumerate(sets):
+        there &= np.asarray(some.any(axis=1))[rows[:, j]]
+    return Pieces(sets, rows[there])
