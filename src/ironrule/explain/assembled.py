@@ -56,6 +56,7 @@ class Assembly:
             self._undecided(),
             len(ready.model.boxes),
             tuple(map(str, ready.space.constraints)),
+            ready.breakpoints,
             Unseen(self._background),
         )
 

@@ -21,7 +21,7 @@ from ironrule.verdict.digest import FIELD, digest_of, with_digest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,7 @@ class Explanation:
     undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
     models: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
     behind: Seen | Unseen | None = field(default=None, compare=False, repr=False)  # not in documents
 
     @property
@@ -197,6 +198,8 @@ class Explanation:
         }
         if self.constraints:
             document["constraints"] = list(self.constraints)
+        if self.breakpoints is not None:
+            document["breakpoints"] = {name: list(values) for name, values in self.breakpoints.items()}
         return with_digest(document)
 
     @classmethod
@@ -233,6 +236,7 @@ class Explanation:
                 tuple(str(ranked[0].rule.components[whole(place)]) for place in data["undecided"]),
                 whole(data["models"]),
                 tuple(data.get("constraints", ())),
+                _read_breakpoints(data.get("breakpoints")),
             )
         except InputError:
             raise
@@ -284,6 +288,10 @@ class Explanation:
         from ironrule.report.html import explanation_html
 
         return explanation_html(self)
+
+
+def _read_breakpoints(data: Mapping[str, Any] | None) -> Mapping[str, tuple[Value, ...]] | None:
+    return None if data is None else {name: tuple(values) for name, values in data.items()}
 
 
 @dataclass(frozen=True, slots=True)

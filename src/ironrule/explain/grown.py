@@ -6,7 +6,7 @@ unless a column has got another type by them, so that the model would see the ol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -20,7 +20,7 @@ from ironrule.errors import InputError, TableError
 from ironrule.explain.past import Asked, InMemory, Mask, OnDisk, Past
 from ironrule.explain.prepared import Prepared
 from ironrule.model.blackbox import BlackBox
-from ironrule.space import Codes, Feature, Space, Table, read_table
+from ironrule.space import Codes, Feature, Space, Table, Value, read_table
 from ironrule.space.codes import smallest_type
 from ironrule.space.sources import as_source
 from ironrule.space.streamed import open_source
@@ -42,6 +42,11 @@ class Grown:
 
     def __len__(self) -> int:
         return len(self.old.past) + len(self.new)
+
+    @property
+    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
+        """The numbers in the domains of the old rows that no row has."""
+        return self.old.breakpoints or {}
 
     @property
     def numbers(self) -> Integers | None:

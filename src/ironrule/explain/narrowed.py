@@ -15,8 +15,8 @@ import numpy as np
 
 from ironrule.errors import ConstraintError
 from ironrule.explain.past import InMemory, Mask, OnDisk
-from ironrule.explain.prepared import PAST_CHECKED, Prepared, read_exactly
-from ironrule.model import behaviour, history_of
+from ironrule.explain.prepared import PAST_CHECKED, Prepared, fingerprint_model, read_exactly
+from ironrule.model import history_of
 from ironrule.rule.named import Named
 from ironrule.space import Codes, Constraint, Space
 
@@ -39,7 +39,7 @@ def narrowed(ready: Prepared, models: Sequence[Any], constraints: Sequence[Const
         exact=exact,
         oracle=oracle,
         word=word,
-        fingerprint=behaviour(history) if isinstance(exact, str) else exact.fingerprint,
+        fingerprint=fingerprint_model(history, exact),
         rows=ready.numbers_of(np.flatnonzero(kept)),
         named=Named(),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.model import Readable, Wanted
-from ironrule.space import Codes, Space, Table
+from ironrule.space import Codes, Space, Table, Value
 from ironrule.space.streamed import Opened, codes_on_disk
 from ironrule.space.streamed.disk import chosen_rows, kept_on_disk
 from ironrule.space.streamed.scratch import Scratch
@@ -49,6 +49,11 @@ class Past(Counted, Protocol):
         """The row numbers of what ``encode`` gives; None if they count from 0."""
         ...
 
+    @property
+    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
+        """Numbers that are among the values of the table although no row has them."""
+        ...
+
     def encode(self, space: Space, progress: bool | None) -> Codes:
         """All rows as codes."""
         ...
@@ -75,6 +80,11 @@ class InMemory:
     def numbers(self) -> None:
         """They count from 0."""
         return
+
+    @property
+    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
+        """None: the table has values of rows alone."""
+        return {}
 
     def encode(self, space: Space, progress: bool | None) -> Codes:
         """All rows as codes."""
@@ -108,6 +118,11 @@ class OnDisk:
     def numbers(self) -> None:
         """They count from 0."""
         return
+
+    @property
+    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
+        """None: the table has values of rows alone."""
+        return {}
 
     def encode(self, space: Space, progress: bool | None) -> Codes:
         """All rows as codes."""

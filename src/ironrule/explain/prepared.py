@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from ironrule.model import (
     read_versions,
 )
 from ironrule.rule.named import Named
-from ironrule.space import Codes, Constraint, Points, Space, Table, as_constraint, bind, read_table
+from ironrule.space import Codes, Constraint, Points, Space, Table, Value, as_constraint, bind, read_table
 from ironrule.space.sources import as_source
 from ironrule.space.streamed import open_source
 
@@ -58,6 +58,7 @@ class Prepared:
     wanted: Wanted
     rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
     engine: Engine | None = None  # where networks are bounded, if not on the cores
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
     named: Named = field(default_factory=Named, repr=False)
 
     @property
@@ -156,9 +157,26 @@ def prepare(
     exact, oracle, word = read_exactly(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
     name = None if isinstance(past, InMemory) else name_of(models, exact, whole, wanted)
     history, outcomes = _history(whole, past, kept, asked, name, progress)
-    fingerprint = behaviour(history) if isinstance(exact, str) else exact.fingerprint
+    fingerprint = fingerprint_model(history, exact)
     known = (whole, asked, history, outcomes, past, recourse, exact, oracle, word, fingerprint, wanted, rows)
-    return Prepared(*known, engine=engine)
+    breakpoints = _find_breakpoints(inferred, whole, past) if intervals else None
+    return Prepared(*known, engine=engine, breakpoints=breakpoints)
+
+
+def fingerprint_model(history: History, exact: Readable | str) -> str:
+    """A model by what it decides on past rows, which anybody can compute, and behind that by its structure."""
+    decisions = behaviour(history)
+    return decisions if isinstance(exact, str) else f"{decisions}-{exact.fingerprint}"
+
+
+def _find_breakpoints(seen: Space, whole: Space, past: Past) -> Mapping[str, tuple[Value, ...]]:
+    """The numbers that are in domains although no past row has them."""
+    found: dict[str, tuple[Value, ...]] = {}
+    for old, new in zip(seen.features, whole.features, strict=True):
+        more = {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
+        if more:
+            found[new.name] = tuple(sorted(more))
+    return found
 
 
 def _past(
