@@ -190,7 +190,7 @@ class Scope:
     def decisions(self) -> str:
         """A hash of the first past rows with what the models decide about them: which models a document speaks of."""
         rows = np.ascontiguousarray(self.past[:PAST_ROWS], dtype=np.int32)
-        return hashlib.sha256(rows.tobytes() + self.asked.desired(rows).tobytes()).hexdigest()
+        return hashlib.sha256(rows.tobytes() + self.asked.desired(rows).tobytes()).hexdigest()[:32]
 
     def find_inside(self, low: Points, high: Points) -> Points:
         """The past rows in a box."""

@@ -165,8 +165,8 @@ def prepare(
 
 def fingerprint_model(history: History, exact: Readable | str) -> str:
     """A model by what it decides on past rows, which anybody can compute, and behind that by its structure."""
-    decisions = behaviour(history)
-    return decisions if isinstance(exact, str) else f"{decisions}-{exact.fingerprint}"
+    decisions = behaviour(history)[:32]  # so that both together are as long as a SHA-256
+    return decisions if isinstance(exact, str) else f"{decisions}-{exact.fingerprint[:31]}"
 
 
 def _find_breakpoints(seen: Space, whole: Space, past: Past) -> Mapping[str, tuple[Value, ...]]:
