@@ -11,6 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
+BESIDE = ("checker", "shared_reading")  # the checker, and what lends it a reading: see tests/checker/test_checker_alone.py
 SAME_LEVEL = {"progress": "errors", "counting": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
 EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
@@ -81,8 +82,17 @@ def test_the_source_is_found() -> None:
 def test_a_module_belongs_to_a_layer_and_imports_only_what_stands_above_it(path: Path) -> None:
     if path == PACKAGE / "__init__.py":
         return  # the public face names what all layers offer, and imports it when it is first used
-    assert layer_of(path.relative_to(PACKAGE).parts) in LAYERS
-    assert breaches(path, imports_of(path)) == []
+    own = layer_of(path.relative_to(PACKAGE).parts)
+    if own not in BESIDE:
+        assert own in LAYERS
+        assert breaches(path, imports_of(path)) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_checker_is_imported_by_the_command_line_and_the_server_alone(path: Path) -> None:
+    own = layer_of(path.relative_to(PACKAGE).parts)
+    uses = [one.target for one in imports_of(path) if one.target.startswith("ironrule.checker")]
+    assert not uses or own in (*BESIDE, "cli", "__init__")
 
 
 def test_the_public_face_imports_nothing_but_errors_when_it_is_imported() -> None:
