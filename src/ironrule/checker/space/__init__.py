@@ -1,0 +1,1 @@
+"""Tables, spaces and constraints, as the checker itself reads them."""

@@ -1,0 +1,390 @@
+"""The constraint language: one condition on a point ``cf`` of the space; docs/constraints.md is its definition.
+
+    statement   if or then statement | or
+    or          and (or and)*
+    and         not (and not)*
+    not         not not | compare
+    compare     sum ((== | != | < | <= | > | >=) sum)* | sum [not] in (sum, ...)
+    sum         product ((+ | -) product)*
+    product     factor ((* | /) factor)*
+    factor      - factor | number | string | true | false | missing | cf.name | x["any name"] | ( statement )
+
+A parser by recursive descent makes a tree. Binding it to the features of a space checks that every comparison makes
+sense, and makes a function on codes of it. For a comparison values become 64-bit floats, by code: numbers stand for
+themselves, categories for their position in the domain, dates for their rank among the dates compared, missing for NaN.
+So a comparison with a missing value is false, as the language says, but between two features that are both missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from functools import reduce
+from itertools import pairwise
+from operator import eq, ge, gt, le, lt, ne
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import ConstraintError
+
+if TYPE_CHECKING:
+    from ironrule.checker.space.spaces import Feature, Space
+
+MOST_CHARACTERS = 1_000_000
+DEEPEST = 32  # nested parentheses, ``not``, ``-`` and ``if``
+
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_TOKEN = re.compile(
+    rf"""\s*(?:(?P<number>{_DIGITS}(?:\.{_DIGITS})?(?:[eE][+-]?{_DIGITS})?(?!\w))
+       | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+       | (?P<word>[^\W\d]\w*)
+       | (?P<symbol>==|!=|<=|>=|[-+*/<>()\[\],.])
+       | (?P<end>\Z))""",
+    re.VERBOSE,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
+_CONSTANTS = {"true": True, "false": False, "missing": None}
+_RELATIONS: dict[str, Any] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_TERMS = ("feature", "literal", "calculation")
+
+Codes = npt.NDArray[np.integer[Any]]
+Mask = npt.NDArray[np.bool_]
+Measure = Callable[[Codes], Any]  # a number for every point, or one for all
+
+
+class Node(NamedTuple):
+    """A part of a constraint. Its kind is ``or``, ``and``, ``not`` or ``compare`` (a formula, with its operators as
+    value), or ``calculation`` (with its operators), ``feature`` (its name) or ``literal`` (a value; None is missing).
+    """
+
+    kind: str
+    parts: tuple[Node, ...]
+    value: Any
+    place: int  # in the text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicate:
+    """A constraint bound to a space: says of every point, a row of codes, whether it holds."""
+
+    columns: tuple[int, ...]  # the features that it reads
+    test: Callable[[Codes], Mask]
+
+    def __call__(self, points: Codes) -> Mask:
+        with np.errstate(all="ignore"):
+            return np.array(np.broadcast_to(self.test(points), len(points)), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint: its text, what it says, the features of ``cf`` that it names, and whether it names ``x``."""
+
+    text: str
+    formula: Node
+    features: frozenset[str]
+    mentions_instance: bool
+
+    def bind(self, space: Space) -> Predicate:
+        """What it says about points of a space; raises ConstraintError if it names ``x``, names features that the
+        space does not have, or compares what cannot be compared.
+        """
+        if self.mentions_instance:
+            raise ConstraintError(
+                f"a constraint on the space must speak of cf alone, but it names x: {self.text[:200]}"
+            )
+        places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
+        test = _Binder(self.text, places).bind(self.formula)
+        return Predicate(tuple(sorted(places[name][0] for name in self.features)), test)
+
+
+def parse_constraint(text: str) -> Constraint:
+    """Read one constraint; raises ConstraintError, naming the place, if the text is none.
+
+    >>> sorted(parse_constraint("if cf.job == 'cook' then 18 <= cf.age < 65").features)
+    ['age', 'job']
+    """
+    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+        got = f"{len(text):,}" if isinstance(text, str) else repr(text)
+        raise ConstraintError(f"a constraint must be a text of at most {MOST_CHARACTERS:,} characters, but {got} came")
+    parser = _Parser(text)
+    formula = parser.check(parser.statement(), term=False)
+    if parser.kind != "end":
+        raise parser.error("an operator, `and` or `or` must stand here, or the constraint end")
+    return Constraint(text, formula, frozenset(parser.names["cf"]), bool(parser.names["x"]))
+
+
+def _error_at(text: str, place: int, expected: str, got: str) -> ConstraintError:
+    near = text[max(0, place - 30) : place + 50]
+    return ConstraintError(f"{expected}, but {got} came (character {place + 1}, in {near!r})")
+
+
+class _Parser:
+    """A method for every level of the grammar, each reading on from where the last one stopped."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names: dict[str, set[str]] = {"cf": set(), "x": set()}
+        self.kind = self.token = ""
+        self.place = self.next = self.depth = 0
+        self.advance()
+
+    def advance(self) -> str:
+        """Step over a token, which is returned; ``kind``, ``token`` and ``place`` are those of the next one."""
+        passed, found = self.token, _TOKEN.match(self.text, self.next)
+        if found is None or found.lastgroup is None:
+            raise _error_at(
+                self.text, self.next, "words, numbers, texts in quotes and operators must stand here", "more"
+            )
+        self.kind, self.token = found.lastgroup, found[found.lastgroup]
+        self.place, self.next = found.start(found.lastgroup), found.end()
+        return passed
+
+    def take(self, *tokens: str) -> str:
+        """Step over the next token if it is one of these. A string keeps its quotes, so it is never taken for one."""
+        return self.advance() if self.token in tokens else ""
+
+    def expect(self, token: str) -> None:
+        if not self.take(token):
+            raise self.error(f"`{token}` must stand here")
+
+    def error(self, expected: str, got: str = "") -> ConstraintError:
+        return _error_at(self.text, self.place, expected, got or (f"`{self.token[:40]}`" if self.token else "the end"))
+
+    def check(self, node: Node, term: bool) -> Node:
+        """The node, if it is a value where one must stand, or a condition where one must stand."""
+        if (node.kind in _TERMS) != term:
+            expected, got = ("a value", "a condition") if term else ("a condition", "a value")
+            raise _error_at(self.text, node.place, f"{expected} must stand here", got)
+        return node
+
+    def nest(self, level: Callable[[], Node]) -> Node:
+        """Read one level deeper."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"a constraint must nest at most {DEEPEST} deep", "a deeper one")
+        inside = level()
+        self.depth -= 1
+        return inside
+
+    def chain(self, kind: str, operators: Iterable[str], level: Callable[[], Node]) -> Node:
+        """Parts with operators between them; the part itself if there is only one."""
+        parts, used = [level()], list[str]()
+        while symbol := self.take(*operators):
+            used.append(symbol)
+            parts.append(level())
+        if not used:
+            return parts[0]
+        checked = tuple(self.check(part, term=kind not in ("or", "and")) for part in parts)
+        return Node(kind, checked, tuple(used), parts[0].place)
+
+    def statement(self) -> Node:
+        return self.nest(self.implication) if self.take("if") else self.disjunction()
+
+    def implication(self) -> Node:
+        condition = self.check(self.disjunction(), term=False)
+        self.expect("then")
+        opposite = Node("not", (condition,), None, condition.place)
+        return Node("or", (opposite, self.check(self.statement(), term=False)), None, condition.place)
+
+    def disjunction(self) -> Node:
+        return self.chain("or", ("or",), lambda: self.chain("and", ("and",), self.negation))
+
+    def negation(self) -> Node:
+        place = self.place
+        if self.take("not"):
+            return Node("not", (self.check(self.nest(self.negation), term=False),), None, place)
+        left = self.chain("compare", _RELATIONS, self.sum)
+        opposite = self.take("not")
+        if opposite:
+            self.expect("in")
+        elif not self.take("in"):
+            return left
+        self.expect("(")
+        items = [self.sum()]
+        while self.take(",") and self.token != ")":
+            items.append(self.sum())
+        self.expect(")")
+        pairs = [(self.check(left, term=True), self.check(item, term=True)) for item in items]
+        inside = Node("or", tuple(Node("compare", pair, ("==",), pair[1].place) for pair in pairs), None, place)
+        return Node("not", (inside,), None, place) if opposite else inside
+
+    def sum(self) -> Node:
+        return self.chain("calculation", ("+", "-"), lambda: self.chain("calculation", ("*", "/"), self.factor))
+
+    def factor(self) -> Node:
+        place = self.place
+        if self.take("-"):
+            operand = self.check(self.nest(self.factor), term=True)
+            if operand.kind == "literal" and _is_number(operand.value):
+                return Node("literal", (), -operand.value, place)
+            return Node("calculation", (Node("literal", (), -1, place), operand), ("*",), place)
+        if self.take("("):
+            inside = self.nest(self.statement)
+            self.expect(")")
+            return inside
+        if subject := self.take("cf", "x"):
+            name = self.name()
+            self.names[subject].add(name)
+            return Node("feature", (), name, place)
+        if self.token in _CONSTANTS:
+            return Node("literal", (), _CONSTANTS[self.advance()], place)
+        return Node("literal", (), self.number() if self.kind == "number" else self.string("a value"), place)
+
+    def name(self) -> str:
+        """A feature's name: ``["any text"]``, or parts after dots, each a word or a string."""
+        if self.take("["):
+            name = self.string("a name in quotes")
+            self.expect("]")
+            return name
+        parts = list[str]()
+        while not parts or self.token == ".":
+            self.expect(".")
+            parts.append(self.advance() if self.kind == "word" else self.string("a name"))
+        return ".".join(parts)
+
+    def string(self, what: str) -> str:
+        if self.kind != "string" or not set(re.findall(r"\\(.)", self.token)) <= set(_ESCAPES):
+            raise self.error(f"{what} must stand here, with no escapes but {' '.join(_ESCAPES)!r}")
+        return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], self.advance()[1:-1])
+
+    def number(self) -> int | float:
+        """An int where it is written as one; leading zeros go first, since Python refuses to read too many digits."""
+        if float(self.token) == float("inf"):
+            raise self.error("a number must be at most about 1.8e308", "a larger one")
+        digits = self.advance().replace("_", "")
+        return int(digits.lstrip("0") or "0") if digits.isdigit() else float(digits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Makes functions on codes of the tree of one text; features are given by name, with their positions."""
+
+    text: str
+    places: dict[str, tuple[int, Feature]]
+
+    def bind(self, node: Node) -> Callable[[Codes], Mask]:
+        """Where a formula holds: a truth value for every point, or one for all."""
+        if node.kind == "compare":
+            pairs = zip(node.value, pairwise(node.parts), strict=True)
+            tests = [self.compare(left, how, right) for how, (left, right) in pairs]
+        else:
+            tests = [self.bind(part) for part in node.parts]
+        if node.kind == "not":
+            return lambda points: np.logical_not(tests[0](points))
+        join = np.logical_or if node.kind == "or" else np.logical_and
+        return lambda points: reduce(join, (test(points) for test in tests))
+
+    def compare(self, left: Node, how: str, right: Node) -> Callable[[Codes], Mask]:
+        features = [self.feature(side) for side in (left, right) if side.kind == "feature"]
+        first, second = self.scale(left, right, features, how not in ("==", "!="))
+        reflexive = len(features) == 2 and how in ("==", "!=", "<=", ">=")
+
+        def holds(points: Codes) -> Mask:
+            one, other = first(points), second(points)
+            related = _RELATIONS[how](one, other)
+            if reflexive:  # two features that are both missing are equal
+                alike = np.isnan(one) & np.isnan(other)
+                related = related & ~alike if how == "!=" else related | alike
+            return np.asarray(related)
+
+        return holds
+
+    def scale(self, left: Node, right: Node, features: Sequence[Feature], ordering: bool) -> tuple[Measure, Measure]:
+        """Both sides of a comparison as numbers; raises ConstraintError if they cannot be compared."""
+        sides = (left, right)
+        if any(side.kind == "literal" and side.value is None for side in sides):
+            if ordering or not features:
+                raise self.error(left, "missing must be compared with a feature, by == or !=", "something else")
+            asked = left if left.kind == "feature" else right
+            return self.look_up(asked, [0.0] * len(self.values(asked)), missing=1.0), lambda _: np.float64(1.0)
+        kinds = {"number" if one.numeric else "date" if one.dated else "category" for one in features}
+        written = all(side.kind == "literal" and _is_number(side.value) for side in sides)
+        if written or "calculation" in (left.kind, right.kind):
+            kinds.add("number")
+        if len(kinds) != 1:
+            got = " and ".join(sorted(kinds)) or "no feature"
+            raise self.error(left, "a feature must be compared with something of its kind", got)
+        if ordering and not all(feature.ordered for feature in features):
+            raise self.error(left, "< <= > >= must have ordered features (use == != in)", "a nominal one")
+        if kinds == {"number"}:
+            return self.number(left), self.number(right)
+        if kinds == {"category"} and ordering and len({feature.values for feature in features}) > 1:
+            raise self.error(left, "ordered categories must have the same domain to be compared", "another domain")
+        return self.rank(left, right, kinds == {"date"})
+
+    def number(self, node: Node) -> Measure:
+        if node.kind == "calculation":
+            first, *others = map(self.number, node.parts)
+            steps = list(zip(node.value, others, strict=True))
+            return lambda points: reduce(_calculate, ((how, step(points)) for how, step in steps), first(points))
+        for value in self.values(node):
+            if not _is_number(value) or not _fits_float(value):  # a rounded one would compare wrongly
+                expected = "a number or a numeric feature must stand here, fit for 64-bit floats as all up to 2**53 are"
+                raise self.error(node, expected, repr(value)[:40])
+        return self.look_up(node, self.values(node))
+
+    def rank(self, left: Node, right: Node, dated: bool) -> tuple[Measure, Measure]:
+        """Dates by rank among all that either side can be, categories by position in the domains, left first."""
+        keys = [(side, [self.key(side, value, dated) for value in self.values(side)]) for side in (left, right)]
+        known = {key: None for side, own in keys if dated or side.kind == "feature" for key in own}
+        if dated and len({moment.utcoffset() is None for moment in known}) > 1:
+            raise self.error(right, "dates must all have a time zone or all have none to be compared", "both kinds")
+        ranks = {key: float(rank) for rank, key in enumerate(sorted(known) if dated else known)}
+        for side, own in keys:
+            if not ranks.keys() >= set(own):
+                raise self.error(side, "a category must be compared with a value of its domain", repr(side.value))
+        first, second = (self.look_up(side, [ranks[key] for key in own]) for side, own in keys)
+        return first, second
+
+    def key(self, node: Node, value: Any, dated: bool) -> Any:
+        """What equality means: of categories Python's, but true is not 1; of dates that of the moments they begin."""
+        if not dated:
+            return isinstance(value, bool), value
+        try:
+            moment = datetime.fromisoformat(value) if node.kind == "literal" else value
+        except (ValueError, TypeError):
+            raise self.error(node, 'a date must be one like "2024-12-31"', repr(value)) from None
+        return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+
+    def values(self, node: Node) -> Sequence[Any]:
+        """What a feature or a literal can be, by code."""
+        return self.feature(node).values if node.kind == "feature" else (node.value,)
+
+    def look_up(self, node: Node, numbers: Sequence[float], missing: float = np.nan) -> Measure:
+        """The numbers of a feature's values, or of a literal, for points."""
+        if node.kind != "feature":
+            return lambda _: np.float64(numbers[0])
+        place, feature = self.places[node.value]
+        table = np.array([*numbers, *[missing] * feature.missing], dtype=np.float64)
+        return lambda points: table[points[:, place]]
+
+    def feature(self, node: Node) -> Feature:
+        if node.value not in self.places:
+            listed = ", ".join(list(self.places)[:12])
+            raise self.error(node, f"a constraint must name features of the space ({listed})", repr(node.value))
+        return self.places[node.value][1]
+
+    def error(self, node: Node, expected: str, got: str) -> ConstraintError:
+        return _error_at(self.text, node.place, expected, got)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _fits_float(value: int | float) -> bool:
+    try:
+        return float(value) == value
+    except OverflowError:
+        return False
+
+
+def _calculate(result: Any, step: tuple[str, Any]) -> Any:
+    """One step of arithmetic; division by zero gives no value."""
+    how, number = step
+    number = np.where(number == 0, np.nan, number) if how == "/" else number
+    return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[how](result, number)

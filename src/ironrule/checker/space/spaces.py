@@ -1,0 +1,338 @@
+"""Spaces: features with their domains, and the constraints on what can occur.
+
+A value's position in its feature's domain is its *code*. "Missing" is a value of its own, outside the order; where a
+feature has it, its code comes after all others. Several table columns of which exactly one is 1 in every row (a one-hot
+group) are one feature.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.checker.space.constraints import Predicate, parse_constraint
+from ironrule.checker.space.tables import Array, Column, Mask, Table, as_python, is_missing, read_table
+from ironrule.errors import SpaceError, TableError
+
+Points = npt.NDArray[np.int32]
+"""Points of a space: a row of codes for every point, a column for every feature."""
+
+MOST_FEATURES = 128
+SEPARATORS = "_=:.-"  # between the name of a one-hot group and a value in the names of its columns
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature: its name, its domain in order, and the table columns that carry it."""
+
+    name: str
+    values: tuple[Any, ...]
+    ordered: bool
+    missing: bool = False
+    columns: tuple[str, ...] = ()
+    numeric: bool = field(init=False, repr=False, compare=False)  # whether every value is a number
+    dated: bool = field(init=False, repr=False, compare=False)  # whether every value is a date or a time
+    natural: bool = field(init=False, repr=False, compare=False)  # whether the domain rises, as numbers or as dates
+
+    def __post_init__(self) -> None:
+        numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+        object.__setattr__(self, "numeric", all(numbers))
+        object.__setattr__(self, "dated", all(isinstance(value, datetime.date) for value in self.values))
+        object.__setattr__(self, "natural", (self.numeric or self.dated) and _rises(self.values))
+        object.__setattr__(self, "columns", self.columns or (self.name,))
+        self._check()
+
+    def _check(self) -> None:
+        for value in self.values:
+            if type(value).__hash__ is None or is_missing(value) or (isinstance(value, float) and math.isinf(value)):
+                raise SpaceError(f"the domain of {self.name!r} must have finite single values, but {value!r} came")
+        if self.size == 0 or len(set(self.values)) < len(self.values):
+            raise SpaceError(f"the domain of {self.name!r} must have distinct values, but it has none, or one twice")
+        extra = len(self.values) - len(self.columns)  # one value more than columns means that all may be 0
+        if self.one_hot and (self.missing or extra not in ((0,) if self.ordered else (0, 1))):
+            raise SpaceError(
+                f"the one-hot feature {self.name!r} must have one value per column, or one more for none of them if it "
+                f"has no order, and no missing, but {len(self.values)} values came for {len(self.columns)} columns"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many codes there are, missing included."""
+        return len(self.values) + self.missing
+
+    @property
+    def missing_code(self) -> int:
+        """The code of missing; -1 where the feature is never missing."""
+        return len(self.values) if self.missing else -1
+
+    @property
+    def last(self) -> int:
+        """The code of the last value; missing does not count. -1 where missing is the only one."""
+        return len(self.values) - 1
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether several table columns carry this feature."""
+        return len(self.columns) > 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether every value is a whole number."""
+        return self.numeric and all(isinstance(value, int) for value in self.values)
+
+    def value(self, code: int) -> Any:
+        """The value of a code; None for missing."""
+        return None if self.missing and code == len(self.values) else self.values[code]
+
+    def describe(self) -> str:
+        """The domain in a few words, for messages.
+
+        >>> Feature("age", tuple(range(18, 100)), ordered=True).describe()
+        'one of 82 values from 18 to 99'
+        """
+        if self.ordered and len(self.values) > 8:
+            text = f"one of {len(self.values)} values from {self.values[0]!r} to {self.values[-1]!r}"
+        else:
+            more = f", ... ({len(self.values)} values)" if len(self.values) > 12 else ""
+            text = f"one of {', '.join(map(repr, self.values[:12]))}{more}"
+        return text + (" or missing" if self.missing else "")
+
+
+def _rises(values: tuple[Any, ...]) -> bool:
+    try:
+        return all(low < high for low, high in pairwise(values))
+    except TypeError:  # dates and times have no common order
+        return False
+
+
+@dataclass(frozen=True)
+class Space:
+    """Features, and constraints over ``cf`` alone on what can occur; raises ConstraintError if one names ``x``."""
+
+    features: tuple[Feature, ...]
+    constraints: tuple[str, ...] = ()
+    predicates: tuple[Predicate, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.features) <= MOST_FEATURES:
+            raise SpaceError(f"a space must have 1 to {MOST_FEATURES} features, but it has {len(self.features)}")
+        for names in (self.names, self.columns):
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise SpaceError(f"every feature and column must have a name of its own, but {twice!r} occurs twice")
+        bound = tuple(parse_constraint(text).bind(self) for text in self.constraints)
+        object.__setattr__(self, "predicates", bound)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The features' names, in order."""
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The table columns that carry the features."""
+        return tuple(name for feature in self.features for name in feature.columns)
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int32]:
+        """How many codes every feature has."""
+        return np.array([feature.size for feature in self.features], dtype=np.int32)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of features, domains and constraints: what a certificate names as its scope."""
+        entries = {feature.name: _as_plain(feature) for feature in self.features}
+        text = json.dumps({"features": entries, "constraints": list(self.constraints)}, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def index(self, name: str) -> int:
+        """The position of a feature; raises SpaceError if there is none such."""
+        if name not in self.names:
+            raise SpaceError(f"{name!r} is no feature of this space; features: {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def admits(self, points: Points) -> Mask:
+        """Which points satisfy every constraint."""
+        mask = np.ones(len(points), dtype=np.bool_)
+        for predicate in self.predicates:
+            mask &= predicate(points)
+        return mask
+
+    def encode(self, table: Any) -> Points:
+        """The rows of a table as codes; raises TableError if it lacks columns or has values outside the domains."""
+        read = read_table(table, self.columns if isinstance(table, np.ndarray) else None)
+        codes = np.empty((len(read), len(self.features)), dtype=np.int32)
+        for place, feature in enumerate(self.features):
+            codes[:, place] = _encode_group(feature, read) if feature.one_hot else _encode_column(feature, read)
+        return codes
+
+
+def _encode_column(feature: Feature, table: Table) -> npt.NDArray[np.int64]:
+    column = table.column(feature.columns[0])
+    if column.values.dtype.kind == "O":
+        codes = _find_codes(feature, column.values.tolist())
+    else:  # as Python values, which compare exactly whatever their types
+        distinct, inverse = np.unique(column.values, return_inverse=True)
+        codes = _find_codes(feature, distinct.tolist())[inverse]
+    codes[column.missing] = feature.missing_code
+    wrong = np.flatnonzero(codes < 0)
+    if len(wrong):
+        got = "missing" if column.missing[wrong[0]] else repr(as_python(column.values[wrong[0]]))
+        raise TableError(
+            f"{feature.name!r} must be {feature.describe()}, but {len(wrong):,} of {len(table):,} rows have other "
+            f"values, such as {got}; extend the domain, or leave those rows out"
+        )
+    return codes
+
+
+def _find_codes(feature: Feature, values: Iterable[Any]) -> npt.NDArray[np.int64]:
+    """The codes of values; -1 where the domain does not have one. A date is the moment it begins, as a time is."""
+
+    def key(value: Any) -> Any:
+        day = feature.dated and type(value) is datetime.date
+        return datetime.datetime.combine(value, datetime.time()) if day else value
+
+    places = {key(value): code for code, value in enumerate(feature.values)}
+    return np.fromiter((places.get(key(value), -1) for value in values), np.int64)
+
+
+def _encode_group(feature: Feature, table: Table) -> npt.NDArray[np.intp]:
+    hot = _read_flags(table, feature.columns)
+    count = hot.sum(axis=1)
+    wrong = (count > 1) | ((count == 0) & (len(feature.values) == len(feature.columns)))
+    if wrong.any():
+        raise TableError(
+            f"the one-hot columns of {feature.name!r} must have exactly one 1 per row, but {int(wrong.sum()):,} of "
+            f"{len(table):,} rows have none or several"
+        )
+    return np.where(count == 0, len(feature.columns), hot.argmax(axis=1))
+
+
+def _read_flags(table: Table, names: Sequence[str]) -> Mask:
+    """Columns of zeros and ones as a matrix; raises TableError if one has anything else."""
+    flags = np.empty((len(table), len(names)), dtype=np.bool_)
+    for place, name in enumerate(names):
+        column = table.column(name)
+        if column.missing.any() or not ((column.values == 0) | (column.values == 1)).all():
+            raise TableError(f"the one-hot column {name!r} must hold 0 and 1 only, but it holds other values")
+        flags[:, place] = column.values.astype(np.bool_)
+    return flags
+
+
+def infer_space(data: Any, columns: Sequence[str] | None = None, constraints: Sequence[str] = ()) -> Space:
+    """The space of a table: domains are the distinct values seen.
+
+    Numbers and dates are ordered, and so are columns whose type declares an order; text, other categories and booleans
+    are nominal. Columns of zeros and ones that share a name prefix and have exactly one 1 in every row are one feature.
+    """
+    table = read_table(data)
+    chosen = table.names if columns is None else tuple(columns)
+    groups = {name: (group, names) for group, names in _find_groups(table, chosen).items() for name in names}
+    features: dict[str, Feature] = {}
+    for name in chosen:
+        feature = _group_feature(*groups[name]) if name in groups else _infer_feature(name, table.column(name))
+        features[feature.name] = feature
+        if feature.size == 1:
+            raise TableError(f"{name!r} must have two or more values, but it has one; drop it, or declare its domain")
+    return Space(tuple(features.values()), tuple(constraints))
+
+
+def _infer_feature(name: str, column: Column) -> Feature:
+    present = column.present
+    values = _sorted_values(present)
+    if column.categories is not None:
+        seen = set(values)
+        values = [value for value in column.categories if value in seen]
+    ordered = len(present) > 0 and (column.values.dtype.kind in "iufM" or column.categories is not None)
+    return Feature(name, tuple(values), ordered, bool(column.missing.any()))
+
+
+def _sorted_values(present: Array) -> list[Any]:
+    """The distinct values in order; by the name of their type and as text where Python has no order for them."""
+    if present.dtype.kind in "iufM":
+        present = np.unique(present + 0.0 if present.dtype.kind == "f" else present)  # -0.0 is 0.0
+    distinct = {as_python(value) for value in dict.fromkeys(present.tolist())}
+    try:
+        return sorted(distinct)
+    except TypeError:
+        return sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
+
+
+def _find_groups(table: Table, columns: Sequence[str]) -> dict[str, list[str]]:
+    """The one-hot groups: columns with the same prefix of which exactly one is 1 in every row."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in columns:
+        parts = re.match(rf"(.+)[{SEPARATORS}](.+)$", name)
+        if parts and parts[1] not in columns:
+            groups[parts[1]].append(name)
+    return {group: names for group, names in groups.items() if len(names) > 1 and _is_exclusive(table, names)}
+
+
+def _is_exclusive(table: Table, names: Sequence[str]) -> bool:
+    try:
+        return bool((_read_flags(table, names).sum(axis=1) == 1).all())
+    except TableError:  # other values than 0 and 1
+        return False
+
+
+def _group_feature(group: str, names: Sequence[str]) -> Feature:
+    labels = [re.sub(rf"^{re.escape(group)}[{SEPARATORS}](?=.)", "", name) for name in names]
+    return Feature(group, tuple(labels if len(set(labels)) == len(labels) else names), False, columns=tuple(names))
+
+
+def _as_plain(feature: Feature) -> dict[str, Any]:
+    kind, values = "ordered" if feature.ordered else "nominal", list(map(to_plain, feature.values))
+    entry: dict[str, Any] = {"kind": kind, "values": values, "missing": feature.missing}
+    return entry if feature.columns == (feature.name,) else entry | {"columns": list(feature.columns)}
+
+
+def space_from_plain(document: Any, constraints: Sequence[str] = ()) -> Space:
+    """The space that plain data declares, every domain listed in full, with constraints added to its own; raises
+    SpaceError if the data is not of that form.
+    """
+    try:
+        features = [_from_entry(name, entry) for name, entry in document["features"].items()]
+        return Space(tuple(features), (*document["constraints"], *constraints))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SpaceError(
+            f"a space must have 'features' by name and 'constraints', but came otherwise: {error}"
+        ) from None
+
+
+def _from_entry(name: str, entry: Mapping[str, Any]) -> Feature:
+    values, columns = tuple(map(from_plain, entry["values"])), tuple(entry.get("columns", ()))
+    if entry["kind"] not in ("ordered", "nominal") or not isinstance(entry["missing"], bool):
+        raise SpaceError(f"feature {name!r} must have kind ordered or nominal and missing true or false, but has not")
+    return Feature(name, values, entry["kind"] == "ordered", entry["missing"], columns)
+
+
+def to_plain(value: Any) -> Any:
+    """A value that JSON can hold.
+
+    >>> to_plain(datetime.date(2024, 2, 29))
+    {'date': '2024-02-29'}
+    """
+    return {"date": value.isoformat()} if isinstance(value, datetime.date) else value
+
+
+def from_plain(value: Any) -> Any:
+    """The value that :func:`to_plain` wrote; raises SpaceError for a date that is none."""
+    if not isinstance(value, dict) or set(value) != {"date"}:
+        return value
+    try:
+        text = value["date"]
+        return datetime.datetime.fromisoformat(text) if "T" in text else datetime.date.fromisoformat(text)
+    except (ValueError, TypeError):
+        raise SpaceError(f"a date must be one like '2024-12-31', but {value['date']!r} came") from None

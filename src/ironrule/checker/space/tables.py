@@ -1,0 +1,209 @@
+"""Tables of any library, read column by column.
+
+pandas, polars and Arrow tables come through narwhals. A NumPy array of two dimensions is a table whose columns are
+named ``x0``, ``x1``, ... or as the caller says. A column is a NumPy array and a mask of what is missing in it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.errors import TableError
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+NO_ZONE = "dates must have no time zone, but some have one; with pandas: .dt.tz_convert(None)"
+VALUE_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """Values, which of them are missing, and the categories in order where the column's type declares an order."""
+
+    values: Array
+    missing: Mask
+    categories: tuple[Any, ...] | None = None
+
+    @property
+    def present(self) -> Array:
+        """The values that are not missing."""
+        return self.values[~self.missing]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table of any library. :func:`read_table` makes one."""
+
+    native: Any
+    names: tuple[str, ...]
+    frame: Any  # the narwhals DataFrame; None for an array
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    def column(self, name: str) -> Column:
+        """One column; text and booleans come as objects. Raises TableError, naming the column, if it is not there or
+        has values that are neither numbers, text, booleans nor dates.
+        """
+        if name not in self.names:
+            raise TableError(f"the table must have the column {name!r}, but it has {', '.join(map(repr, self.names))}")
+        try:
+            if self.frame is None:
+                return _read_array(self.native[:, self.names.index(name)])
+            return _read_series(self.frame[name])
+        except TableError as error:
+            raise TableError(f"column {name!r}: {error}") from None
+
+
+def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
+    """Wrap a pandas, polars or Arrow table or an array; raises TableError for anything else.
+
+    >>> read_table(np.array([[1, 2], [3, 4]])).names
+    ('x0', 'x1')
+    """
+    if isinstance(data, Table):
+        return data
+    table = _wrap_array(data, names) if isinstance(data, np.ndarray) else _wrap_frame(data)
+    if len(table) == 0:
+        raise TableError("the table must have at least one row, but it is empty")
+    return table
+
+
+def _wrap_array(data: Array, names: Sequence[str] | None) -> Table:
+    width = data.shape[1] if data.ndim == 2 else None
+    chosen = [f"x{place}" for place in range(width or 0)] if names is None else list(names)
+    if width != len(chosen):
+        raise TableError(f"an array must have rows and columns, {len(chosen)} named, but its shape is {data.shape}")
+    return Table(data, _check_names(chosen), None)
+
+
+def _wrap_frame(data: Any) -> Table:
+    kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
+    try:
+        if "Lazy" in kind or isinstance(data, Mapping):
+            raise TypeError
+        names = data.column_names if hasattr(data, "column_names") else getattr(data, "columns", ())  # Arrow, others
+        _check_names(list(names))  # before narwhals, whose errors are its own
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        raise TableError(
+            f"a table must be a pandas, polars or Arrow table in memory or a NumPy array, but {kind} came"
+        ) from None
+    return Table(frame.to_native(), tuple(frame.columns), frame)
+
+
+def _check_names(names: Sequence[Any]) -> tuple[str, ...]:
+    odd = [name for name in names if not isinstance(name, str)]
+    odd = odd or [name for name, count in Counter(names).items() if count > 1]
+    if odd:
+        raise TableError(f"column names must be distinct texts, but {odd[0]!r} is none or occurs twice; rename them")
+    return tuple(names)
+
+
+def _read_array(values: Array) -> Column:
+    if values.dtype.kind == "f":
+        return Column(values, np.isnan(values))
+    if values.dtype.kind == "M":
+        return Column(_exact_dates(values), np.isnat(values))
+    if values.dtype.kind in "biuU":
+        return Column(values, np.zeros(len(values), dtype=np.bool_))
+    return _narrow(values.astype(object), _find_missing(values))
+
+
+def _read_series(series: nw.Series[Any]) -> Column:
+    dtype, missing = series.dtype, series.is_null().to_numpy().astype(np.bool_)
+    if dtype.is_float():
+        values = series.to_numpy().astype(np.float32 if dtype == nw.Float32 else np.float64)
+        return Column(values, missing | np.isnan(values))
+    if dtype.is_integer():
+        filled = series.fill_null(0) if missing.any() else series
+        return Column(filled.to_numpy().astype(np.uint64 if dtype == nw.UInt64 else np.int64), missing)
+    if isinstance(dtype, nw.Datetime):
+        if dtype.time_zone is not None:
+            raise TableError(NO_ZONE)
+        return Column(_exact_dates(series.to_numpy()), missing)
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    if isinstance(dtype, (nw.Enum, nw.Categorical)):
+        _check_types(set(map(type, values[~missing])))
+        return Column(values, missing, _declared_order(series))
+    if dtype in (nw.Boolean, nw.String):
+        return Column(values, missing)
+    return _narrow(values, missing | _find_missing(values))
+
+
+def _declared_order(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+    """The categories in order, where the column's type declares one (pandas and Arrow ordered, polars Enum)."""
+    native = series.to_native()
+    dtype = native.dtype if hasattr(native, "dtype") else getattr(native, "type", None)
+    ordered = getattr(dtype, "ordered", None)
+    if ordered and dtype is not None and hasattr(dtype, "categories"):
+        return tuple(map(as_python, dtype.categories))
+    if ordered:
+        return tuple(native.unify_dictionaries().chunk(0).dictionary.to_pylist())
+    return tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) and ordered is None else None
+
+
+def _narrow(values: Array, missing: Mask) -> Column:
+    """A column of objects; as numbers if it has only numbers, as dates if it has only dates."""
+    kinds = set(map(type, values[~missing]))
+    _check_types(kinds)
+    if kinds and all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds):
+        floating = any(issubclass(kind, (float, np.floating)) for kind in kinds)
+        try:
+            return Column(np.where(missing, 0, values).astype(np.float64 if floating else np.int64), missing)
+        except OverflowError:
+            raise TableError("whole numbers must fit in 64 bits, but a larger one came") from None
+    if kinds and all(issubclass(kind, datetime.date) for kind in kinds):
+        if any(getattr(value, "tzinfo", None) is not None for value in values):
+            raise TableError(NO_ZONE)
+        unit = "datetime64[D]" if kinds == {datetime.date} else "datetime64[us]"
+        return Column(np.where(missing, np.datetime64("NaT"), values).astype(unit), missing)
+    return Column(values, missing)
+
+
+def _check_types(kinds: set[type]) -> None:
+    for kind in kinds:
+        if not issubclass(kind, VALUE_TYPES):
+            raise TableError(f"values must be numbers, text, booleans or dates, but {kind.__name__} came; convert them")
+
+
+def _exact_dates(values: Array) -> Array:
+    """Dates by day, or times by microsecond, which is what Python's own can tell apart."""
+    days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
+    exact = values.astype("datetime64[D]" if days else "datetime64[us]")
+    if ((exact != values) & ~np.isnat(values)).any():
+        raise TableError("dates must be whole microseconds, but finer ones came; with pandas: .dt.floor('us')")
+    return exact
+
+
+def _find_missing(values: Array) -> Mask:
+    return np.fromiter(map(is_missing, values), np.bool_, len(values))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for missing: None, NaN, NaT or pandas' NA."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in ("NaTType", "NAType")
+
+
+def as_python(value: Any) -> Any:
+    """A value as plain Python: NumPy's and pandas' scalars unwrapped, every kind of missing as None."""
+    if is_missing(value):
+        return None
+    if isinstance(value, np.datetime64):
+        return _exact_dates(np.asarray(value)).item()
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
