@@ -174,14 +174,16 @@ def _follow_errors(layers: tuple[Layer, ...], largest: Floats, unit: float) -> t
     smallest = SMALLEST[unit]
     sizes, errors = largest, 2.0 * unit * largest + smallest  # what comes in may be cast
     seen = 1.0  # the largest size met so far, by which a product of factors that is too small may be multiplied
+    gross = np.maximum(largest, 1.0)  # at least 1, so that products of the factors of several layers do not overflow
     for layer in layers:
         weights, bias = np.abs(layer.weights), np.abs(layer.bias)
         count = len(weights) + ROUNDINGS
         if count * unit > MOST_TERMS_ERROR:
             raise Unreadable(f"a layer of the network adds up {len(weights)} products, too many for its precision")
-        # sizes of at least 1, so that products of the factors of neighbouring layers do not overflow either
-        if not (np.maximum(sizes + errors, 1.0) @ weights + bias <= LARGEST[unit]).all():
+        gross = (gross + errors) @ weights + bias
+        if not (gross <= LARGEST[unit]).all():
             raise Unreadable("its weights are so large that its arithmetic may overflow")
+        gross = np.maximum(layer.activation.limit_size(gross), 1.0)
         seen = max(seen, float(sizes.max(initial=0.0)))
         added = (sizes + errors) @ weights + bias
         errors = errors @ weights + count * (2.0 * unit * added + smallest * (1.0 + seen))
