@@ -131,9 +131,9 @@ def softmax_above(scores: Sequence[Score], wanted: Sequence[int], threshold: flo
     """Desired where the wanted classes' softmax probabilities add up to more than the threshold.
 
     With one wanted class d the probability is 1 / (1 + sum of exp(s_u - s_d)): it is above t exactly if that sum is
-    below c = 1/t - 1. The margin c - sum of exp(s_u - s_d) is written with logistic links, which cap each exponential at
-    a size M much larger than c: M logistic(x - log M) is at most exp(x), and at least exp(x) - c^2 / M where exp(x) is
-    at most c. Where one exponential alone is above c both forms are negative but for the same amount.
+    below c = 1/t - 1. The margin c - sum of exp(s_u - s_d) is written with logistic links, which cap each exponential
+    at a size M much larger than c: M logistic(x - log M) is at most exp(x), and at least exp(x) - c^2 / M where exp(x)
+    is at most c. Where one exponential alone is above c both forms are negative but for the same amount.
     """
     others = [place for place in range(len(scores)) if place not in wanted]
     if threshold < 0.0 or threshold >= 1.0 + noise * len(scores):
