@@ -11,7 +11,10 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
-BESIDE = ("checker", "shared_reading")  # the checker, and what lends it a reading: see tests/checker/test_checker_alone.py
+BESIDE = (
+    "checker",
+    "shared_reading",
+)  # the checker, and what lends it a reading: see tests/checker/test_checker_alone.py
 SAME_LEVEL = {"progress": "errors", "counting": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
 DISPLAY = ("explain", "report")  # a display method may call what draws it
 EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.checker.network_bounds.network_bounds import NetworkBounds, network_bounds_of
+from ironrule.checker.network_bounds.network_bounds import NetworkBounds, prepare_network_bounds
 from ironrule.checker.network_bounds.relaxation import find_lines
 from ironrule.checker.network_bounds.tightening import STEPS, improve_lines
 from ironrule.checker.pieces import Pieces
@@ -56,7 +56,7 @@ class Setting:
         return np.stack([column.values[points[:, column.feature]] for column in self.columns], axis=1)
 
     def bounds(self) -> NetworkBounds:
-        return network_bounds_of(self.reading, self.columns, self.sizes)
+        return prepare_network_bounds(self.reading, self.columns, self.sizes)
 
     def precise_margins(self, alternative: int, points: Any) -> Any:
         """The margins of one alternative, a column each, in more than double precision."""
@@ -165,7 +165,7 @@ def assert_sound(made: Setting, rng: Rng) -> None:
     """No point of a piece has a margin above the piece's bound, and no closed piece a point that may be desired."""
     bounds, pieces = made.bounds(), random_pieces(made.sizes, rng)
     for alternative, limits in enumerate(bounds.alternatives):
-        highest, closed = bounds.bound(pieces, limits), bounds.closed(pieces, alternative)
+        highest, closed = bounds.bound(pieces, limits), bounds.close(pieces, alternative)
         for piece in range(len(pieces)):
             margins = made.precise_margins(alternative, points_in(pieces, piece))
             assert (margins.max(axis=0) <= highest[piece]).all()
@@ -194,7 +194,7 @@ def test_arithmetic_is_no_further_off_than_is_said(made: Setting) -> None:
     (margin,) = made.reading.alternatives[0]
     own = made.reading.outputs(made.rows(points))[:, 0] + margin.offset
     assert (np.abs(own - precise) <= slack).all()
-    possible, sure = bounds.decided(points)
+    possible, sure = bounds.decide(points)
     assert possible[precise > 0].all()
     assert not (sure & (precise <= 0)).any()
     if made.reading.unit == SINGLE:  # a model that computes in single precision, its weights cast beforehand
@@ -221,7 +221,7 @@ def test_a_point_by_itself_is_bounded_by_its_own_margin(made: Setting) -> None:
         margins, highest = made.precise_margins(alternative, points), bounds.bound(alone, limits)
         sizes = np.abs(limits.offsets) + sum(size.sum() + 1.0 for size in bounds.network.sizes) ** 2
         assert (highest - margins <= 1e-9 * sizes).all()
-        closed = bounds.closed(alone, alternative)
+        closed = bounds.close(alone, alternative)
         assert not (closed & (margins > -limits.slack).all(axis=1)).any()
         assert closed[(margins < -limits.slack - 1e-9 * sizes).any(axis=1)].all()
 
@@ -275,13 +275,13 @@ def bounds_of_one(
 ) -> NetworkBounds:
     """The bounds of a network that sees one column of one feature."""
     reading = NetworkReading(layers, ((NetworkMargin(np.full(1, factor), offset, error),),))
-    return network_bounds_of(reading, [Column(0, np.array(values, dtype=np.float64))], [len(values)])
+    return prepare_network_bounds(reading, [Column(0, np.array(values, dtype=np.float64))], [len(values)])
 
 
 def closes(bounds: NetworkBounds) -> bool:
     """Whether the whole of its space is closed."""
     (codes,) = bounds.classes
-    return bool(bounds.closed(Pieces((np.ones((1, len(codes)), np.bool_),), np.zeros((1, 1), np.int32)), 0)[0])
+    return bool(bounds.close(Pieces((np.ones((1, len(codes)), np.bool_),), np.zeros((1, 1), np.int32)), 0)[0])
 
 
 def tent(offset: float) -> tuple[tuple[Layer, ...], Any, float]:
@@ -309,13 +309,13 @@ def test_no_more_parts_are_made_than_is_allowed(monkeypatch: pytest.MonkeyPatch)
 def test_pieces_that_hold_nothing_that_can_occur_are_closed() -> None:
     bounds = bounds_of_one(*tent(0.0))
     pieces = Pieces((np.array([[True] * 7, [False] * 4 + [True] * 3]),), np.array([[0], [1]], np.int32))
-    assert bounds.closed(pieces, 0).tolist() == [False, False]
+    assert bounds.close(pieces, 0).tolist() == [False, False]
 
     def holds_any(some: Pieces) -> Any:
         """Only the last codes cannot occur."""
         return np.array([bool((codes < 4).any()) for (codes,) in map(some.codes, range(len(some)))], dtype=np.bool_)
 
-    assert bounds.closed(pieces, 0, holds_any).tolist() == [False, True]
+    assert bounds.close(pieces, 0, holds_any).tolist() == [False, True]
 
 
 def identity(weight: float, bias: float) -> tuple[Layer, ...]:
@@ -345,7 +345,7 @@ def test_a_margin_is_surely_not_positive_only_where_rounding_cannot_turn_it(
 def test_a_model_in_single_precision_is_given_its_own_room() -> None:
     (limits,) = bounds_of_one(identity(1.0, 0.0), [0.0, 1.0], -1.0).alternatives
     single = NetworkReading(identity(1.0, 0.0), ((NetworkMargin(np.ones(1), -1.0),),), SINGLE)
-    (rough,) = network_bounds_of(single, [Column(0, np.array([0.0, 1.0]))], [2]).alternatives
+    (rough,) = prepare_network_bounds(single, [Column(0, np.array([0.0, 1.0]))], [2]).alternatives
     assert rough.slack[0] > 1e6 * limits.slack[0]
 
 
@@ -358,18 +358,18 @@ def test_what_a_network_cannot_hold_is_not_read() -> None:
         bounds_of_one(identity(1.0, 0.0), [0.0, np.nan])
     single = NetworkReading(identity(1e30, 0.0), ((NetworkMargin(np.ones(1), 0.0),),), SINGLE)
     with pytest.raises(Unreadable, match="large"):
-        network_bounds_of(single, [Column(0, np.array([0.0, 1e9]))], [2])
+        prepare_network_bounds(single, [Column(0, np.array([0.0, 1e9]))], [2])
     with pytest.raises(Unreadable, match="takes 1 columns, but 2"):
-        network_bounds_of(single, [Column(0, np.zeros(2))] * 2, [2])
+        prepare_network_bounds(single, [Column(0, np.zeros(2))] * 2, [2])
     with pytest.raises(Unreadable, match="numbers only"):
-        network_bounds_of(single, [Column(0, np.array(["a", "b"], dtype=object))], [2])
+        prepare_network_bounds(single, [Column(0, np.array(["a", "b"], dtype=object))], [2])
 
 
 def test_numbers_that_overflow_on_the_way_back_close_nothing() -> None:
     margin = NetworkMargin(np.full(1, 1e200), -1e300)
     layers = (*identity(1e-300, 0.0), *identity(1e150, 0.0))
     reading = NetworkReading(layers, ((margin,),))
-    assert not closes(network_bounds_of(reading, [Column(0, np.array([0.0, 1.0]))], [2]))
+    assert not closes(prepare_network_bounds(reading, [Column(0, np.array([0.0, 1.0]))], [2]))
     assert closes(bounds_of_one(layers, [-1.0, 1.0], -1e300))
 
 
@@ -388,7 +388,7 @@ def test_it_does_not_matter_how_many_pieces_are_bounded_together(cells: int, mon
         Layer(rng.normal(size=(5, 3)), rng.normal(size=3), Activation("tanh")),
         Layer(rng.normal(size=(3, 1)), rng.normal(size=1)),
     )
-    bounds = network_bounds_of(NetworkReading(layers, ((NetworkMargin(np.ones(1), 0.0),),)), columns, (6, 6, 6))
+    bounds = prepare_network_bounds(NetworkReading(layers, ((NetworkMargin(np.ones(1), 0.0),),)), columns, (6, 6, 6))
     pieces = random_pieces((6, 6, 6), rng, 100)
     whole = bounds.bound(pieces, bounds.alternatives[0])
     monkeypatch.setattr("ironrule.checker.network_bounds.network_bounds.MOST_CELLS", cells)
@@ -403,11 +403,11 @@ def test_codes_that_no_column_tells_apart_are_in_one_class() -> None:
         Column(0, np.array([5, 5, 5, 6])),
         Column(2, np.array([1, 2], dtype=object)),
     ]
-    bounds = network_bounds_of(NetworkReading(layers, ((NetworkMargin(np.ones(1), -7.0),),)), columns, (4, 2, 2))
+    bounds = prepare_network_bounds(NetworkReading(layers, ((NetworkMargin(np.ones(1), -7.0),),)), columns, (4, 2, 2))
     first, second, third = bounds.classes
     assert first[0] == first[2]
     assert len(set(first.tolist())) == 3
     assert second.tolist() == [0, 0]
     assert len(set(third.tolist())) == 2
-    possible, sure = bounds.decided(np.zeros((0, 3), np.int32))
+    possible, sure = bounds.decide(np.zeros((0, 3), np.int32))
     assert len(possible) == len(sure) == 0

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ironrule import OnnxNetwork
-from ironrule.checker.network_bounds.network_bounds import NetworkBounds, network_bounds_of
+from ironrule.checker.network_bounds.network_bounds import NetworkBounds, prepare_network_bounds
 from ironrule.checker.pieces import Pieces
 from ironrule.checker.readings.network_form import SINGLE
 from ironrule.checker.readings.normal_form import Question, Unreadable
@@ -52,11 +52,11 @@ def assert_agrees(model: Any, question: Question, rng: Rng, dtype: Any = np.floa
     reading = (read_sklearn_mlp if isinstance(model, MLPClassifier | MLPRegressor) else read_onnx)(model, question)
     assert reading is not None
     columns = [Column(j, (rng.normal(size=CODES) * [1.0, 3.0, 0.2, 1.0][j]).astype(dtype)) for j in range(FEATURES)]
-    bounds = network_bounds_of(reading, columns, [CODES] * FEATURES)
+    bounds = prepare_network_bounds(reading, columns, [CODES] * FEATURES)
     points = np.array(list(product(range(CODES), repeat=FEATURES)), dtype=np.int32)
     rows = np.stack([column.values[points[:, column.feature]] for column in columns], axis=1)
     desired = is_desired(model, rows, question)
-    possible, sure = bounds.decided(points)
+    possible, sure = bounds.decide(points)
     assert not (desired & ~possible).any()
     assert not (sure & ~desired).any()
     assert (possible & ~sure).mean() <= undecided
@@ -71,12 +71,12 @@ def assert_pieces_agree(bounds: NetworkBounds, points: Any, desired: Any, possib
     for flags in sets:
         flags[np.arange(6), rng.integers(0, CODES, size=6)] = True
     pieces = Pieces(sets, rng.integers(0, 6, size=(12, FEATURES), dtype=np.int32))
-    closed = np.all([bounds.closed(pieces, place) for place in range(len(bounds.alternatives))], axis=0)
+    closed = np.all([bounds.close(pieces, place) for place in range(len(bounds.alternatives))], axis=0)
     for piece in np.flatnonzero(closed):
         inside = np.all([sets[j][pieces.rows[piece, j]][points[:, j]] for j in range(FEATURES)], axis=0)
         assert not desired[inside].any()
     alone = Pieces(tuple(np.eye(CODES, dtype=np.bool_) for _ in range(FEATURES)), points[::11])
-    closed = np.all([bounds.closed(alone, place) for place in range(len(bounds.alternatives))], axis=0)
+    closed = np.all([bounds.close(alone, place) for place in range(len(bounds.alternatives))], axis=0)
     assert not (closed & desired[::11]).any()
     assert (~possible[::11] & ~closed).mean() <= 0.02
 
@@ -164,7 +164,7 @@ def test_a_threshold_next_to_a_prediction_is_left_to_the_model() -> None:
                 reading = read_sklearn_mlp(model, question)
                 assert reading is not None
                 columns = [Column(j, row[j : j + 1]) for j in range(FEATURES)]
-                possible, sure = network_bounds_of(reading, columns, [1] * FEATURES).decided(
+                possible, sure = prepare_network_bounds(reading, columns, [1] * FEATURES).decided(
                     np.zeros((1, FEATURES), np.int32)
                 )
                 assert possible[0]
@@ -345,8 +345,8 @@ def test_two_onnx_thresholds_next_to_a_prediction_are_left_to_the_model() -> Non
                 reading = read_onnx(model, Question((wanted,), float(threshold)))
                 assert reading is not None
                 columns = [Column(j, row[j : j + 1]) for j in range(FEATURES)]
-                bounds = network_bounds_of(reading, columns, [1] * FEATURES)
-                possible, sure = bounds.decided(np.zeros((1, FEATURES), np.int32))
+                bounds = prepare_network_bounds(reading, columns, [1] * FEATURES)
+                possible, sure = bounds.decide(np.zeros((1, FEATURES), np.int32))
                 assert possible[0]
                 assert not sure[0]
 

@@ -138,13 +138,12 @@ def _error(margin: Margin, seen: Any) -> float:
     return margin.error_over(seen) + (1e-12 if any(g.link.kind == "logistic" for g in margin.groups) else 0.0)
 
 
-def bounds_for(read: Read, space: Space, scope: Scope | None = None) -> Bounds:
+def bounds_for(read: Read, space: Space) -> Bounds:
     """What bounds the margins of a reading, in the checker's form."""
     columns = [Column(int(j), values) for j, values in zip(read.columns.features, read.columns.values, strict=True)]
     reading = convert_reading(read.reading)
     if isinstance(reading, NetworkReading):
-        holds_any = scope.occurrence.holds_any if scope is not None and scope.occurrence.groups else None
-        return prepare_network_bounds(reading, columns, space.sizes.tolist(), holds_any)
+        return prepare_network_bounds(reading, columns, space.sizes.tolist())
     return prepare_sum_bounds(reading, columns, space.sizes.tolist())
 
 
@@ -155,5 +154,5 @@ def scope_of_reading(case: Case, read: Read, past: Points) -> Scope:
     asked = AskedModels(case.model, (case.model,), decision)
     space = space_from_plain(case.space.to_dict())
     scope = Scope(space, past, (None,), asked, Target(), list_combinations(space))
-    scope.__dict__["read_models"] = (ReadModel(case.model, bounds_for(read, case.space, scope), "own"),)
+    scope.__dict__["read_models"] = (ReadModel(case.model, bounds_for(read, case.space), "own"),)
     return scope

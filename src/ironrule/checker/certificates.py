@@ -82,8 +82,8 @@ def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scop
 
 def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:
     """The pieces that neither bounds nor constraints close."""
-    left = pieces.some(np.flatnonzero(~model.bounds.close(pieces, alternative)))
-    return left.some(np.flatnonzero(scope.occurrence.holds_any(left))) if scope.occurrence.groups else left
+    holds_any = scope.occurrence.holds_any if scope.occurrence.groups else None
+    return pieces.some(np.flatnonzero(~model.bounds.close(pieces, alternative, holds_any)))
 
 
 def ask_about_pieces(pieces: Pieces, model: ReadModel, scope: Scope, answers: AnswerCache) -> int:

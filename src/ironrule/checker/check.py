@@ -60,8 +60,9 @@ class Checker:
         self._intervals = intervals
         self._expected: Target | None = None
         if desired is not NOT_GIVEN or threshold is not NOT_GIVEN:
-            given = (None if value is NOT_GIVEN else value for value in (desired, threshold))
-            self._expected = make_target(*given)
+            self._expected = make_target(
+                None if desired is NOT_GIVEN else desired, None if threshold is NOT_GIVEN else threshold
+            )
         self._scopes: dict[str, Scope] = {}
 
     def check(self, explanation: Any) -> Check:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from ironrule.errors import InputError
 
@@ -172,13 +172,13 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _refuse_number(name: str) -> Any:
+def _refuse_number(name: str) -> NoReturn:
     raise ValueError(f"{name} stands where a finite number must stand")
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _refuse_number(text[:20])  # type: ignore[no-any-return]
+    return number if math.isfinite(number) else _refuse_number(text[:20])
 
 
 def _parse_fields(data: Plain) -> Document:

@@ -60,7 +60,8 @@ def _draw_points(rng: np.random.Generator, low: Points, high: Points, classes: S
 
 def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Generator) -> int:
     """Ask the models about numbers between the values of the domains: as points of a space that has those numbers."""
-    features = [_draw_numbers(f, *ends, rng) for f, *ends in zip(scope.space.features, low, high, strict=True)]
+    every = zip(scope.space.features, low.tolist(), high.tolist(), strict=True)
+    features = [_draw_numbers(feature, first, last, rng) for feature, first, last in every]
     space = replace(scope.space, features=tuple(features))
     first = np.where([is_numeric(feature) for feature in features], 0, low)
     last = np.where([is_numeric(feature) for feature in features], space.sizes - 1, high)

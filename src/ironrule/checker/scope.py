@@ -7,7 +7,7 @@ model's own decisions on past rows, on random points and at every value of every
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -53,8 +53,8 @@ class Bounds(Protocol):
         """Per feature the class of every code; codes of one class are the same to the model."""
         ...
 
-    def close(self, pieces: Pieces, alternative: int) -> Mask:
-        """Which pieces surely hold no point that is desired in this way."""
+    def close(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Mask] | None = None) -> Mask:
+        """Which pieces surely hold no point that is desired in this way, among those that can occur."""
         ...
 
     def decide(self, points: Points) -> tuple[Mask, Mask]:
@@ -146,8 +146,7 @@ class Scope:
         if isinstance(reading, NetworkReading):
             from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
 
-            holds_any = self.occurrence.holds_any if self.occurrence.groups else None
-            bounds: Bounds = prepare_network_bounds(reading, columns, sizes, holds_any)
+            bounds: Bounds = prepare_network_bounds(reading, columns, sizes)
         else:
             from ironrule.checker.sum_bounds.sum_bounds import prepare_sum_bounds
 

@@ -64,20 +64,20 @@ class NetworkBounds:
     values: tuple[Floats, ...]  # of every column, per code
     network: PreparedNetwork
 
-    def closed(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Mask] | None = None) -> Mask:
+    def close(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Mask] | None = None) -> Mask:
         """Which pieces surely hold no point where all margins of this alternative are positive. ``holds_any`` says
         which pieces hold any point that can occur; those that hold none are closed.
         """
         limits = self.alternatives[alternative]
 
-        def close(some: Pieces) -> Mask:
+        def close_whole(some: Pieces) -> Mask:
             closed = np.asarray((self.bound(some, limits) <= -limits.slack).any(axis=1))
             if holds_any is not None:
                 left = np.flatnonzero(~closed)
                 closed[left] = ~holds_any(some.some(left))
             return closed
 
-        return close_in_parts(pieces, close, self.network.first)
+        return close_in_parts(pieces, close_whole, self.network.first)
 
     def bound(self, pieces: Pieces, limits: Limits) -> Floats:
         """For every piece and margin an upper bound."""
@@ -93,7 +93,7 @@ class NetworkBounds:
                 _tighten(bounds[some], relaxed, limits, rounding)
         return np.where(np.isfinite(bounds), bounds, np.inf)
 
-    def decided(self, points: Points) -> tuple[Mask, Mask]:
+    def decide(self, points: Points) -> tuple[Mask, Mask]:
         """Which points may be desired, and which surely are."""
         parts = [self._decide(points[start : start + POINTS]) for start in range(0, max(1, len(points)), POINTS)]
         possible, sure = (np.concatenate(some) for some in zip(*parts, strict=True))
@@ -122,7 +122,7 @@ def _tighten(bounds: Floats, relaxed: RelaxedNetwork, limits: Limits, rounding: 
             bounds[rows, margin] = np.fmin(bounds[rows, margin], least + limits.offsets[margin] + rounding[margin])
 
 
-def network_bounds_of(reading: NetworkReading, columns: Sequence[Column], sizes: Sequence[int]) -> NetworkBounds:
+def prepare_network_bounds(reading: NetworkReading, columns: Sequence[Column], sizes: Sequence[int]) -> NetworkBounds:
     """Prepare a network for bounds; ``sizes`` has the number of codes of every feature.
 
     Raises Unreadable if its columns are not numbers or its arithmetic may overflow.

@@ -16,7 +16,7 @@ error: the sign of a sum of two doubles is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,8 +71,10 @@ class SumBounds:
         """Per feature the class of every code; codes of one class are the same to the model."""
         return self.split_sets.classes
 
-    def close(self, pieces: Pieces, alternative: int) -> Mask:
-        """Which pieces surely hold no point where all margins of this alternative are positive."""
+    def close(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Mask] | None = None) -> Mask:
+        """Which pieces surely hold no point where all margins of this alternative are positive. ``holds_any`` says
+        which pieces hold any point that can occur; those that hold none are closed.
+        """
         met = [find_meeting(*three) for three in zip(self.runs, self.split_sets.sizes, pieces.sets, strict=True)]
         width = sum(map(len, met))
         closed = np.zeros(len(pieces), dtype=np.bool_)
@@ -90,6 +92,9 @@ class SumBounds:
                 for total, tops in zip(sums, largest, strict=True):
                     total += np.sum([most[rows[:, j]] for j, most in tops], axis=0)
                 closed[some] = _add_up(margin, sums) <= -margin.slack
+        if holds_any is not None:
+            left = np.flatnonzero(~closed)
+            closed[left] = ~holds_any(pieces.some(left))
         return closed
 
     def decide(self, points: Points) -> tuple[Mask, Mask]:
@@ -139,8 +144,8 @@ def prepare_sum_bounds(reading: SumReading, columns: Sequence[Column], sizes: Se
     split_sets = collect_split_sets(reading, columns, sizes)
     path_sets = PathSets(split_sets)
     margins = [[_prepare_margin(one, columns, path_sets) for one in margins] for margins in reading.alternatives]
-    numbers, runs = (tuple(map(method, range(len(sizes)))) for method in (path_sets.numbers_of, path_sets.runs))
-    return SumBounds(split_sets, tuple(map(tuple, margins)), numbers, runs)
+    numbers, runs = map(path_sets.numbers_of, range(len(sizes))), map(path_sets.runs, range(len(sizes)))
+    return SumBounds(split_sets, tuple(map(tuple, margins)), tuple(numbers), tuple(runs))
 
 
 def _prepare_margin(margin: Margin, columns: Sequence[Column], path_sets: PathSets) -> MarginBound:
