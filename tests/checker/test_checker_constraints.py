@@ -128,6 +128,54 @@ def test_random_constraints_mean_the_same(situation, text):
     assert judge(ours, features, text, points) == judge(theirs, features, text, points)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cf.age / cf.income > 1",
+        "cf.age / cf.income != 1",
+        "-1 / (cf.age - 30) <= 0",
+        "1 / 0 == 1 or cf.age == 20",
+        "0 * cf.income == 0",
+        "1e308 * 10 * cf.age > 1e308",
+        "cf.income - cf.income == 0",
+        "cf.flag == 1",
+        "cf.flag == true",
+        "cf.age == true",
+        "cf.job in ('cook', missing)",
+        "cf.job not in ('cook', missing)",
+        "missing != cf.income",
+        "cf.income <= cf.income",
+        "cf.income < cf.income",
+        "-cf.income == -cf.income",
+        "cf.since <= cf.at",
+        "cf.since > '2024-01-31' and cf.since != missing",
+        "cf.school <= cf['partner's school']",
+        "18 <= cf.age < 40 != cf.income",
+        "if cf.school > 'primary' then cf.age + 4 >= 30",
+        "cf.age - 10 - 10 == 0 and 16 / 4 / 2 == 2 and 2 - -3 == 5",
+        "cf.zip in (8001, 1234)",
+        "cf.zip > 8001",
+        "not cf.zip + 1 > 8002",
+    ],
+)
+def test_particular_constraints_mean_the_same(text):
+    rng = np.random.default_rng(1)
+    for missing in (False, True):
+        features = [
+            (name, domains[0], orders[0], missing or not domains[0]) for name, (domains, orders) in KINDS.items()
+        ]
+        sizes = [len(values) + has_missing for _, values, _, has_missing in features]
+        points = rng.integers(0, sizes, size=(200, len(sizes)), dtype=np.int32)
+        assert judge(ours, features, text, points) == judge(theirs, features, text, points)
+
+
+def test_true_is_not_one():
+    features = [("a", (1, "yes"), False, False), ("b", (True, "yes"), False, False)]
+    points = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    for text, expected in (("cf.a == cf.b", [False, False, False, True]), ("cf.b == 1", "refused")):
+        assert judge(ours, features, text, points) == judge(theirs, features, text, points) == expected
+
+
 @settings(max_examples=60, deadline=None)
 @given(spaces(), st.lists(formulas(), min_size=1, max_size=3))
 def test_a_space_admits_the_same_points(situation, texts):

@@ -280,6 +280,7 @@ DOMAINS = [
 COLUMNS = [
     pd.Series([1, 2, 3]),
     pd.Series([1.0, 2.0, np.nan]),
+    pd.Series([1.0, 2.0]),
     pd.Series([2.0**53]),
     pd.Series([0.1], dtype=np.float32),
     pd.Series([2**63], dtype=np.uint64),
