@@ -25,7 +25,7 @@ from ironrule.checker.components import (
     find_permitted,
     intersect_ranges,
 )
-from ironrule.checker.document import Permission, parse_weight
+from ironrule.checker.document import Permission
 from ironrule.checker.readings.normal_form import Margin, Part, SumReading, Tree
 from ironrule.checker.result import Check, ClaimFails, Finding
 from ironrule.checker.space.spaces import Space, space_from_plain
