@@ -71,7 +71,7 @@ class Small:
         )
         if real:
             table = table / 8 + 0.1
-        score = table @ (rng.normal(size=3) * (1, 2, 3))
+        score = table @ (rng.choice([-1, 1], 3) * rng.uniform(0.5, 1.5, 3) * (1, 2, 3))
         outcome = score + rng.normal(0, 0.1 * score.std(), 80) > score.quantile(0.6)
         model = make()
         regression = is_regressor(model)
@@ -235,7 +235,7 @@ def test_where_a_sum_turns_between_values_that_were_seen() -> None:
     assert not any(one.widest for one in real.explain_many(progress=False, workers=1, reuse=True))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", [*SUMS, *TREES])
 def test_every_claim_is_true_for_all_whole_numbers(kind: str, seed: int) -> None:
     small = Small.of({**SUMS, **TREES}[kind], seed, real=False)
@@ -247,7 +247,7 @@ def test_every_claim_is_true_for_all_whole_numbers(kind: str, seed: int) -> None
         assert assert_changes_are_true(small, explainer, row)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", [*SUMS, *TREES])
 def test_every_claim_is_true_for_numbers_between(kind: str, seed: int) -> None:
     small = Small.of({**SUMS, **TREES}[kind], seed, real=True)
