@@ -77,7 +77,11 @@ def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scop
         if len(left) == 0:
             return 0
         fewest = left if fewest is None or len(left) < len(fewest) else fewest
-    return 0 if fewest is None else ask_about_pieces(fewest, model, scope, answers)
+    if fewest is None:
+        return 0
+    if model.gaps_in_sums:
+        raise ClaimUndecided("rounding could decide between two values of a domain, where the model cannot be asked")
+    return ask_about_pieces(fewest, model, scope, answers)
 
 
 def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:

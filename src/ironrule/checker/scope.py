@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ironrule.checker.asked_models import AnswersPoints, AskedModel, AskedModels, ask_models
 from ironrule.checker.columns import tabulate_columns
-from ironrule.checker.intervals import is_numeric, require_intervals
+from ironrule.checker.intervals import has_gaps_in_sums, is_numeric, require_intervals
 from ironrule.checker.outcomes import Target
 from ironrule.checker.pieces import Pieces
 from ironrule.checker.pipelines import take_apart
@@ -64,11 +64,14 @@ class Bounds(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadModel:
-    """One model as it is asked, what bounds its margins, and who read it."""
+    """One model as it is asked, what bounds its margins, and who read it. ``gaps_in_sums``: the claims are about whole
+    intervals, and a sum may be anything between what it is at two neighbouring values.
+    """
 
     asked: AnswersPoints
     bounds: Bounds
     source: ReadingSource
+    gaps_in_sums: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,10 +155,10 @@ class Scope:
 
             bounds = prepare_sum_bounds(reading, columns, sizes)
         if self.intervals:
-            require_intervals(reading, columns, preparation, self.space.features)
+            require_intervals(reading, columns, preparation, self.space)
         if not self._agrees(bounds, asked):
             raise Unreadable("its reading decides otherwise than the model itself")
-        return ReadModel(asked, bounds, source)
+        return ReadModel(asked, bounds, source, self.intervals and has_gaps_in_sums(reading, columns, self.space))
 
     def _find_reading(self, estimator: Any, asked: AskedModel) -> tuple[Reading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""

@@ -13,7 +13,8 @@ from ironrule.explain.past import InMemory
 from ironrule.explain.prepared import Prepared
 from ironrule.explain.question import KnownPoint
 from ironrule.rule import relevant_to
-from ironrule.space import Constraint, Points, bind, feasible
+from ironrule.space import Constraint, Feasible, Points, bind, feasible
+from ironrule.space.plaf import Predicate
 
 if TYPE_CHECKING:
     from ironrule.oracles import Case
@@ -40,10 +41,23 @@ def case_of(ready: Prepared, row: Any, recourse: Sequence[Constraint] = (), of_i
     allowed, features = ready.space.feasible, ready.space.features
     if recourse:
         predicates = [*allowed.predicates, *(bind(constraint, features) for constraint in recourse)]
-        allowed = feasible(features, predicates, instance)
+        allowed = _allowed(ready, predicates, instance)
     relevant = relevant_to(ready.space, instance, ready.named)
     model = ready.model.own if of_itself else ready.model
     return Case(ready.space, model, ready.history, relevant, allowed, ready.fingerprint)
+
+
+def _allowed(ready: Prepared, predicates: Sequence[Predicate], instance: Points) -> Feasible:
+    """What may occur and be changed to; raises ConstraintError if nothing may."""
+    try:
+        return feasible(ready.space.features, predicates, instance)
+    except ConstraintError:
+        if ready.gaps is None or ready.gaps.respected_by(predicates, instance):
+            raise
+        raise ConstraintError(
+            "some point of the space must satisfy the constraints, but no values of the domains do, and numbers "
+            "between them are not tried; use bounds that are values of the domains, or declare a space that has them"
+        ) from None
 
 
 def coded(ready: Prepared, row: Any) -> tuple[Points, bool]:

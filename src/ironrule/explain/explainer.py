@@ -35,6 +35,7 @@ from ironrule.explain.recourse import (
     asked_for,
     chosen_reading,
     found_counterfactuals,
+    proven_between,
     recourse_box,
     recourse_constraints,
 )
@@ -68,9 +69,11 @@ class Explainer:
     say what can occur at all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``,
     rules hold even if every score moved by that much; with further ``models``, such as other versions, they hold for
     all of them. With ``intervals``, numbers may take any value between the smallest and the largest of their domain
-    (whole ones any whole value): the space then has every threshold of the model in it. With ``device="cuda"``,
-    networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all else, and all
-    where no device is named.
+    (whole ones any whole value): the space then has every threshold of the model in it, and of whole numbers that a sum
+    speaks of (linear models) every value, if they are few. Of other numbers in sums it is not claimed that a rule is
+    the widest or a counterfactual the nearest, since the decision may turn between any two values. With
+    ``device="cuda"``, networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all
+    else, and all where no device is named.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -155,14 +158,18 @@ class Explainer:
         """An explainer of the part of the space where further constraints hold, such as ``"cf.age >= 60"``.
 
         Its rules speak of that part alone. It is the explainer that these constraints would give together with its
-        own; what is known of the data stays, and the model is not asked about past rows again.
+        own; what is known of the data stays, and the model is not asked about past rows again, unless there are whole
+        intervals.
         """
         from ironrule.explain.narrowed import narrowed
 
         more = tuple(as_constraint(one) for one in as_list(constraints))
         part = Explainer.__new__(Explainer)
         part._given = replace(self._given, constraints=(*self._given.constraints, *more))
-        part._prepared = narrowed(self._prepared, self._given.models, more)
+        if self._given.intervals:  # the numbers that the constraints name must join the domains
+            part._prepared = part._given.prepared(self._prepared.past, False, None, quiet=True)
+        else:
+            part._prepared = narrowed(self._prepared, self._given.models, more)
         return part
 
     def explain(
@@ -261,9 +268,10 @@ class Explainer:
         """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
         Where the model can be read they are exact: each is proven to be the nearest that does not change all features
-        of an earlier one, and if fewer than k come there is no other. Else GeCo finds diverse ones without useless
-        changes. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest
-        values, or the list of categories; ``constraints`` come on top of the explainer's own.
+        of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so. Else GeCo
+        finds diverse ones without useless changes. ``features_to_vary`` names the features that may change;
+        ``permitted_range`` gives lowest and highest values, or the list of categories; ``constraints`` come on top of
+        the explainer's own.
         """
         extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
         ranges = recourse_constraints(self.space, permitted_range or {})
@@ -272,7 +280,7 @@ class Explainer:
         read = chosen_reading(algorithm, self._prepared.exact)
         meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
         given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
-        return found_counterfactuals(read, case, box, *given)
+        return proven_between(found_counterfactuals(read, case, box, *given), self._prepared.gaps, case, box)
 
     def rules(
         self,
@@ -379,4 +387,6 @@ class Explainer:
         problem = posed(self._prepared, case, meter, 5, seed, (), (), None)
         read = None if isinstance(exact, str) else exact.own
         engine = self._prepared.engine
-        return list_changes(problem, read, features_to_vary, limit, self._confirm, engine)
+        gaps, predicates = self._prepared.gaps, case.feasible.predicates
+        trusted = gaps is None or gaps.respected_by(predicates, case.instance)
+        return list_changes(problem, read, features_to_vary, limit, self._confirm, engine, trusted)

@@ -128,15 +128,19 @@ def list_changes(
     limit: int | None,
     confirm: Callable[[Problem], None],
     engine: Engine | None = None,
+    trusted: bool = True,
 ) -> Listing[ChangeSet]:
-    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
+    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked.
+
+    ``trusted`` says whether a proof for the values of the domains is one for all that can occur.
+    """
     from ironrule.oracles import Remembering
     from ironrule.search import EveryChange
 
     space = problem.case.space
     names = space.names if vary == "all" else as_list(vary)
     varying = sum(1 << place for place in {space.index(name) for name in names})
-    search = EveryChange(replace(problem, oracle=Remembering(_oracle(read, problem.case, engine))), varying)
+    search = EveryChange(replace(problem, oracle=Remembering(_oracle(read, problem.case, engine))), varying, trusted)
     return Listing(_changes(search, confirm), search, problem.meter, _chosen_limit(limit))
 
 

@@ -15,6 +15,7 @@ from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.arguments import as_list
 from ironrule.explain.past import Counted, InMemory, OnDisk, Past, name_of
 from ironrule.model import (
+    Gaps,
     History,
     Model,
     Readable,
@@ -24,10 +25,12 @@ from ironrule.model import (
     ask_versions,
     behaviour,
     between,
+    gaps_of,
     history_of,
     read_each,
     read_versions,
 )
+from ironrule.model.readable import read_model
 from ironrule.rule.named import Named
 from ironrule.space import Codes, Constraint, Points, Space, Table, Value, as_constraint, bind, read_table
 from ironrule.space.sources import as_source
@@ -59,6 +62,7 @@ class Prepared:
     rows: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
     engine: Engine | None = None  # where networks are bounded, if not on the cores
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
+    gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
     named: Named = field(default_factory=Named, repr=False)
 
     @property
@@ -114,10 +118,10 @@ class Given:
     intervals: bool
     device: str | None
 
-    def prepared(self, data: Any, progress: bool | None, cache: str | Path | None) -> Prepared:
-        """All that with data."""
+    def prepared(self, data: Any, progress: bool | None, cache: str | Path | None, quiet: bool = False) -> Prepared:
+        """All that with data; if ``quiet``, without a warning of rows that are left out."""
         given = (self.wanted, self.space, self.constraints, self.columns, self.intervals)
-        return prepare(self.models, data, *given, progress, self.device, cache)
+        return prepare(self.models, data, *given, progress, self.device, cache, quiet)
 
 
 def prepare(
@@ -131,6 +135,7 @@ def prepare(
     progress: bool | None,
     device: str | None = None,
     cache: str | Path | None = None,
+    quiet: bool = False,
 ) -> Prepared:
     """Read the data and the model; what cannot be used is refused here, before any search."""
     engine = None if device is None else _engine(device)
@@ -149,18 +154,20 @@ def prepare(
         bind(constraint, whole.features)
     if isinstance(past, OnDisk):
         past.encode(whole, progress)  # first of all: values that do not fit are told of all rows, and codes are kept
-    asked = ask_versions(models, past.table, whole, wanted)
+    asked, gaps = ask_versions(models, past.table, whole, wanted), None
     if intervals:
-        whole = _with_intervals(whole, models, asked, past, wanted)
+        whole, gaps = _with_intervals(whole, models, asked, past, wanted)
         asked = ask_versions(models, past.table, whole, wanted)
-    kept, rows = _occurring(whole, past, progress)
+    kept, rows = _occurring(whole, past, progress, quiet)
     exact, oracle, word = read_exactly(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
+    if gaps is not None and isinstance(exact, str):
+        raise ModelError(f"whole intervals need a model that can be read, but: {exact}")
     name = None if isinstance(past, InMemory) else name_of(models, exact, whole, wanted)
     history, outcomes = _history(whole, past, kept, asked, name, progress)
     fingerprint = fingerprint_model(history, exact)
     known = (whole, asked, history, outcomes, past, recourse, exact, oracle, word, fingerprint, wanted, rows)
     breakpoints = _find_breakpoints(inferred, whole, past) if intervals else None
-    return Prepared(*known, engine=engine, breakpoints=breakpoints)
+    return Prepared(*known, engine=engine, breakpoints=breakpoints, gaps=gaps)
 
 
 def fingerprint_model(history: History, exact: Readable | str) -> str:
@@ -220,10 +227,18 @@ def _engine(device: str) -> Engine:
     return engine_on(device)
 
 
-def _with_intervals(space: Space, models: Sequence[Any], asked: Versions, past: Past, wanted: Wanted) -> Space:
-    some = _occurring(space, past, progress=False)[0].points(slice(0, PAST_CHECKED))
+def _with_intervals(
+    space: Space, models: Sequence[Any], asked: Versions, past: Past, wanted: Wanted
+) -> tuple[Space, Gaps]:
+    """The space of whole intervals, and what its domains leave out."""
+    some = _occurring(space, past, progress=False, quiet=True)[0].points(slice(0, PAST_CHECKED))
     try:
-        return between(space, models, read_each(models, asked, space, some, wanted), past.table)
+        reads = read_each(models, asked, space, some, wanted)
+        if wanted.margin:  # counterfactuals are those of the first model as it is
+            own = read_model(models[0], asked.own, space, some, wanted.desired, wanted.threshold)
+            models, reads = (*models, models[0]), (*reads, own)
+        refined = between(space, models, reads, past.table)
+        return refined, gaps_of(refined, reads)
     except Unreadable as reason:
         raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
 
@@ -253,7 +268,9 @@ def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
     return tuple(str(name) for name in names)
 
 
-def _occurring(space: Space, past: Past, progress: bool | None = None) -> tuple[Codes, npt.NDArray[np.int64] | None]:
+def _occurring(
+    space: Space, past: Past, progress: bool | None = None, quiet: bool = False
+) -> tuple[Codes, npt.NDArray[np.int64] | None]:
     """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
     codes = past.encode(space, progress)
     if not space.feasible.predicates:
@@ -262,7 +279,7 @@ def _occurring(space: Space, past: Past, progress: bool | None = None) -> tuple[
     kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
     if not kept.any():
         raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
-    if not kept.all():
+    if not kept.all() and not quiet:
         broken = int((~kept).sum())
         warnings.warn(
             f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4

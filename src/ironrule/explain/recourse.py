@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.assembled import statistics_of
 from ironrule.explain.explanation import Counterfactuals
-from ironrule.model import Readable, Unreadable
+from ironrule.model import Gaps, Readable, Unreadable
 from ironrule.model.readable import Read
 from ironrule.rule import Box, Counterfactual, Relevant
 from ironrule.space import Constraint, Feature, Space, Value, parse
@@ -97,6 +98,20 @@ def found_counterfactuals(
     items = tuple(Counterfactual.between(case.space, case.instance, point) for point in found.points)
     statistics = statistics_of(meter, name, seed, found.stopped)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)
+
+
+def proven_between(found: Counterfactuals, gaps: Gaps | None, case: Case, box: Box) -> Counterfactuals:
+    """The same counterfactuals, called proven only if that is so for the numbers between values too.
+
+    Where the decision may turn between two values, a nearer counterfactual may lie there; but if the values have none,
+    there is none. Where a constraint may hold between two values and at neither, nothing is proven.
+    """
+    if gaps is None or not found.proven:
+        return found
+    nearer = len(found) > 0 and gaps.may_turn_within(box.low, box.high)
+    if nearer or not gaps.respected_by(case.feasible.predicates, case.instance):
+        return replace(found, proven=False)
+    return found
 
 
 def _by_geco(case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Nearest:

@@ -31,6 +31,7 @@ def widened(ready: Prepared, problem: Problem, findings: Findings) -> Widened | 
         problem.rng,
         Census.of(ready.history, ready.space.sizes),
         scout,
+        ready.gaps,
     )
     with problem.meter.timed("widening"):
         return widening.widened(findings.rules[0], best)

@@ -1,6 +1,7 @@
 """Models in normal form, and the history of what they decided."""
 
 from ironrule.model.blackbox import BlackBox, black_box
+from ironrule.model.gaps import Gaps, gaps_of
 from ironrule.model.history import History, behaviour, history_of
 from ironrule.model.intervals import between
 from ironrule.model.protocol import Model
@@ -20,6 +21,7 @@ from ironrule.model.written import (
 __all__ = [
     "Bins",
     "BlackBox",
+    "Gaps",
     "History",
     "Model",
     "OnnxNetwork",
@@ -36,6 +38,7 @@ __all__ = [
     "behaviour",
     "between",
     "black_box",
+    "gaps_of",
     "history_of",
     "read_each",
     "read_versions",

@@ -1,46 +1,132 @@
 """Whole intervals instead of single values: a space in which nothing between two neighbouring values is left out.
 
-A proof speaks of the values of a domain. Between two of them a model's tests may tell more values apart. But each test
-asks whether its column lies above or below a threshold, and what prepares the column rises or falls with the feature:
-so every test changes its answer at one place at the most. That place is found exactly, by halving the stretch between
-two values of the domain until no number lies between, and the numbers on both sides of it join the domain. Afterwards
-any number between the feature's extremes is decided like a value of the domain, and where columns are added up (linear
-models) its contribution lies between those of its neighbours. Whole numbers stay whole.
+A proof speaks of the values of a domain. Between two of them a model may tell more values apart.
+
+- **Tests of trees.** Each asks whether its column lies above or below a threshold, and what prepares the column rises
+  or falls with the feature: so every test changes its answer at one place at the most. That place is found exactly, by
+  halving the stretch between two values of the domain until no number lies between, and the numbers on both sides of it
+  join the domain.
+- **Terms of sums** (linear and additive models). Where a sum passes zero depends on the other features, so no list has
+  all such places. Of a whole number with at most ``MOST_WHOLE`` values between its extremes every value joins the
+  domain. Of other numbers the terms must all rise or all fall in each way to the desired outcome: then no number is
+  desired where both of its neighbours in the domain are not, and proofs hold for all numbers. Claims that need the
+  exact place at which the decision turns are not made there (:mod:`ironrule.model.gaps`).
+- **Constraints.** The constants that numbers are compared with join the domain, with the numbers next to them. Where
+  two numbers are compared, or computed with, all their values must be in the domain.
+
+Whole numbers stay whole.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.errors import ConstraintError
 from ironrule.model.blackbox import layout_of
+from ironrule.model.gaps import (
+    Gaps,
+    bound_of,
+    comparisons,
+    features_in_sums,
+    gaps_of,
+    is_number,
+    is_whole,
+    open_gaps,
+    point_features,
+)
 from ironrule.model.readable import Read, groups_of
 from ironrule.model.readers.additive import Itself, Scaled
 from ironrule.model.readers.steps import require_monotone, split_steps
-from ironrule.model.reading import Test, Unreadable, changes_once
+from ironrule.model.reading import Margin, Test, Unreadable, changes_once
 from ironrule.model.seen import seen_by
 from ironrule.space import Feature, Space, Table
+from ironrule.space.plaf.meaning import Compared
 
 Ints = npt.NDArray[np.int64]
 SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+MOST_WHOLE = 4096
+"""Whole numbers that a sum speaks of are all listed, if there are at most so many between the extremes."""
 
 
 def between(space: Space, models: Sequence[Any], reads: Sequence[Read], table: Table) -> Space:
-    """The space with every place added at which a model tells numbers apart; raises Unreadable if these are unknown."""
+    """The space with every place added at which a model or a constraint tells numbers apart.
+
+    Raises Unreadable if these are unknown, and ConstraintError if those of a constraint are.
+    """
     values: list[set[Any]] = [set(feature.values) for feature in space.features]
     for model, read in zip(models, reads, strict=True):
         for place, feature in enumerate(_refined(space, model, read, table)):
             values[place] |= set(feature.values)
+    for place, some in _constants(space):
+        values[place] |= some
+    for place in _listed(space, reads):
+        first, *_, last = space.features[place].values
+        values[place] = set(range(first, last + 1))
     changed = [len(some) > len(feature.values) for some, feature in zip(values, space.features, strict=True)]
     features = (
         replace(feature, values=tuple(sorted(some))) if more else feature
         for feature, some, more in zip(space.features, values, changed, strict=True)
     )
-    return replace(space, features=tuple(features))
+    refined = replace(space, features=tuple(features))
+    _require_constraints_that_keep_to_values(refined, gaps_of(refined, reads))
+    return refined
+
+
+def _listed(space: Space, reads: Sequence[Read]) -> set[int]:
+    """The features of which every whole number joins the domain."""
+    wanted = {place for read in reads for place in features_in_sums(read)}
+    for comparison in _comparisons(space):
+        if bound_of(comparison) is None:
+            wanted |= point_features(comparison)
+    return {place for place in wanted if _can_be_listed(space.features[place])}
+
+
+def _can_be_listed(feature: Feature) -> bool:
+    whole = is_number(feature) and is_whole(feature) and len(feature.values) > 1
+    return whole and feature.values[-1] - feature.values[0] < MOST_WHOLE
+
+
+def _comparisons(space: Space) -> chain[Compared]:
+    return chain.from_iterable(comparisons(predicate.test) for predicate in space.feasible.predicates)
+
+
+def _constants(space: Space) -> list[tuple[int, set[Any]]]:
+    """For features that constraints compare with a constant, the numbers on both sides of it, and the constant."""
+    found = []
+    for bound in map(bound_of, _comparisons(space)):
+        if bound is None or not is_number(feature := space.features[bound.place.index]) or not feature.values:
+            continue
+        if math.isfinite(constant := bound.constant + 0.0):  # no negative zero
+            near = _next_to(constant, is_whole(feature))
+            found.append((bound.place.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
+    return found
+
+
+def _next_to(constant: float, whole: bool) -> set[Any]:
+    if whole:
+        floor, ceiling = math.floor(constant), math.ceil(constant)
+        return {ceiling - 1, floor, ceiling, floor + 1}
+    return {math.nextafter(constant, -math.inf), constant, math.nextafter(constant, math.inf)}
+
+
+def _require_constraints_that_keep_to_values(space: Space, gaps: Gaps) -> None:
+    """Raise ConstraintError if a constraint may hold between two values and at neither of them."""
+    for predicate in space.feasible.predicates:
+        if not gaps.respected_by([predicate]):
+            tied = {place for one in comparisons(predicate.test) for place in point_features(one)}
+            names = ", ".join(repr(space.features[place].name) for place in sorted(tied) if gaps.open[place].any())
+            raise ConstraintError(
+                f"with whole intervals a constraint must compare each number with a constant, or speak of whole "
+                f"numbers with at most {MOST_WHOLE:,} values between their extremes, but '{predicate.constraint}' "
+                f"speaks of {names}; leave intervals out, or write the constraint with constants"
+            )
 
 
 def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature]:
@@ -65,17 +151,39 @@ def _with(feature: Feature, values: npt.NDArray[Any]) -> Feature:
 
 
 def _require_straight_terms(space: Space, read: Read) -> None:
-    """Terms of numbers must rise or fall all the way, so that between two values they add something in between."""
-    groups = groups_of(read.sums)
-    for term in (term for group in groups for term in group.terms):
-        feature = space.features[int(read.columns.features[term.column])]
-        straight = isinstance(term.of, Scaled) and isinstance(term.of.shape, Itself)
-        if _numbered(feature) and not straight:
-            raise Unreadable(f"what it adds for {feature.name!r} may be more between two values than at both")
+    """Terms of numbers that are not all listed must rise or fall all the way, and in one direction for each way to the
+    desired outcome; else a number could be desired although its neighbours in the domain are not.
+    """
+    for place in sorted(features_in_sums(read) - _listed(space, [read])):
+        feature = space.features[place]
+        if not open_gaps(feature).any():
+            continue
+        for term in (term for group in groups_of(read.sums) for term in group.terms):
+            straight = isinstance(term.of, Scaled) and isinstance(term.of.shape, Itself)
+            if read.columns.features[term.column] == place and not straight:
+                raise Unreadable(f"what it adds for {feature.name!r} may be more between two values than at both")
+        for margins in read.sums.alternatives:
+            if len(_directions(read, margins, place, len(feature.values))) > 1:
+                raise Unreadable(
+                    f"what it adds for {feature.name!r} rises in one sum and falls in another, so that its decision "
+                    f"may turn twice between two values"
+                )
 
 
-def _numbered(feature: Feature) -> bool:
-    return feature.ordered and feature.numeric and feature.natural and not feature.one_hot
+def _directions(read: Read, margins: Sequence[Margin], place: int, values: int) -> set[int]:
+    """Whether the terms of a feature with so many values rise (1) or fall (-1) with it, over all sums of one way to the
+    desired outcome.
+    """
+    found = set()
+    for group in (group for margin in margins for group in margin.groups):
+        factors: dict[int, list[float]] = {}
+        for term in group.terms:
+            if read.columns.features[term.column] == place and isinstance(term.of, Scaled):
+                factors.setdefault(term.column, []).append(term.of.factor)
+        for column, some in factors.items():
+            seen = np.asarray(read.columns.values[column][:values], dtype=np.float64)  # missing comes after them
+            found |= {int(np.sign(math.fsum(some)) * np.sign(seen[-1] - seen[0]))} - {0}
+    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +211,7 @@ class _Stretch:
         return self._numbers(np.unique(self._middle))
 
     def _numbers(self, places: Ints) -> npt.NDArray[Any]:
-        return places if _whole(self.feature) else _as_floats(places)
+        return places if is_whole(self.feature) else _as_floats(places)
 
     def halve(self, seen: npt.NDArray[Any]) -> None:
         """Take the half in which each test changes its answer."""
@@ -125,7 +233,7 @@ class _Stretch:
 
 def _stretch(feature: Feature, j: int, read: Read) -> _Stretch:
     """Where in the domain each test of a feature changes its answer."""
-    places = _places(feature) if _numbered(feature) else np.zeros(0, dtype=np.int64)
+    places = _places(feature) if is_number(feature) else np.zeros(0, dtype=np.int64)
     tests, first = [], []
     ends: list[tuple[int, int]] = []
     for test in _tests_of(read, j) if len(places) else ():
@@ -150,7 +258,7 @@ def _tests_of(read: Read, j: int) -> list[Test]:
 
 def _places(feature: Feature) -> Ints:
     """The values as whole numbers in the same order, neighbours for neighbouring numbers."""
-    if _whole(feature):
+    if is_whole(feature):
         return np.array(feature.values, dtype=np.int64)
     bits = (np.array(feature.values, dtype=np.float64) + 0.0).view(np.int64)  # no negative zero
     return np.asarray(bits ^ ((bits >> 63) & SIGN))
@@ -158,7 +266,3 @@ def _places(feature: Feature) -> Ints:
 
 def _as_floats(places: Ints) -> npt.NDArray[np.float64]:
     return np.asarray((places ^ ((places >> 63) & SIGN)).view(np.float64))
-
-
-def _whole(feature: Feature) -> bool:
-    return all(isinstance(value, int) for value in feature.values)

@@ -45,6 +45,7 @@ class EveryChange:
 
     problem: Problem
     vary: int
+    trusted: bool = True  # whether a proof for the values of the domains is one for all that can occur
     stopped: str | None = None
     complete: bool = False
     points: dict[int, Points] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class EveryChange:
         try:
             for _ in search():
                 yield self._news(handed_out)
-            self.complete = not self.unsure
+            self.complete = self.trusted and not self.unsure
             return
         except Spent:
             self.stopped = "budget"
@@ -76,6 +77,8 @@ class EveryChange:
 
     def _is_minimal(self, features: int) -> bool:
         """Whether every feature is the only one to touch some reason that is proven."""
+        if not self.trusted:
+            return False
         rows = [pack(features & ~(1 << feature), self.problem.n)[0] for feature in members(features)]
         return all(not (self.reasons & row).any(axis=1).all() for row in rows)
 

@@ -2,11 +2,12 @@
 
 A rule's bounds are the instance's own values (``income <= 500``), although the rule may hold further out (``income <=
 640``). Each bound in turn is moved to the furthest value at which an exact oracle still proves the box; a
-counterfactual that it finds instead says where to try next. A bound that has gone as far as it can in one box can go
-no further in a larger one, so in the end none can move: the rule is maximal. The order matters. Rules with few bounds
-try every order, others move first what covers most of the history. How far a bound could go in a smaller box says what
-it is worth at the most in a larger one, so most of what would not win is never asked about. All boxes that are tried
-lie in the one with every bound where it can go at the most, so only the past rows in that one are counted.
+counterfactual that it finds instead says where to try next; where such steps are small, the stretch that is left is
+halved. A bound that has gone as far as it can in one box can go no further in a larger one, so in the end none can
+move: the rule is maximal. The order matters. Rules with few bounds try every order, others move first what covers most
+of the history. How far a bound could go in a smaller box says what it is worth at the most in a larger one, so most of
+what would not win is never asked about. All boxes that are tried lie in the one with every bound where it can go at the
+most, so only the past rows in that one are counted.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model import Gaps
 from ironrule.oracles.memory import Remembering
 from ironrule.oracles.protocol import Case
 from ironrule.rule import Box
@@ -26,6 +28,7 @@ from ironrule.space import Points
 from ironrule.verdict import Meter, Proven, Refuted, Spent
 
 ALL_ORDERS = 3
+FEW_STEPS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Widening:
     """Widens boxes of one case.
 
     ``scout`` is an oracle that is quick to find counterfactuals and gives up soon; what it misses costs time only.
+    ``gaps`` has the numbers between values, where they count: a bound that could move into a gap, though not to its
+    other end, may not have gone as far as it can.
     """
 
     case: Case
@@ -88,6 +93,7 @@ class Widening:
     rng: np.random.Generator
     past: Counting
     scout: Remembering | None = None
+    gaps: Gaps | None = None
     limits: dict[Bound, int] = field(default_factory=dict)  # how far each bound can go at the most
     known: dict[tuple[bytes, bytes, Bound], Widened] = field(default_factory=dict)
 
@@ -122,6 +128,8 @@ class Widening:
             last, now = self.case.space.features[bound.feature].last if bound.upper else 0, bound.at(widened.box)
             if now == last:
                 continue
+            if self.gaps is not None and self.gaps.may_turn_after(bound.feature, now if bound.upper else now - 1):
+                return replace(widened, maximal=False)
             further = bound.moved(widened.box, now + (1 if bound.upper else -1))
             inside = np.empty((0, 0)) if known is None else known[further.contains(known)]
             if len(inside) == 0:
@@ -175,12 +183,17 @@ class Widening:
         if self.scout is None:
             return bound.at(self._furthest(here, bound).box)
         target, now = self.limits[bound], bound.at(here.box)
+        tried = target
         while target != now:
-            verdict = self.scout.find(self.case, bound.moved(here.box, target), 1, self.meter, self.rng)
-            if not isinstance(verdict, Refuted):
+            verdict = self.scout.find(self.case, bound.moved(here.box, tried), 1, self.meter, self.rng)
+            if isinstance(verdict, Refuted):
+                self.oracle.learn(verdict.points)
+                last, target = target, bound.before(verdict.points[:, bound.feature])
+                tried = _next_try(now, target, last)
+            elif tried == target:
                 break
-            self.oracle.learn(verdict.points)
-            target = bound.before(verdict.points[:, bound.feature])
+            else:  # nothing was found as far as there: it is looked for further out
+                now, tried = tried, target
         return target
 
     def _furthest(self, here: Widened, bound: Bound) -> Widened:
@@ -192,13 +205,24 @@ class Widening:
 
     def _moved(self, here: Widened, bound: Bound) -> Widened:
         target, now, maximal = self.limits[bound], bound.at(here.box), here.maximal
+        tried = target
         while target != now:
-            box = bound.moved(here.box, target)
+            box = bound.moved(here.box, tried)
             verdict = self.oracle.find(self.case, box, 1, self.meter, self.rng)
             if isinstance(verdict, Proven):
-                return Widened(box, verdict, maximal)
-            if isinstance(verdict, Refuted):
-                target = bound.before(verdict.points[:, bound.feature])
+                here, now, tried = Widened(box, verdict, maximal), tried, target
+            elif isinstance(verdict, Refuted):
+                last, target = target, bound.before(verdict.points[:, bound.feature])
+                tried = _next_try(now, target, last)
             else:
-                maximal, target = False, now + int((target - now) / 2)
+                maximal, target = False, now + int((tried - now) / 2)
+                tried = target
         return Widened(here.box, here.verdict, maximal)
+
+
+def _next_try(now: int, target: int, last: int) -> int:
+    """Where to try after counterfactuals have brought a bound's target nearer: there, or, where that would take many
+    small steps, half way.
+    """
+    step, left = abs(last - target), abs(target - now)
+    return target if left <= FEW_STEPS * step else now + int((target - now) / 2)

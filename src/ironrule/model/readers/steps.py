@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.model.reading import Unreadable
+from ironrule.space.feature import is_missing
 
 COLUMN_BY_COLUMN = frozenset(
     (
@@ -59,6 +60,7 @@ THRESHOLDS = frozenset(
 )
 NOTHING = (None, "passthrough", "drop")
 ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
+IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
 RISING = frozenset(
     (
         "StandardScaler",
@@ -66,8 +68,6 @@ RISING = frozenset(
         "MaxAbsScaler",
         "RobustScaler",
         "Binarizer",
-        "SimpleImputer",
-        "MissingIndicator",
         "PowerTransformer",
         "QuantileTransformer",
         "VarianceThreshold",
@@ -151,6 +151,9 @@ def _require_rising(step: Any) -> None:
     elif name in ENCODERS:
         if any(np.asarray(kinds).dtype.kind in "iuf" for kinds in step.categories_):
             raise Unreadable(f"its {name} tells single numbers apart")
+    elif name in IMPUTERS:
+        if not is_missing(step.missing_values):
+            raise Unreadable(f"its {name} tells {step.missing_values!r} apart from other values")
     elif name not in RISING and not _is_nothing(step) and not _passes(step):
         raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
 
