@@ -151,6 +151,36 @@ def test_ties_are_never_taken_for_sure() -> None:
     assert_agrees(model, Question((2,), None), np.random.default_rng(0), undecided=1.0)
 
 
+def assert_undecided(model: Any, question: Question, row: Any) -> None:
+    """One row is left to the model."""
+    reading = (read_sklearn_mlp if isinstance(model, MLPClassifier) else read_onnx)(model, question)
+    assert reading is not None
+    bounds = network_bounds_of(reading, [Column(j, row[j : j + 1]) for j in range(len(row))], [1] * len(row))
+    assert [bool(flags[0]) for flags in bounds.decided(np.zeros((1, len(row)), np.int32))] == [True, False]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_whose_probabilities_are_rounded_to_a_tie_are_left_to_the_model(dtype: Any) -> None:
+    small = 1e-9 if dtype == np.float32 else 1e-18
+    row = np.array([0.0, small, 0.0, small])
+    for end in ("probability", "both probabilities", "two probabilities", "three probabilities"):
+        width, classes, finish = ENDS[end]
+        graph = Graph(dtype)
+        graph.node("MatMul", graph.constant(np.eye(FEATURES)[:, 1:2] if width == 1 else np.eye(FEATURES)[:, :width]))
+        model = OnnxNetwork(finish(graph).model(), range(classes))
+        assert model.predict(row[None, :]).tolist() == [0]  # although the score of class 1 is the largest
+        for wanted in (0, 1):
+            assert_undecided(model, Question((wanted,), None), row)
+    for target in (np.arange(150) % 2, np.arange(150) % 3):
+        model = fit_perceptron(MLPClassifier, target, training_rows(0, dtype), activation="identity", random_state=0)
+        for array in (*model.coefs_, *model.intercepts_):
+            array[:] = 0.0
+        model.coefs_[0][1, 0] = model.coefs_[1][0, 0] = model.coefs_[2][0, -1] = 1.0
+        assert model.predict(row[None, :].astype(dtype)).tolist() == [0]
+        for wanted in (0, int(target.max())):
+            assert_undecided(model, Question((wanted,), None), row.astype(dtype))
+
+
 def test_a_threshold_next_to_a_prediction_is_left_to_the_model() -> None:
     rng = np.random.default_rng(5)
     for dtype in (np.float64, np.float32):
@@ -334,7 +364,7 @@ def test_a_width_that_the_graph_does_not_say_is_that_of_its_first_product() -> N
     assert_agrees(model, Question((1,), None), np.random.default_rng(3))
 
 
-def test_two_onnx_thresholds_next_to_a_prediction_are_left_to_the_model() -> None:
+def test_onnx_thresholds_next_to_a_prediction_are_left_to_the_model() -> None:
     rng = np.random.default_rng(6)
     for end in ("score", "probability", "both probabilities", "two scores", "two probabilities", "two of their own"):
         width, _, finish = ENDS[end]
