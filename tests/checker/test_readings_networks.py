@@ -155,8 +155,8 @@ def assert_undecided(model: Any, question: Question, row: Any) -> None:
     """One row is left to the model."""
     reading = (read_sklearn_mlp if isinstance(model, MLPClassifier) else read_onnx)(model, question)
     assert reading is not None
-    bounds = network_bounds_of(reading, [Column(j, row[j : j + 1]) for j in range(len(row))], [1] * len(row))
-    assert [bool(flags[0]) for flags in bounds.decided(np.zeros((1, len(row)), np.int32))] == [True, False]
+    bounds = prepare_network_bounds(reading, [Column(j, row[j : j + 1]) for j in range(len(row))], [1] * len(row))
+    assert [bool(flags[0]) for flags in bounds.decide(np.zeros((1, len(row)), np.int32))] == [True, False]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

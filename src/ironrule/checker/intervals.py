@@ -19,6 +19,7 @@ the gap; such claims are left undecided (:func:`has_gaps_in_sums`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +65,9 @@ def require_intervals(reading: object, columns: Sequence[Column], preparation: P
         first, *_, last = (*space.features[j].values, *space.features[j].values)
         if space.features[j].whole and max(abs(first), abs(last)) > LARGEST:
             name = space.features[j].name
-            raise ClaimUndecided(f"{name!r} has whole numbers beyond 2**53, which libraries round each in their own way")
+            raise ClaimUndecided(
+                f"{name!r} has whole numbers beyond 2**53, which libraries round each in their own way"
+            )
     for split in {split for margin in _list_margins(reading) for split in _list_splits(margin)}:
         column = columns[split.column]
         if column.feature in gaps:
@@ -121,7 +124,9 @@ def _require_one_direction(margins: Sequence[Margin], columns: Sequence[Column],
         if not term.monotone or not ((steps >= 0).all() or (steps <= 0).all()):
             raise ClaimUndecided(f"what {name!r} adds may be more between two values than at both")
         if steps.any() and rising.setdefault(column.feature, bool((steps >= 0).all())) != bool((steps >= 0).all()):
-            raise ClaimUndecided(f"{name!r} raises one score and lowers another, so that the decision may turn in between")
+            raise ClaimUndecided(
+                f"{name!r} raises one score and lowers another, so that the decision may turn in between"
+            )
 
 
 def _require_constants(node: Node, gaps: Gaps, space: Space) -> None:
@@ -135,13 +140,17 @@ def _require_constants(node: Node, gaps: Gaps, space: Space) -> None:
         named = {j for side in (left, right) for j in _list_features(side, space)} & open_features
         if not named:
             continue
-        constant = next((side.value for side in (left, right) if side.kind == "literal"), None)
-        plain = "feature" in (left.kind, right.kind) and "literal" in (left.kind, right.kind)
-        values = np.array(space.features[min(named)].values, dtype=np.float64)
-        number = isinstance(constant, (int, float)) and not isinstance(constant, bool)
-        touched = number and (gaps[min(named)] & (values[:-1] <= constant) & (constant <= values[1:])).any()
-        if not plain or touched:
+        plain = {left.kind, right.kind} == {"feature", "literal"}
+        constant = left.value if left.kind == "literal" else right.value
+        if not plain or _touches(constant, gaps[min(named)], space.features[min(named)]):
             raise ClaimUndecided("a constraint may hold between two values of a domain and at neither")
+
+
+def _touches(constant: Any, gaps: Mask, feature: Feature) -> bool:
+    """Whether a number lies in a gap, or at one of its ends; missing lies nowhere."""
+    values = np.array(feature.values, dtype=np.float64)
+    number = isinstance(constant, (int, float)) and not isinstance(constant, bool)
+    return number and bool((gaps & (values[:-1] <= constant) & (constant <= values[1:])).any())
 
 
 def _list_features(node: Node, space: Space) -> Iterator[int]:
