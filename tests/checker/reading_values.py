@@ -1,60 +1,58 @@
-"""What a reading says about rows, by walking its trees in plain Python: slow, simple, and apart from the checker."""
+"""Evaluate a second reading row by row in plain NumPy: where a point may be desired, and where it surely is."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from ironrule.checker.readings.normal_form import Margin, Part, SumReading, Tree
+from ironrule.checker.readings.normal_form import Margin, Mask, Part, SumReading, Tree, Values
 
 
-def tree_values(tree: Tree, columns: Sequence[np.ndarray]) -> np.ndarray:
-    """The value of the leaf that each row comes to; every split is asked about all rows at once."""
-    answers = [None if split is None else split.goes_left(columns[split.column]) for split in tree.splits]
-    nodes = []
-    for row in range(len(columns[0])):
-        node = 0
-        while answers[node] is not None:
-            node = int((tree.left if answers[node][row] else tree.right)[node])
-        nodes.append(node)
-    return tree.value[nodes]
-
-
-def part_values(part: Part, columns: Sequence[np.ndarray]) -> np.ndarray:
-    """The link of the sum of trees and terms at each row."""
-    adds = [tree_values(tree, columns) for tree in part.trees]
-    adds += [term.add(columns[term.column]) for term in part.terms]
+def decide(reading: SumReading, columns: Sequence[Values]) -> tuple[Mask, Mask]:
+    """For every row of the columns: for some alternative all margins are above minus their error, or above it."""
     rows = len(columns[0])
-    sums = np.array([math.fsum(add[row] for add in adds) for row in range(rows)])
-    link = part.link
-    if link.kind == "identity":
-        return sums
-    if link.kind == "step":
-        return link.scale * (sums > link.shift)
-    return np.array([link.scale * _logistic(link.slope * value + link.shift) for value in sums])
-
-
-def _logistic(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x)) if x > -700.0 else 0.0
-
-
-def margin_values(margin: Margin, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
-    """The margin at each row, and how far the model's own may be from it."""
-    parts = [part_values(part, columns) for part in margin.parts]
-    rows = len(columns[0])
-    sums = np.array([math.fsum([margin.offset, *(part[row] for part in parts)]) for row in range(rows)])
-    sizes = abs(margin.offset) + sum(abs(tree.value).max() for part in margin.parts for tree in part.trees)
-    return sums, margin.error + margin.relative * float(sizes)
-
-
-def decide(reading: SumReading, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows may have the desired outcome, and which have it for sure."""
-    possible = np.zeros(len(columns[0]), dtype=bool)
-    sure = np.zeros(len(columns[0]), dtype=bool)
-    for margins in reading.alternatives:
-        values = [margin_values(margin, columns) for margin in margins]
-        possible |= np.all([sums > -error for sums, error in values], axis=0)
-        sure |= np.all([sums > error for sums, error in values], axis=0)
+    possible, sure = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
+    for alternative in reading.alternatives:
+        values = [_margin(margin, columns) for margin in alternative]
+        possible |= np.all([value > -error for value, error in values], axis=0)
+        sure |= np.all([value > error for value, error in values], axis=0)
     return possible, sure
+
+
+def _margin(margin: Margin, columns: Sequence[Values]) -> tuple[np.ndarray, float]:
+    """A margin at every row, in extended precision, and how far off the model's own arithmetic may be."""
+    total = np.full(len(columns[0]), margin.offset, dtype=np.longdouble)
+    sizes = abs(margin.offset)
+    for part in margin.parts:
+        value, size = _part(part, columns)
+        total, sizes = total + value, sizes + size
+    return total, margin.error + margin.relative * sizes
+
+
+def _part(part: Part, columns: Sequence[Values]) -> tuple[np.ndarray, float]:
+    total, sizes = np.zeros(len(columns[0]), dtype=np.longdouble), 0.0
+    for tree in part.trees:
+        total = total + tree.value[_leaves(tree, columns)]
+        sizes += float(np.abs(tree.value[tree.left < 0]).max())
+    for term in part.terms:
+        added = term.add(columns[term.column])
+        total, sizes = total + added, sizes + float(np.abs(added).max())
+    link = part.link
+    if link.kind == "logistic":
+        exponent = np.clip(-(link.slope * total + link.shift), -11000.0, 11000.0)
+        total = link.scale / (1 + np.exp(exponent))
+    elif link.kind == "step":
+        total = np.where(total > link.shift, np.longdouble(link.scale), np.longdouble(0.0))
+    return total, sizes
+
+
+def _leaves(tree: Tree, columns: Sequence[Values]) -> np.ndarray:
+    """The leaf of every row: children come after their parents, so one pass over the nodes suffices."""
+    node = np.zeros(len(columns[0]), dtype=np.intp)
+    for place, split in enumerate(tree.splits):
+        if split is not None:
+            here = np.flatnonzero(node == place)
+            left = split.goes_left(columns[split.column][here])
+            node[here] = np.where(left, tree.left[place], tree.right[place])
+    return node

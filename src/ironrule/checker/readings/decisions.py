@@ -15,9 +15,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ironrule.checker.readings.normal_form import (
     ALWAYS,
     NEVER,
+    Floats,
     Link,
     Margin,
     Part,
@@ -25,10 +28,36 @@ from ironrule.checker.readings.normal_form import (
     Term,
     Tree,
     Unreadable,
+    Values,
 )
+from ironrule.checker.readings.numbers_of import as_doubles
 
 DOUBLE = 2.0**-53
 SINGLE = 2.0**-24
+TINY = 1e-290  # more than products lose that are too small for normal numbers; keeps exact ties undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a column adds to a linear score: a weight times its number, refused where that is larger than the limit."""
+
+    weight: float
+    limit: float
+
+    def __call__(self, values: Values) -> Floats:
+        """The products; each is rounded once, so they rise or fall with the numbers."""
+        numbers = as_doubles(values)
+        if not np.isfinite(numbers).all():
+            raise Unreadable("a linear score has no value where a number is missing or infinite")
+        with np.errstate(over="ignore"):
+            products: Floats = self.weight * numbers
+        if np.any(np.abs(products) > self.limit):
+            raise Unreadable("a number is so large that a linear score may overflow")
+        return products
+
+    def scale(self, factor: float) -> Line:
+        """The same with the weight times a factor."""
+        return Line(self.weight * factor, self.limit * abs(factor))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +77,25 @@ class Score:
     def negate(self) -> Score:
         """The score with the other sign."""
         trees = tuple(tree.scale(-1.0) for tree in self.trees)
-        terms = tuple(Term(term.column, _negated(term.add), term.monotone) for term in self.terms)
+        terms = tuple(_scale_term(term, -1.0) for term in self.terms)
         return Score(-self.offset, trees, terms, self.error, self.relative, self.reach)
+
+    def scale(self, factor: float) -> Score:
+        """The score times a positive factor, which the library, too, rounds at every step."""
+        trees = tuple(tree.scale(factor) for tree in self.trees)
+        terms = tuple(_scale_term(term, factor) for term in self.terms)
+        own = 4 * DOUBLE * (abs(self.offset) + sum(map(tree_size, self.trees)))
+        error = factor * (self.error + own) + TINY
+        return Score(self.offset * factor, trees, terms, error, self.relative + 4 * DOUBLE, self.reach * factor)
+
+    def lean(self, sign: float) -> Score:
+        """A score that is never below (sign 1.0) or never above (sign -1.0) the library's own, wherever the sum of its
+        trees and terms is taken in double precision in any order. It has no error of its own.
+        """
+        share = 2 * self.relative + 4 * (len(self.trees) + len(self.terms) + 2) * DOUBLE
+        offset = 2 * self.error + share * (abs(self.offset) + sum(map(tree_size, self.trees))) + TINY
+        terms = tuple(Term(term.column, _leaning(term.add, sign * share), term.monotone) for term in self.terms)
+        return Score(self.offset + sign * offset, self.trees, terms, 0.0, 0.0, self.reach + offset)
 
     def margin_above(self, cut: float, error: float) -> Margin:
         """The margin by which the score is above a cut that is known up to an error."""
@@ -59,24 +105,68 @@ class Score:
         return Margin(offset, parts, self.error + own + self.relative * abs(cut), self.relative)
 
 
-def _negated(add: Callable) -> Callable:  # type: ignore[type-arg]
-    return lambda values: -add(values)
+def tree_size(tree: Tree) -> float:
+    """The largest absolute value of a tree."""
+    return float(np.abs(tree.value).max())
+
+
+def _scale_term(term: Term, factor: float) -> Term:
+    add = term.add.scale(factor) if isinstance(term.add, Line) else _times(term.add, factor)
+    return Term(term.column, add, term.monotone)
+
+
+def _times(add: Callable[[Values], Floats], factor: float) -> Callable[[Values], Floats]:
+    return lambda values: factor * add(values)
+
+
+def _leaning(add: Callable[[Values], Floats], share: float) -> Callable[[Values], Floats]:
+    """What a term adds plus a share of its size; a product with a constant rises in floating point as it does in
+    truth, so a monotone term stays monotone.
+    """
+
+    def lean(values: Values) -> Floats:
+        added = add(values)
+        return added * np.where(added > 0.0, 1.0 + share, 1.0 - share)
+
+    return lean
 
 
 def subtract(first: Score, second: Score) -> Score:
-    """The difference of two scores that the library rounds each for itself."""
+    """The difference of two scores that the library rounds each for itself.
+
+    Trees that ask the same at every node become one tree, and two linear terms of a column become one, so that nobody
+    bounds them apart. Their sizes then no longer tell the library's error, so it is added here.
+    """
+    relative = max(first.relative, second.relative) + 2 * DOUBLE
+    error = first.error + second.error + (relative + 4 * DOUBLE) * (abs(first.offset) + abs(second.offset))
     other = second.negate()
-    return Score(
-        first.offset + other.offset,
-        first.trees + other.trees,
-        first.terms + other.terms,
-        first.error
-        + second.error
-        + 4 * DOUBLE * (abs(first.offset) + abs(second.offset))
-        + (first.relative + second.relative) * (abs(first.offset) + abs(second.offset)),
-        max(first.relative, second.relative),
-        first.reach + second.reach,
-    )
+    trees = first.trees + other.trees
+    pairs = list(zip(first.trees, other.trees, strict=False))
+    if len(first.trees) == len(other.trees) and all(mine.splits is yours.splits for mine, yours in pairs):
+        trees = tuple(Tree(mine.splits, mine.left, mine.right, mine.value + yours.value) for mine, yours in pairs)
+        error += relative * sum(tree_size(mine) + tree_size(yours) for mine, yours in pairs)
+    terms, stretch = _join_lines(first.terms + other.terms)
+    reach = first.reach + second.reach
+    return Score(first.offset + other.offset, trees, terms, error, relative * stretch, reach)
+
+
+def _join_lines(terms: tuple[Term, ...]) -> tuple[tuple[Term, ...], float]:
+    """The terms with the lines of a column joined, and how many times larger than a joined line its lines were at the
+    most; lines that nearly cancel stay apart, for a joined one would not tell how far off the library may be.
+    """
+    lines: dict[int, list[Line]] = {}
+    for term in terms:
+        if isinstance(term.add, Line):
+            lines.setdefault(term.column, []).append(term.add)
+    result, stretch = [term for term in terms if not isinstance(term.add, Line)], 1.0
+    for column, found in lines.items():
+        weight, size = math.fsum(line.weight for line in found), math.fsum(abs(line.weight) for line in found)
+        if size <= 1024.0 * abs(weight):
+            result.append(Term(column, Line(weight, min(line.limit for line in found)), monotone=True))
+            stretch = max(stretch, size / abs(weight) if weight else 1.0)
+        else:
+            result.extend(Term(column, line, monotone=True) for line in found)
+    return tuple(result), stretch
 
 
 def number_above(score: Score, threshold: float, noise: float = 0.0) -> SumReading:
@@ -131,9 +221,10 @@ def softmax_above(scores: Sequence[Score], wanted: Sequence[int], threshold: flo
     """Desired where the wanted classes' softmax probabilities add up to more than the threshold.
 
     With one wanted class d the probability is 1 / (1 + sum of exp(s_u - s_d)): it is above t exactly if that sum is
-    below c = 1/t - 1. The margin c - sum of exp(s_u - s_d) is written with logistic links, which cap each exponential
-    at a size M much larger than c: M logistic(x - log M) is at most exp(x), and at least exp(x) - c^2 / M where exp(x)
-    is at most c. Where one exponential alone is above c both forms are negative but for the same amount.
+    below c = 1/t - 1. The margin c - sum of exp(s_u - s_d), in units of c, is written with logistic links, which cap
+    each exponential at a size M much larger than c: M logistic(x - log M) is at most exp(x), and at least
+    exp(x) - c^2 / M where exp(x) is at most c. Where one exponential alone is above c both forms are negative but for
+    the same amount.
     """
     others = [place for place in range(len(scores)) if place not in wanted]
     if threshold < 0.0 or threshold >= 1.0 + noise * len(scores):
@@ -145,28 +236,44 @@ def softmax_above(scores: Sequence[Score], wanted: Sequence[int], threshold: flo
         raise Unreadable(
             "a threshold on the sum of several probabilities, against several others, is not a sum of trees"
         )
-    return SumReading(((_capped(scores, wanted, others, cut, blur, noise),),))
+    return SumReading((_capped(scores, wanted, others, cut, blur, noise),))
 
 
 def _capped(
     scores: Sequence[Score], wanted: Sequence[int], others: Sequence[int], cut: float, blur: float, noise: float
-) -> Margin:
-    alone = len(wanted) == 1
-    level = math.exp(-cut if alone else cut)  # of the sum of exponentials: below it, or above it
-    cap = level * 2.0**24
-    pairs = [(good, bad) for good in wanted for bad in others]
-    if not all(math.isfinite(scores[good].reach + scores[bad].reach) for good, bad in pairs):
-        raise Unreadable("its scores have no known bound")
-    off = max(_spread(scores[good]) + _spread(scores[bad]) for good, bad in pairs)
-    stretch = math.exp(off + 2 * blur + 4 * noise)
-    error = level * (stretch - 1.0 / stretch) + level * level / cap + 2.0**-46 * len(pairs) * cap
+) -> tuple[Margin, ...]:
+    """The margin in units of the level c that the sum of exponentials is held against.
+
+    Where the scores have no known bound, their errors are put into the terms: the first margin takes every score as
+    large as the library's may be, the second one as small. The second one is raised by its own error, which is larger
+    than anything it can be: it is always possible, and sure exactly if the smaller scores suffice.
+    """
+    gaps = [subtract(scores[good], scores[bad]) for good in wanted for bad in others]
+    alone, cap = len(wanted) == 1, 2.0**24
+    bounded = all(math.isfinite(gap.reach) for gap in gaps)
+    # near the level an exponential changes by the level times what its score is off
+    off = 2 * blur + 4 * noise + (max(_spread(gap) for gap in gaps) if bounded else 0.0)
+    if not off < 1.0:
+        raise Unreadable("its scores are rounded too coarsely for a threshold on a probability")
+    error = math.exp(off) - math.exp(-off) + 1.0 / cap + 2.0**-46 * len(gaps) * cap
+    offset = 1.0 - cap * len(gaps) if alone else -1.0
+    if bounded:
+        return (Margin(offset, _cap_parts(gaps, cut, cap, alone), error),)
+    large, small = ([gap.lean(sign) for gap in gaps] for sign in (1.0, -1.0))
+    room = 4.0 * cap * len(gaps)
+    return (
+        Margin(offset, _cap_parts(large, cut, cap, alone), error),
+        Margin(offset + room, _cap_parts(small, cut, cap, alone), room + error),
+    )
+
+
+def _cap_parts(gaps: Sequence[Score], cut: float, cap: float, alone: bool) -> tuple[Part, ...]:
     parts = []
-    for good, bad in pairs:
-        gap = subtract(scores[good], scores[bad])
+    for gap in gaps:
         # M - M logistic(-x - log M) = M logistic(x + log M) rises with x = s_good - s_bad, as links must
-        shift = gap.offset + math.log(cap) * (1 if alone else -1)
+        shift = gap.offset - cut + math.log(cap) * (1 if alone else -1)
         parts.append(Part(gap.trees, gap.terms, Link("logistic", cap, 1.0, shift)))
-    return Margin(level - cap * len(pairs) if alone else -level, tuple(parts), error)
+    return tuple(parts)
 
 
 def _spread(score: Score) -> float:

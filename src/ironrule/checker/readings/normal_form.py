@@ -2,7 +2,7 @@
 
 A point is desired exactly if
 
-    for some alternative, every margin is positive;   margin = offset + sum over parts of link(sum of trees and terms)
+    for some alternative every margin is positive;  margin = offset + sum over its parts of link(sum of trees and terms)
 
 A classifier of two classes has one alternative with one margin: its raw score less the threshold. One of several
 classes has an alternative for every desired class, with a margin against every undesired class. A decision tree is one
@@ -76,7 +76,7 @@ class Tree:
 class Term:
     """What one column adds by itself; ``add`` gives it for values of the column, or raises Unreadable.
 
-    ``monotone``: between two numbers it adds no less and no more than what it adds at both.
+    ``monotone``: between two numbers it adds no less than the smaller and no more than the larger of what they add.
     """
 
     column: int

@@ -1,0 +1,216 @@
+"""Ensembles of scikit-learn over other estimators: AdaBoost and bagging of trees, and votes over what can be read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ironrule.checker.readings.decisions import DOUBLE, TINY, Score, tree_size
+from ironrule.checker.readings.library_class import name_in
+from ironrule.checker.readings.normal_form import Link, Margin, Part, Question, SumReading, Unreadable
+from ironrule.checker.readings.sklearn_additive import read_additive_outputs
+from ironrule.checker.readings.sklearn_outputs import Outputs, add, decide, find_grid, gap, mix_above
+from ironrule.checker.readings.sklearn_trees import (
+    SINGLE_TREES,
+    PlainTree,
+    mean_of,
+    read_plain_tree,
+    read_tree_outputs,
+)
+
+
+def read_sklearn_ensembles(estimator: Any, question: Question) -> SumReading | None:
+    """The reading of AdaBoost, bagging or a vote; None for everything else."""
+    if name_in("sklearn", estimator) == "VotingClassifier":
+        return _read_vote(estimator, question)
+    outputs = _read_ensemble_outputs(estimator)
+    return None if outputs is None else decide(outputs, question)
+
+
+def read_outputs(estimator: Any) -> Outputs:
+    """What a single estimator or an ensemble computes before it decides; raises Unreadable where nothing is known."""
+    for reader in (read_tree_outputs, read_additive_outputs, _read_ensemble_outputs):
+        outputs = reader(estimator)
+        if outputs is not None:
+            return outputs
+    raise Unreadable(f"a member of the class {type(estimator).__name__} cannot be read")
+
+
+def _read_ensemble_outputs(estimator: Any) -> Outputs | None:
+    match name_in("sklearn", estimator):
+        case "AdaBoostClassifier":
+            return _read_adaboost(estimator)
+        case "BaggingClassifier" | "BaggingRegressor":
+            return _read_bagging(estimator)
+        case "VotingRegressor":
+            return _read_mean(estimator)
+    return None
+
+
+def _read_adaboost(estimator: Any) -> Outputs:
+    """A tree adds its weight to the class that it predicts and takes weight / (classes - 1) from every other."""
+    if getattr(estimator, "algorithm", "SAMME") == "SAMME.R":
+        raise Unreadable("AdaBoost adds logarithms of probabilities with SAMME.R; use algorithm='SAMME'")
+    count = len(estimator.classes_)
+    weights = np.asarray(estimator.estimator_weights_, dtype=np.float64)[: len(estimator.estimators_)]
+    # the library divides by the sum of all weights, those behind the last tree included (they are 0.0)
+    total = float(np.asarray(estimator.estimator_weights_).sum())
+    if not (total > 0.0 and np.isfinite(total) and np.all(weights >= 0.0)):
+        raise Unreadable("its trees' weights must not be negative, and their sum must be positive")
+    trees: list[list[Any]] = [[] for _ in range(count)]
+    for member, weight in zip(estimator.estimators_, weights.tolist(), strict=True):
+        if not np.array_equal(member.classes_, estimator.classes_):
+            raise Unreadable("one of its trees does not know all classes")
+        # AdaBoost refuses missing values before its trees see them
+        plain = read_plain_tree(member, refuses_missing=True)
+        for place, vote in enumerate(plain.vote(count)):
+            trees[place].append(plain.with_values(np.where(vote.value > 0.0, weight, -weight / (count - 1))))
+    if count == 2:  # the second class's sum less the first one's, which is its negative
+        trees = [[tree.scale(2.0) for tree in trees[1]]]
+    factor = 1.0 if count == 2 else 1.0 / (count - 1)
+    scores = []
+    for found in trees:
+        sizes = sum(map(tree_size, found))
+        # additions in a row, two factors of every addend, and two quotients
+        error = (len(found) + 8) * DOUBLE * sizes + TINY
+        scores.append(Score(0.0, tuple(found), (), error, 0.0, 1.001 * sizes).scale(factor / total))
+    # softmax of (-s / 2, s / 2) is the logistic function of s
+    return Outputs("logistic" if count == 2 else "softmax", tuple(scores), noise=(count + 16) * DOUBLE)
+
+
+def _read_bagging(estimator: Any) -> Outputs:
+    """The mean of trees that see some of the columns each."""
+    if estimator.n_estimators != len(estimator.estimators_):
+        raise Unreadable("its n_estimators was changed after it was fitted")
+    count = len(estimator.classes_) if hasattr(estimator, "classes_") else 1
+    members = []
+    for member, columns in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
+        plain = read_plain_tree(member, np.asarray(columns).tolist())
+        if plain.values.shape[1] != count:  # a member that has not seen every class; its classes are positions
+            values = np.zeros((len(plain.values), count))
+            values[:, np.asarray(member.classes_, dtype=np.intp)] = plain.values
+            plain = PlainTree(plain.tree, values)
+        members.append(plain)
+    return mean_of(members)
+
+
+def _weights(estimator: Any) -> list[float]:
+    """The weights of the members of a vote, those that were dropped left out."""
+    if estimator.weights is None:
+        return [1.0] * len(estimator.estimators_)
+    pairs = zip(estimator.estimators, estimator.weights, strict=True)
+    weights = [float(weight) for (_, member), weight in pairs if not isinstance(member, str)]
+    if len(weights) != len(estimator.estimators_) or min(weights) < 0.0 or not 0.0 < math.fsum(weights) < math.inf:
+        raise Unreadable(f"a vote's weights must not be negative, and their sum must be positive; got {weights}")
+    return weights
+
+
+def _read_mean(estimator: Any) -> Outputs:
+    weights = _weights(estimator)
+    members = [read_outputs(member) for member in estimator.estimators_]
+    if any(outputs.kind != "number" for outputs in members):
+        raise Unreadable("one of its members predicts the exponential of a score")
+    score = add([outputs.mean().scale(weight) for outputs, weight in zip(members, weights, strict=True) if weight])
+    share = (len(weights) + 4) * DOUBLE  # the mean of n numbers, whatever the order of its additions
+    error = score.error + share * (abs(score.offset) + sum(map(tree_size, score.trees)))
+    summed = Score(score.offset, score.trees, score.terms, error, score.relative + share, score.reach)
+    return Outputs("number", (summed,), total=math.fsum(weights))
+
+
+def _read_vote(estimator: Any, question: Question) -> SumReading:
+    count = len(estimator.classes_)
+    for member in estimator.estimators_:
+        if not np.array_equal(member.classes_, np.arange(count)):
+            raise Unreadable("the members of a vote must all know all classes")
+    weights = _weights(estimator)
+    if estimator.voting == "soft":
+        return _read_soft_vote(estimator, weights, question)
+    if question.threshold is not None:
+        raise Unreadable("a hard vote has no probabilities that a threshold could be held against")
+    return _read_hard_vote(estimator, weights, question)
+
+
+def _read_soft_vote(estimator: Any, weights: list[float], question: Question) -> SumReading:
+    """The class with the largest weighted mean of the members' probabilities."""
+    members = [(weight, read_outputs(member)) for weight, member in zip(weights, estimator.estimators_, strict=True)]
+    members = [(weight, outputs) for weight, outputs in members if weight]
+    rounding = (len(members) + 8) * DOUBLE  # of products, sums and a quotient, all of at most 1
+    count = len(estimator.classes_)
+    if all(outputs.kind == "shares" for _, outputs in members):
+        scores = []
+        for place in range(count):
+            score = add([outputs.mean(place).scale(weight) for weight, outputs in members])
+            error = score.error + (rounding + score.relative) * math.fsum(weights)
+            scores.append(Score(score.offset, score.trees, (), error, 0.0, score.reach))
+        return decide(Outputs("shares", tuple(scores), total=math.fsum(weights)), question)
+    if count > 2:
+        raise Unreadable("a soft vote over several classes is a sum of trees only if all its members are forests")
+    # of two classes the one whose mean is above a half; that both add up to one is rounded, too
+    threshold = 0.5 if question.threshold is None else question.threshold
+    return mix_above(members, question.wanted[0], threshold, 2 * rounding + _gap_to_one(members))
+
+
+def _gap_to_one(members: list[tuple[float, Outputs]]) -> float:
+    """How far the two probabilities of a leaf are from adding up to one, at the most."""
+    worst = 0.0
+    for _, outputs in members:
+        if outputs.kind == "shares":
+            for first, second in zip(outputs.scores[0].trees, outputs.scores[1].trees, strict=True):
+                leaves = first.left < 0
+                worst = max(worst, float(np.abs(first.value[leaves] + second.value[leaves] - 1.0).max()))
+    return worst
+
+
+def _read_hard_vote(estimator: Any, weights: list[float], question: Question) -> SumReading:
+    """The class that members with the largest weights together predict, at ties the first.
+
+    A member that is one tree votes exactly. Another member votes by the sign of a score that is known up to an error.
+    In the first margin of a pair every such member votes for the desired class wherever it may, so the margin is never
+    too small; in the second one only where it certainly does. The second one is raised by its own error, which is
+    larger than all weights: it is always possible, and sure exactly if the votes that are certain suffice.
+    """
+    count = len(estimator.classes_)
+    total = math.fsum(weights)
+    grid = find_grid(weights, total)
+    error = grid / 4 if grid else (len(weights) + 4) * DOUBLE * total + TINY
+    votes = [_votes(member, count) for member in estimator.estimators_]
+    others = [place for place in range(count) if place not in question.wanted]
+    alternatives = []
+    for good in question.wanted:
+        margins = []
+        for bad in others:
+            lead = (grid / 2 if good < bad else -grid / 2) if grid else 0.0
+            offsets, certain = [], True
+            for sign in (1.0, -1.0):
+                offset, parts = lead, []
+                for weight, vote in zip(weights, votes, strict=True):
+                    if isinstance(vote, PlainTree):
+                        trees = vote.vote(count)
+                        value = weight * (trees[good].value - trees[bad].value)
+                        parts.append(Part((vote.with_values(value),)))
+                    else:  # two classes: weight where the member votes for the one, -weight for the other
+                        certain = False
+                        score = gap(vote, good, bad).lean(sign)
+                        offset -= weight
+                        step = Link("step", 2.0 * weight, 1.0, -score.offset)
+                        parts.append(Part(score.trees, score.terms, step))
+                offsets.append((offset, tuple(parts)))
+            (offset, parts_up), (low, parts_down) = offsets
+            margins.append(Margin(offset, parts_up, error))
+            if not certain:
+                room = 4.0 * total
+                margins.append(Margin(low + room, parts_down, room + error))
+        alternatives.append(tuple(margins))
+    return SumReading(tuple(alternatives))
+
+
+def _votes(member: Any, count: int) -> PlainTree | Outputs:
+    """How a member votes: by the leaves of one tree, or by the sign of a score."""
+    if name_in("sklearn", member) in SINGLE_TREES:
+        return read_plain_tree(member)
+    outputs = read_outputs(member)
+    if count > 2:
+        raise Unreadable("a hard vote over several classes is a sum of trees only if every member is one tree")
+    return outputs
