@@ -112,7 +112,7 @@ def list_light(
             continue
         if _is_hopeless(starts, elements, active, allowed[level]):
             continue
-        counting = cost[level] + counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced)
+        counting = counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
         forced = -1
         if bounds[level] <= ceiling:
@@ -128,6 +128,6 @@ def list_light(
         elif forced >= 0:
             branch[level, 0], children[level] = forced, 1
         else:
-            reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
+            reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level])
             children[level] = branch_on(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return count, beyond, True
