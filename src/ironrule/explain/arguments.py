@@ -15,10 +15,9 @@ from numpy.random.bit_generator import ISeedSequence
 from ironrule.counting import counted
 from ironrule.errors import BudgetError, InputError, TableError
 from ironrule.rule import Relevant
-from ironrule.rule.relevant import members
 from ironrule.rule.units import unit_weights
 from ironrule.rule.weights import as_written, exact_weight, in_units
-from ironrule.space import Constraint, Table, Value, read_table
+from ironrule.space import Constraint, Space, Table, Value, read_table
 from ironrule.verdict import Budget
 
 if TYPE_CHECKING:
@@ -137,12 +136,26 @@ def chosen_weights(weights: Weights, relevant: Relevant) -> tuple[npt.NDArray[np
         counted_twice = np.ones(2 * len(relevant.space))
         counted_twice[[2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]] = 2.0
         return counted_twice, Fraction(1)
-    each = [Fraction(1)] * (2 * len(relevant.space))
+    each = {part: Fraction(1) for part in _parts(relevant.space)}
     for name, weight in weights.items():
-        exact = exact_weight(name, weight)
-        for bit in members(relevant.select([name])):
-            each[bit] = exact
-    return in_units(each)
+        exact, (j, op) = exact_weight(name, weight), relevant.parse(name)
+        each |= {(bit, own): exact for bit, own in each if bit // 2 == j and op in ("", own)}
+    multiples, unit = in_units(list(each.values()))
+    known = dict(zip(each, multiples.tolist(), strict=True))
+    parts = [(bit, relevant.operator(bit)) for bit in range(2 * len(relevant.space))]
+    return np.array([known.get(part, known.get((part[0], ">="))) for part in parts], dtype=np.float64), unit
+
+
+def _parts(space: Space) -> list[tuple[int, str]]:
+    """The components that rules for any row may have, by number and operator.
+
+    All have a part in the unit, so that whether weights are refused does not depend on the row.
+    """
+    found = []
+    for j, feature in enumerate(space.features):
+        found += [(2 * j, "<="), (2 * j + 1, ">=")] if feature.ordered else [(2 * j, "=="), (2 * j + 1, "==")]
+        found += [(2 * j, "==")] if feature.ordered and feature.missing else []
+    return found
 
 
 def kept_weights(weights: Weights) -> Mapping[str, int | float | Fraction] | Literal["paper"] | None:

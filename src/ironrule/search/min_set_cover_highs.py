@@ -8,7 +8,7 @@ rows of each, and r_d, which no rule can have as 1 that contains a component of 
 
 HiGHS calculates with tolerances. So its rules are held against the demands, their weights are added up exactly, and its
 bound on the weight is lowered by what the tolerances may come to. Where that no longer shows that the rule is the
-lightest, our own branch and bound decides.
+lightest, our own branch and bound decides. Weights that are too far apart for these tolerances have no second program.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ironrule.verdict import Meter, Spent
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 TOLERANCE = 1e-6  # HiGHS's, by which a variable may miss a whole number, and a sum its bound
+LARGEST = 1e6  # larger weights are scaled down for HiGHS, and then it cannot tell rules of one weight from others
 NODES = 2_000_000  # of our own search, where HiGHS's bound does not suffice
 TIME_IS_UP = 1  # SciPy's status
 
@@ -46,12 +47,14 @@ class HighsProgram:
         used = np.flatnonzero(flags.any(axis=0))
         weights = problem.weights[used]
         cover = flags[:, used]
-        found = _solved(problem.meter, weights, [(cover, 1.0, np.inf)])
-        rule, lower = _lightest(problem, demands, _rule(used, found.values), found.bound - TOLERANCE * weights.sum())
+        scale = max(1.0, weights.max(initial=1.0) / LARGEST)
+        found = _solved(problem.meter, weights / scale, [(cover, 1.0, np.inf)])
+        bound = found.bound * scale - TOLERANCE * weights.sum()
+        rule, lower = _lightest(problem, demands, _rule(used, found.values), bound)
         weight = problem.weight(rule)
-        if not support or lower < weight:
+        if not support or lower < weight or scale > 1.0:
             return Cover(rule, lower, False)
-        widest = _rule(used, _widest(problem, used, weights, cover, weight))
+        widest = _rule(used, _widest(problem, used, weights, cover, weight + 0.5))
         sound = _hits(problem, demands, widest) and problem.weight(widest) <= weight
         return Cover(widest if sound else rule, lower, sound)
 
@@ -83,8 +86,8 @@ def _lightest(problem: Problem, demands: Words, rule: int, bound: float) -> tupl
     return rule, min(lower, weight)
 
 
-def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: Flags, least: float) -> Any:
-    """The second program's answer: which components the rule has."""
+def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: Flags, most: float) -> Any:
+    """The second program's answer: which components the rule has, which weigh no more than ``most``."""
     from scipy.sparse import csr_array, hstack
 
     past = _undesired(problem)
@@ -96,7 +99,7 @@ def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: F
     none = csr_array((len(cover) + 1, len(past.bits)))
     lightest = np.concatenate([cover, weights[None, :]])
     lower, upper = np.ones(len(lightest)), np.full(len(lightest), np.inf)
-    lower[-1], upper[-1] = -np.inf, least + 0.5  # weights are whole numbers
+    lower[-1], upper[-1] = -np.inf, most
     constraints = [
         (hstack([csr_array(lightest), none]), lower, upper),
         (hstack([excludes, covered]), -np.inf, 1.0),
