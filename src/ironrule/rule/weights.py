@@ -64,7 +64,7 @@ def in_units(weights: Sequence[Fraction]) -> tuple[npt.NDArray[np.float64], Frac
     unit = Fraction(common, parts)
     multiples = [number // common for number in whole]
     if sum(multiples) >= LIMIT:
-        finest = max(weights, key=lambda weight: weight.denominator)
+        finest = max(weights, key=lambda weight: (weight.denominator, -weight))
         largest = max(weights)
         other = largest if largest != finest else min(weights)
         raise InputError(
