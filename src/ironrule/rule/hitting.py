@@ -277,9 +277,9 @@ def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
     if weights is None or (isinstance(weights, np.ndarray) and are_units(weights)):
         return unit_weights(size)
     each, given = np.ones(size), np.asarray(weights, dtype=np.float64)
-    if given.ndim != 1 or given.size > size or not ((given >= 1) & (given < LIMIT) & (given == np.floor(given))).all():
+    if given.ndim != 1 or given.size > size or not ((given >= 1) & (given == np.floor(given))).all():
         raise InputError(f"Weights must be at most {size} positive whole numbers, one per component, but are {given}.")
-    if given.sum() >= LIMIT:
+    if not given.sum() < LIMIT:
         raise InputError(f"Weights must add up to less than 2**53, but {given} add up to {given.sum():g}.")
     each[: given.size] = given
     return each

@@ -99,25 +99,25 @@ def reduced_costs(
     prices: Floats,
     reduced: Floats,
     cost: float,
+    total: float,
 ) -> float:
     """Fill the reduced costs, infinite for an element that is not allowed, and return the Lagrangian bound with the
-    cost of what was taken before.
+    cost of what was taken before. ``total`` is the sum of all weights.
 
-    ``size`` adds up everything that is added or subtracted, without signs, so no intermediate result is larger. The
-    reduced costs take one operation per open dual, their sum one per element: all together, and any one reduced cost
-    added to the bound later, are wrong by no more than (3 d + u + 6) units of roundoff of that size. More is taken off.
+    No intermediate result is larger than ``size``: the cost, all weights, and every price once and for every element
+    that may subtract it. The reduced costs take one operation per open dual, their sum one per element: all together,
+    and any one reduced cost added to the bound later, are wrong by no more than (3 d + u + 6) units of roundoff of that
+    size. More is taken off.
     """
-    size = cost
     for i in range(weights.size):
         reduced[i] = weights[i] if allowed[i] else np.inf
-        size += weights[i]
     bound = 0.0
     for e in active:
         price = prices[e]
         bound += price
-        size += price * (1 + starts[e + 1] - starts[e])
         for p in range(starts[e], starts[e + 1]):
             reduced[elements[p]] -= price
+    size = cost + total + (1.0 + weights.size) * bound
     for i in range(weights.size):
         bound += min(0.0, reduced[i])
     return cost + bound - (4.0 * active.size + 2.0 * weights.size + 16.0) * UNIT_ROUNDOFF * size
@@ -168,6 +168,7 @@ def ascend(
     prices: Floats,
     work: Any,
     cost: float,
+    total: float,
     ceiling: float,
     goal: float,
     steps: int,
@@ -182,7 +183,7 @@ def ascend(
     reduced, slope, trial = work
     forced, least, stale = -1, np.inf, 0
     for _ in range(steps):
-        value = reduced_costs(starts, elements, active, weights, allowed, trial, reduced, cost)
+        value = reduced_costs(starts, elements, active, weights, allowed, trial, reduced, cost, total)
         fixed, ruled_out = _fix(value, ceiling, reduced, allowed)
         forced, least = max(forced, fixed), min(least, ruled_out)
         stale += 1

@@ -149,6 +149,7 @@ def search_minimum(
     for e in range(d):
         open_[0, e >> 6] |= ONE << np.uint64(e & 63)
     start_prices(hit, starts, elements, weights, prices[0])
+    total = weights.sum()
     level, nodes, fresh = np.int64(0), 0, True
     while level >= 0:
         if not fresh:
@@ -195,7 +196,7 @@ def search_minimum(
         for _ in range(ROOT_STEPS // ROOT_ROUND if level == 0 else 1):
             top, factor, fixed, _least = ascend(
                 starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
-                cost[level], ceiling, best, ROOT_ROUND if level == 0 else NODE_STEPS, factor, top,
+                cost[level], total, ceiling, best, ROOT_ROUND if level == 0 else NODE_STEPS, factor, top,
             )  # fmt: skip
             forced = max(forced, fixed)
             if level == 0 and top <= ceiling:
@@ -211,7 +212,7 @@ def search_minimum(
         if forced >= 0:
             branch[level, 0], children[level] = forced, 1
             continue
-        reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level])
+        reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total)
         children[level] = branch_on(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return best, best, True
 
