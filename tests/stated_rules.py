@@ -56,4 +56,4 @@ def true_quality(case: Case, parts: Parts, weights: Sequence[float], least: floa
         return Quality.FAILED_GLOBAL
     if any(holds(case, parts[:place] + parts[place + 1 :]) for place in range(len(parts))):
         return Quality.REDUNDANT
-    return Quality.MINIMUM if weight_of(parts, weights) <= least + 1e-9 else Quality.IRREDUNDANT
+    return Quality.MINIMUM if weight_of(parts, weights) <= least else Quality.IRREDUNDANT

@@ -56,7 +56,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
-from tests.checker.reading_values import decide
+from reading_values import decide
 from threadpoolctl import threadpool_limits
 
 from ironrule.checker.readings.normal_form import Question, SumReading, Unreadable

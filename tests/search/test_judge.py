@@ -26,7 +26,9 @@ from tiny import case_of, cases, problem_of, subsets
 
 solve = importlib.import_module("ironrule.search.solve")
 tiny_cases = cases(most_features=4, most_codes=3)
-weight_lists = st.lists(st.sampled_from([1.0, 2.0, 0.5, 1.7]), min_size=8, max_size=8)
+# Whole numbers, some far apart, some next to each other; all sums of a few are exact.
+WEIGHTS = [1.0, 2.0, 3.0, 17.0, 1e9, 2e9 + 1, 1e14, 1e14 + 1]
+weight_lists = st.lists(st.sampled_from(WEIGHTS), min_size=8, max_size=8)
 
 
 def weighted(problem: Problem, weights: list[float] | None) -> Problem:

@@ -20,7 +20,7 @@ from tiny import TableModel, case_of, cases, consistent, problem_of, subsets
 
 SOLVERS = [HittingSets(), HighsProgram()]
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=["hitting sets", "highs"])
-WEIGHTS = [1.0, 1.0, 2.0, 0.5, 1.25]
+WEIGHTS = [1.0, 1.0, 2.0, 5.0, 1e9, 1e9 + 1, 1e14]
 
 
 @st.composite
@@ -64,12 +64,13 @@ def test_a_cover_is_a_lightest_data_consistent_rule_and_of_these_the_one_with_mo
         assert found is None
         return
     least = min(map(problem.weight, possible))
-    lightest = [rule for rule in possible if problem.weight(rule) <= least + 1e-9]
+    lightest = [rule for rule in possible if problem.weight(rule) <= least]
     assert found is not None
     assert found.rule in lightest
-    assert found.lower_bound == pytest.approx(least)
-    assert found.compared == with_support
-    if with_support:
+    assert found.lower_bound == least
+    if isinstance(solver, HittingSets) or problem.weights.max() <= 1e6:  # HiGHS cannot tell larger ones apart
+        assert found.compared == with_support
+    if found.compared:
         assert support(problem, found.rule) == max(support(problem, rule) for rule in lightest)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -13,9 +15,9 @@ from numpy.random.bit_generator import ISeedSequence
 from ironrule.counting import counted
 from ironrule.errors import BudgetError, InputError, TableError
 from ironrule.rule import Relevant
-from ironrule.rule.relevant import members
 from ironrule.rule.units import unit_weights
-from ironrule.space import Constraint, Table, Value, read_table
+from ironrule.rule.weights import as_written, exact_weight, in_units
+from ironrule.space import Constraint, Space, Table, Value, read_table
 from ironrule.verdict import Budget
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = Budget(evaluations=5_000_000)
 DEFAULT_ALGORITHM = "auto"
 
-Weights = Mapping[str, float] | Literal["paper"] | None
+Weights = Mapping[str, int | float | Fraction | Decimal] | Literal["paper"] | None
 
 
 def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Value]:
@@ -122,19 +124,42 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(cast(np.random.SeedSequence, _expanded(seed))))
 
 
-def chosen_weights(weights: Weights, relevant: Relevant) -> npt.NDArray[np.float64]:
-    """What every component counts: 1, or as the caller says by feature or by component."""
+def chosen_weights(weights: Weights, relevant: Relevant) -> tuple[npt.NDArray[np.float64], Fraction]:
+    """What every component counts: 1, or as the caller says by feature or by component; in whole multiples of a unit,
+    and this unit.
+    """
     if weights is None:
-        return unit_weights(2 * len(relevant.space))
-    each = np.ones(2 * len(relevant.space))
-    if weights == "paper":
-        nominal = [2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]
-        each[nominal] = 2.0
-        return each
+        return unit_weights(2 * len(relevant.space)), Fraction(1)
     if not isinstance(weights, Mapping):
-        raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
+        if not isinstance(weights, str) or weights != "paper":
+            raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
+        counted_twice = np.ones(2 * len(relevant.space))
+        counted_twice[[2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]] = 2.0
+        return counted_twice, Fraction(1)
+    each = {part: Fraction(1) for part in _parts(relevant.space)}
     for name, weight in weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 < weight < float("inf"):
-            raise InputError(f"the weight of {name!r} must be a positive number, but {weight!r} came")
-        each[list(members(relevant.select([name])))] = weight
-    return each
+        exact, (j, op) = exact_weight(name, weight), relevant.parse(name)
+        each |= {(bit, own): exact for bit, own in each if bit // 2 == j and op in ("", own)}
+    multiples, unit = in_units(list(each.values()))
+    known = dict(zip(each, multiples.tolist(), strict=True))
+    parts = [(bit, relevant.operator(bit)) for bit in range(2 * len(relevant.space))]
+    return np.array([known.get(part, known.get((part[0], ">="))) for part in parts], dtype=np.float64), unit
+
+
+def _parts(space: Space) -> list[tuple[int, str]]:
+    """The components that rules for any row may have, by number and operator.
+
+    All have a part in the unit, so that whether weights are refused does not depend on the row.
+    """
+    found = []
+    for j, feature in enumerate(space.features):
+        found += [(2 * j, "<="), (2 * j + 1, ">=")] if feature.ordered else [(2 * j, "=="), (2 * j + 1, "==")]
+        found += [(2 * j, "==")] if feature.ordered and feature.missing else []
+    return found
+
+
+def kept_weights(weights: Weights) -> Mapping[str, int | float | Fraction] | Literal["paper"] | None:
+    """The weights as a document keeps them: what the caller wrote, in plain types; None where there are none."""
+    if isinstance(weights, Mapping):
+        return {name: as_written(name, weight) for name, weight in weights.items()} or None
+    return weights or None

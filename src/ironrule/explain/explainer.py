@@ -19,6 +19,7 @@ from ironrule.explain.arguments import (
     chosen_algorithm,
     chosen_budget,
     chosen_seed,
+    kept_weights,
     positive,
 )
 from ironrule.explain.asking import case_of, coded
@@ -189,9 +190,9 @@ class Explainer:
 
         ``row`` is a dictionary, a pandas Series, a table of one row, or a row number of the data. ``require`` and
         ``forbid`` name features, or components such as ``"age <="``, that the rule must or must not use; ``weights``
-        says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2). With
-        ``widen``, the bounds of a rule that was proven by reading the model are moved as far as they can go (``wider``
-        in the explanation). Same seed and same budget in evaluations: same answer.
+        says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2; 0.1
+        means one tenth exactly). With ``widen``, the bounds of a rule that was proven by reading the model are moved as
+        far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
         """
         from ironrule.search.solve import solve
 
@@ -209,7 +210,7 @@ class Explainer:
         else:
             self._confirm(problem)
         statistics = statistics_of(meter, type(chosen).__name__, seed, findings.stopped)
-        permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), weights or None)
+        permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), kept_weights(weights))
         return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
 
     def explain_many(

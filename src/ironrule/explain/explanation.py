@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ from ironrule.errors import InputError
 from ironrule.explain.background import Background, Seen, Unseen
 from ironrule.model import Wanted
 from ironrule.rule import Counterfactual, Rule
+from ironrule.rule.weights import Number, as_written, from_document, to_document
 from ironrule.space import Space, Value
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
@@ -46,7 +48,7 @@ class Permitted:
 
     require: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
-    weights: Mapping[str, float] | Literal["paper"] | None = None
+    weights: Mapping[str, int | float | Fraction] | Literal["paper"] | None = None
 
     @property
     def all(self) -> bool:
@@ -55,13 +57,22 @@ class Permitted:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        weights = dict(self.weights) if isinstance(self.weights, Mapping) else self.weights
-        return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights}
+        given, weights = self.weights, None
+        if isinstance(given, Mapping):
+            kept = {name: as_written(name, weight) for name, weight in given.items()}
+            weights = {name: to_document(one) if isinstance(one, Fraction) else one for name, one in kept.items()}
+        return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights or given}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Permitted:
-        """What :meth:`to_dict` wrote."""
-        return cls(tuple(data["require"]), tuple(data["forbid"]), data["weights"])
+        """What :meth:`to_dict` wrote; raises InputError if a weight is none."""
+        weights = data["weights"]
+        if isinstance(weights, Mapping):
+            read = {name: from_document(one) if isinstance(one, str) else one for name, one in weights.items()}
+            weights = {name: as_written(name, one) for name, one in read.items()}
+        elif weights is not None and weights != "paper":
+            raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
+        return cls(tuple(data["require"]), tuple(data["forbid"]), weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,8 @@ class Explanation:
 
     ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one; ``wider`` is that rule with its
     bounds moved as far as they can go. ``witnesses`` are counterfactuals, as codes, that together need a rule of weight
-    ``lower_bound``: they show that nothing lighter holds.
+    ``lower_bound``: they show that nothing lighter holds. ``weight`` and ``lower_bound`` are exact: an int where whole,
+    else a Fraction.
     """
 
     instance: Mapping[str, Value]
@@ -97,8 +109,8 @@ class Explanation:
     statistics: Statistics
     history_rows: int
     space: str
-    weight: float = 0.0  # the best rule's cardinality, weights counted
-    lower_bound: float = 0.0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
+    weight: Number = 0  # the best rule's cardinality, weights counted
+    lower_bound: Number = 0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
     unread: str | None = None  # why the model could only be asked, where it could not be read
     model: str = ""  # the model's fingerprint
     decision: Wanted = field(default_factory=Wanted)
@@ -186,8 +198,8 @@ class Explanation:
             | {"operators": dict(stats.operators)},
             "history_rows": self.history_rows,
             "space": self.space,
-            "weight": self.weight,
-            "lower_bound": self.lower_bound,
+            "weight": to_document(self.weight),
+            "lower_bound": to_document(self.lower_bound),
             "unread": self.unread,
             "model": self.model,
             "decision": self.decision.to_dict(),
@@ -223,8 +235,8 @@ class Explanation:
                 Statistics(**data["statistics"]),
                 data["history_rows"],
                 data["space"],
-                data["weight"],
-                data["lower_bound"],
+                from_document(data["weight"]),
+                from_document(data["lower_bound"]),
                 data["unread"],
                 data["model"],
                 Wanted.from_dict(data["decision"]),

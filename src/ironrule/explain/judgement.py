@@ -13,6 +13,7 @@ from typing import Any
 
 from ironrule.explain.explanation import RankedRule
 from ironrule.rule import Component, Counterfactual, Rule
+from ironrule.rule.weights import Number, to_document
 from ironrule.verdict import Quality, Refuted, Verdict, verdict_to_dict
 
 
@@ -22,7 +23,8 @@ class Judgement:
 
     ``rule`` is the rule as it was judged, its bounds at values of the domains; ``verdict`` says whether it holds;
     ``weight`` is its cardinality, weights counted. ``least`` is what the lightest rule for the row weighs, where that
-    is proven, and ``lower_bound`` what each weighs at least (0 where it was not looked for).
+    is proven, and ``lower_bound`` what each weighs at least (0 where it was not looked for); all three are exact, an
+    int where whole, else a Fraction.
 
     - Failed data consistency: ``past_row`` is the number of the past row that breaks it, ``exception`` what that is.
     - Failed global consistency: ``exception`` breaks it.
@@ -36,14 +38,14 @@ class Judgement:
     rule: Rule
     quality: Quality
     verdict: Verdict
-    weight: float
+    weight: Number
     past_row: int | None = None
     redundant: Component | None = None
     shorter: RankedRule | None = None
     needed: tuple[Counterfactual, ...] = ()
     witnesses: Sequence[Counterfactual] = ()
-    lower_bound: float = 0.0
-    least: float | None = None
+    lower_bound: Number = 0
+    least: Number | None = None
     reason: str | None = None
 
     @property
@@ -63,14 +65,14 @@ class Judgement:
             "quality": self.quality.value,
             "verdict": verdict_to_dict(self.verdict),
             "cardinality": self.cardinality,
-            "weight": self.weight,
+            "weight": to_document(self.weight),
             "past_row": self.past_row,
             "redundant": None if self.redundant is None else self.redundant.to_dict(),
             "shorter": None if self.shorter is None else self.shorter.to_dict(),
             "needed": [item.to_dict() for item in self.needed],
             "witnesses": [item.to_dict() for item in self.witnesses],
-            "lower_bound": self.lower_bound,
-            "least": self.least,
+            "lower_bound": to_document(self.lower_bound),
+            "least": None if self.least is None else to_document(self.least),
             "reason": self.reason,
         }
 

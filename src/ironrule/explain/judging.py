@@ -13,6 +13,7 @@ from ironrule.explain.prepared import Prepared
 from ironrule.rule import Component, Counterfactual, Deferred, Relevant, Rule
 from ironrule.rule.stated import Condition, Parts, as_rule, box_of, parts_of
 from ironrule.rule.stating import conditions_in
+from ironrule.rule.weights import Number, as_text
 from ironrule.verdict import Proven, Quality
 
 if TYPE_CHECKING:
@@ -66,7 +67,11 @@ def judged(
     findings = judge.judge(rules)
     confirm(problem)
     proof = _witnesses(judge) if any(finding.quality is Quality.MINIMUM for finding in findings) else ()
-    bound, least = (judge.trail.lower_bound, judge.least) if proof is not None else (0.0, None)
+    bound: Number = 0
+    least: Number | None = None
+    if proof is not None:
+        bound = problem.in_user_terms(judge.trail.lower_bound)
+        least = None if judge.least is None else problem.in_user_terms(judge.least)
     bench = _Bench(ready, judge, unread, proof, bound, least)
     return [bench.judgement(finding) for finding in findings]
 
@@ -100,8 +105,8 @@ class _Bench:
     judge: Judge
     unread: str | None
     proof: Sequence[Counterfactual] | None
-    bound: float
-    least: float | None
+    bound: Number
+    least: Number | None
 
     def judgement(self, finding: Finding) -> Judgement:
         """One finding in the user's terms."""
@@ -112,13 +117,13 @@ class _Bench:
             rule,
             quality,
             finding.verdict,
-            finding.weight,
+            self.judge.problem.in_user_terms(finding.weight),
             None if finding.past is None else self.ready.row_of(finding.past),
             None if finding.redundant is None else rule.components[finding.redundant],
             None if finding.shorter is None else self._ranked(finding.shorter),
             tuple(refuted.counterfactual for refuted in finding.needed or ()),
             self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
-            self.bound if compared else 0.0,
+            self.bound if compared else 0,
             self.least if compared else None,
             self._reason(finding, rule) if quality is Quality.NOT_JUDGED else None,
         )
@@ -137,7 +142,8 @@ class _Bench:
         if finding.undecided is not None:
             part = rule.components[finding.undecided]
             return f"the rule holds, but whether {part} is redundant is not known: {self._why}"
-        weights = f"rules need at least {self.bound:g}, this one weighs {finding.weight:g}"
+        weight = self.judge.problem.in_user_terms(finding.weight)
+        weights = f"rules need at least {as_text(self.bound)}, this one weighs {as_text(weight)}"
         open_ = f"whether it is minimum is not known ({weights})"
         return f"the rule holds and nothing in it is redundant, but {open_}: {self._why}"
 

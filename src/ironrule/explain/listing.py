@@ -105,7 +105,7 @@ def _ranked(
         confirm(search.problem)
         rules = list(level)
         covered = dict(zip(rules, coverages(problem.case, rules), strict=True))
-        weights = {rule: round(problem.weight(rule), 9) for rule in rules}
+        weights = {rule: problem.weight(rule) for rule in rules}
         if minimum_only and rules:
             least = search.trail.lower_bound if search.stopped else min(weights.values())
             rules = [rule for rule in rules if weights[rule] <= least]

@@ -43,11 +43,11 @@ def posed(
                 return distinct_duals_of(case.history.seeds, relevant.low, relevant.high)
             return distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
 
-    each = chosen_weights(weights, relevant)
+    each, unit = chosen_weights(weights, relevant)
     rng = generator(chosen_seed(seed))
     read = ready.oracle
     oracle = Remembering(Layered()) if read is None else Remembering(read, reads=True)
-    return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng)
+    return Problem(case, oracle, PastDuals(count), allowed, required, each, positive(k), meter, rng, unit)
 
 
 def permitted_of(relevant: Relevant, require: Sequence[str], forbid: Sequence[str]) -> tuple[int, tuple[int, ...]]:

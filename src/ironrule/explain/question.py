@@ -14,6 +14,7 @@ from ironrule.explain.arguments import (
     chosen_algorithm,
     chosen_budget,
     chosen_seed,
+    kept_weights,
     positive,
 )
 from ironrule.explain.confirming import Unconfirmed
@@ -55,7 +56,8 @@ class Question:
     def fingerprint(self) -> str:
         """A hash of it; raises InputError, before any work, if something in it cannot be used."""
         algorithm = self.algorithm if self.algorithm == DEFAULT_ALGORITHM else chosen_algorithm(self.algorithm)
-        weights = sorted(self.weights.items()) if isinstance(self.weights, Mapping) else self.weights
+        kept = kept_weights(self.weights)
+        weights = sorted(kept.items()) if isinstance(kept, Mapping) else kept
         parts = (
             algorithm,
             positive(self.k),

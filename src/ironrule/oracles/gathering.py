@@ -21,7 +21,6 @@ from ironrule.rule import Box
 from ironrule.rule.bit_kernels import Floats, Words
 from ironrule.rule.bits import members, pack, popcount
 from ironrule.rule.duals import duals_of
-from ironrule.rule.hitting import ROUNDING
 from ironrule.rule.hitting_kernels import fill_sides
 from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.space import Points
@@ -67,7 +66,7 @@ def gathered(
 ) -> Iterator[Gathered]:
     """What every portion of the rounds gives."""
     bits = np.array(members(sought.allowed), dtype=np.int64)
-    table, within = _table(forest, case, sought, bits, rounds, rng), sought.within + ROUNDING
+    table, within = _table(forest, case, sought, bits, rounds, rng), sought.within
     found, status, many = 0, GOES_ON, max(1, len(forest.root) // USUAL_TREES)
     limits = SWEEPS, sought.steps, BOXES // many
     while status == GOES_ON and found < rounds:

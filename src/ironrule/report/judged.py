@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ironrule.explain import Judgement
+from ironrule.rule.weights import Number, as_text
 from ironrule.verdict import Quality
 
 COLOURS = {
@@ -64,8 +65,8 @@ def _for(judgement: Judgement) -> list[str]:
     return lines
 
 
-def _compared(judgement: Judgement, least: float) -> str:
+def _compared(judgement: Judgement, least: Number) -> str:
     """The rule's length beside the least there is; weights are spoken of where they make a difference."""
     if judgement.weight == judgement.cardinality:
-        return f"Components: {judgement.rule.counted}; the shortest rules for this row have {least:g}."
-    return f"It weighs {judgement.weight:g}; the lightest rules for this row weigh {least:g}."
+        return f"Components: {judgement.rule.counted}; the shortest rules for this row have {as_text(least)}."
+    return f"It weighs {as_text(judgement.weight)}; the lightest rules for this row weigh {as_text(least)}."

@@ -6,6 +6,7 @@ import re
 
 from ironrule.explain import Explanation
 from ironrule.report.words import wider_of
+from ironrule.rule.weights import as_text
 from ironrule.verdict import Proven, Verdict
 
 TIED = re.compile(r"\b(or|if)\b")
@@ -56,7 +57,7 @@ def how_short(explanation: Explanation) -> str:
     if not explanation.lower_bound:
         return ""
     who = "rules need" if explanation.permitted.all else "permitted rules weigh"
-    return f"; {who} at least {explanation.lower_bound:g}"
+    return f"; {who} at least {as_text(explanation.lower_bound)}"
 
 
 def what_is_undecided(explanation: Explanation) -> list[str]:

@@ -19,6 +19,7 @@ from ironrule.report.recheck import EXPLANATION, Recheck
 from ironrule.report.text import how_short, verdict_word, what_is_undecided, what_it_withstands, why_asked, wider_lines
 from ironrule.report.words import wider_of
 from ironrule.rule import shown
+from ironrule.rule.weights import as_text
 from ironrule.verdict import Certificate, Proven
 from ironrule.verdict.digest import FIELD
 
@@ -89,8 +90,8 @@ def _lower_bound(explanation: Explanation) -> str:
     if not explanation.lower_bound:
         return "the empty rule is as short as can be" if explanation.minimum else "nothing is known of that"
     need = counted(len(explanation.witnesses), "counterfactual needs", "counterfactuals need")
-    weight = f"{need} a rule that weighs {explanation.lower_bound:g}"
-    return f"{weight}; this one weighs {explanation.weight:g}"
+    weight = f"{need} a rule that weighs {as_text(explanation.lower_bound)}"
+    return f"{weight}; this one weighs {as_text(explanation.weight)}"
 
 
 def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
@@ -98,7 +99,7 @@ def scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     decision, permitted, background = explanation.decision, explanation.permitted, explanation.background
     desired = "by score" if decision.desired is None else ", ".join(map(shown, decision.desired))
     threshold = "the model's own" if decision.threshold is None else repr(float(decision.threshold))
-    weights = "1 each" if permitted.weights is None else str(permitted.weights)
+    weights = "1 each" if permitted.weights is None else str(permitted.to_dict()["weights"])
     rows = [("Space (SHA-256)", explanation.space)]
     rows += [] if background is None else [_size(background)]
     rows += [] if background is None and not explanation.constraints else [_constraints(explanation)]

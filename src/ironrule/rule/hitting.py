@@ -30,9 +30,9 @@ from ironrule.rule.hitting_repair_kernels import work_arrays as repair_arrays
 from ironrule.rule.reduction_kernels import reduce_problem
 from ironrule.rule.transversal_kernels import list_minimal
 from ironrule.rule.units import are_units, unit_weights
+from ironrule.rule.weights import LIMIT
 
-LARGEST_EXACT = 1e6  # beyond, rounding in the bounds might exceed the slack that whole weights are given
-ROUNDING = 1e-9  # sums of weights that differ by less are the same
+TIES = 1e-9  # relative; costs are changed by less for a random choice among equals
 NO_LIMIT = np.iinfo(np.int64).max
 
 
@@ -40,9 +40,8 @@ NO_LIMIT = np.iinfo(np.int64).max
 class MinimumHittingSet:
     """The lightest hitting set that was found.
 
-    `optimal` says that none is lighter (where weights are not whole: by more than one part in 10^9); then
-    `lower_bound` is `weight`. If some dual has nothing left to hit it with, `feasible` is False, `members` is empty and
-    the weight is infinite.
+    `optimal` says that none is lighter; then `lower_bound` is `weight`. If some dual has nothing left to hit it with,
+    `feasible` is False, `members` is empty and the weight is infinite.
     """
 
     members: Words
@@ -61,7 +60,8 @@ def minimum_hitting_set(
 ) -> MinimumHittingSet:
     """A hitting set of least weight that contains all of `required` and nothing of `forbidden`.
 
-    Weights, one per component, must be positive; without them every component weighs 1. Same input, same answer.
+    Weights, one per component, must be whole numbers that add up to less than 2**53 (see
+    :mod:`ironrule.rule.weights`); without them every component weighs 1. Same input, same answer.
 
     >>> found = minimum_hitting_set(np.array([[0b011], [0b110], [0b100]], dtype=np.uint64))
     >>> found.weight, found.optimal
@@ -121,8 +121,7 @@ def lighter_hitting_set(
     """A hitting set lighter than `below`, or None, and a lower bound on the weight of every hitting set.
 
     One that weighs no more than `enough` is as good as any lighter. None with a bound of at least `below` is a proof
-    that there is none (where weights are not whole: none lighter by more than one part in 10^9); None with a lesser
-    bound says that the nodes were spent.
+    that there is none; None with a lesser bound says that the nodes were spent.
 
     >>> duals = np.array([[0b011], [0b110], [0b101]], dtype=np.uint64)
     >>> lighter_hitting_set(duals, below=2)
@@ -146,7 +145,7 @@ def quick_hitting_set(duals: Words, weights: npt.ArrayLike | None, rng: np.rando
     problem, width = _problem(duals), duals.shape[1]
     each = _weights(weights, 64 * width)[problem.elements]
     chosen = np.zeros(len(each), np.bool_)
-    costs = each * (1.0 + ROUNDING * rng.random(len(each)))
+    costs = each * (1.0 + TIES * rng.random(len(each)))
     choose_quickly(problem.sides[0], each, costs, chosen, np.zeros(problem.sides[0].shape[1], np.uint64))
     return _pack(problem.elements[chosen], width)
 
@@ -164,7 +163,7 @@ def repaired(
     each = _weights(weights, 64 * width)[problem.elements]
     flags = _flags(chosen[None, :])[0][problem.elements]
     work = repair_arrays(len(each), len(duals))
-    if not repair(*problem.sides, each, flags, float(within) + ROUNDING, steps, np.uint64(seed), work):
+    if not repair(*problem.sides, each, flags, float(within), steps, np.uint64(seed), work):
         return None
     return _pack(problem.elements[flags], width)
 
@@ -202,12 +201,11 @@ def light_hitting_sets(
     problem = _problem(kept)
     each = _weights(weights, 64 * width)[problem.elements]
     work = list_arrays(len(each), len(kept), limit)
-    slack = ROUNDING * max(1.0, float(within))
-    count, beyond, complete = list_light(*problem.sides, each, within + slack, _limit(node_limit), work)
+    count, beyond, complete = list_light(*problem.sides, each, float(within), _limit(node_limit), work)
     sets = np.zeros((count, 64 * width), np.bool_)
     sets[:, problem.elements] = work[0][0][:count]
-    if _are_whole(each) and np.isfinite(beyond):  # a bound just above `within` stands for the next whole number
-        beyond = max(np.ceil(beyond - 1e-6), np.floor(within + slack) + 1)
+    if np.isfinite(beyond):  # a bound just above `within` stands for the next whole number
+        beyond = max(np.ceil(beyond), np.floor(within) + 1)
     return LightHittingSets(_pack_rows(sets), bool(complete), float(beyond))
 
 
@@ -216,19 +214,14 @@ def _searched(
 ) -> tuple[npt.NDArray[np.intp], float, float, bool]:
     """The elements of the lightest hitting set found, its weight, a lower bound and whether the search was complete."""
     own = weights[problem.elements]
-    whole = are_units(weights) or _are_whole(own)
     work = work_arrays(len(own), len(problem.sides[1]) - 1)
-    most = float(np.ceil(below)) if whole else below
-    weight, lower, complete = search_minimum(*problem.sides, own, whole, most, enough, _limit(node_limit), work)
-    return problem.elements[work[0][-2]], weight, float(np.ceil(lower - 1e-6) if whole else lower), bool(complete)
+    most = float(np.ceil(below))
+    weight, lower, complete = search_minimum(*problem.sides, own, most, enough, _limit(node_limit), work)
+    return problem.elements[work[0][-2]], weight, float(np.ceil(lower)), bool(complete)
 
 
 def _limit(nodes: int | None) -> int:
     return NO_LIMIT if nodes is None else nodes
-
-
-def _are_whole(weights: Floats) -> bool:
-    return bool((weights == np.round(weights)).all() and weights.sum() < LARGEST_EXACT)
 
 
 def minimal_hitting_sets(duals: Words, limit: int, node_limit: int | None = None) -> tuple[Words, bool]:
@@ -284,8 +277,10 @@ def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
     if weights is None or (isinstance(weights, np.ndarray) and are_units(weights)):
         return unit_weights(size)
     each, given = np.ones(size), np.asarray(weights, dtype=np.float64)
-    if given.ndim != 1 or given.size > size or not (np.isfinite(given) & (given > 0)).all():
-        raise InputError(f"Weights must be at most {size} positive numbers, one per component, but are {given}.")
+    if given.ndim != 1 or given.size > size or not ((given >= 1) & (given == np.floor(given))).all():
+        raise InputError(f"Weights must be at most {size} positive whole numbers, one per component, but are {given}.")
+    if not given.sum() < LIMIT:
+        raise InputError(f"Weights must add up to less than 2**53, but {given} add up to {given.sum():g}.")
     each[: given.size] = given
     return each
 

@@ -5,6 +5,10 @@ that i hits, no hitting set costs less than the sum of the prices plus that of t
 the prices (Held and Karp 1971; for covering problems Beasley, "An algorithm for set covering problem", EJOR 1987). The
 same sum says which elements no solution within a ceiling can use, and which it must.
 
+Weights are whole numbers whose sums are exact. The bounds are not: they are made of fractions. So each is lowered by
+more than rounding can have raised it, in proportion to the sizes of what was added up; what these functions return
+holds as it stands.
+
 Numbering and sets of duals are those of :mod:`ironrule.rule.hitting_kernels`.
 """
 
@@ -17,6 +21,7 @@ import numpy as np
 from ironrule.rule.bit_kernels import ONE, ZERO, Floats, Integers, Words, lowest, part, popcount
 
 FINE = 0.02  # smaller steps lead nowhere
+UNIT_ROUNDOFF = 2.0**-53  # what one operation can be wrong by, relatively
 
 
 @part
@@ -49,11 +54,18 @@ def degree(hit: Words, open_: Words) -> int:
 
 
 @part
-def counting_bound(hit: Any, weights: Floats, open_: Words, allowed: Any, need: int, degrees: Floats) -> float:
-    """Each element hits so many open duals: the cheapest way, in fractions, to hit as many as there are."""
+def counting_bound(
+    hit: Any, weights: Floats, open_: Words, allowed: Any, need: int, degrees: Floats, cost: float
+) -> float:
+    """Each element hits so many open duals: the cheapest way, in fractions, to hit as many as there are, and the cost
+    of what was taken before.
+
+    All terms are positive, so rounding is a share of the sum: at most three operations in every term, one for adding
+    it, and three in the comparison that chooses the next element.
+    """
     for i in range(weights.size):
         degrees[i] = degree(hit[i], open_) if allowed[i] else 0.0
-    cost, left = 0.0, float(need)
+    left = float(need)
     while left > 0.0:
         best, pick = 0.0, -1
         for i in range(weights.size):
@@ -64,7 +76,7 @@ def counting_bound(hit: Any, weights: Floats, open_: Words, allowed: Any, need: 
         cost += weights[pick] * min(1.0, left / degrees[pick])
         left -= degrees[pick]
         degrees[pick] = 0.0
-    return cost
+    return cost * (1.0 - (2.0 * weights.size + 16.0) * UNIT_ROUNDOFF)
 
 
 @part
@@ -86,8 +98,17 @@ def reduced_costs(
     allowed: Any,
     prices: Floats,
     reduced: Floats,
+    cost: float,
+    total: float,
 ) -> float:
-    """Fill the reduced costs, infinite for an element that is not allowed, and return the Lagrangian bound."""
+    """Fill the reduced costs, infinite for an element that is not allowed, and return the Lagrangian bound with the
+    cost of what was taken before. ``total`` is the sum of all weights.
+
+    No intermediate result is larger than ``size``: the cost, all weights, and every price once and for every element
+    that may subtract it. The reduced costs take one operation per open dual, their sum one per element: all together,
+    and any one reduced cost added to the bound later, are wrong by no more than (3 d + u + 6) units of roundoff of that
+    size. More is taken off.
+    """
     for i in range(weights.size):
         reduced[i] = weights[i] if allowed[i] else np.inf
     bound = 0.0
@@ -96,9 +117,10 @@ def reduced_costs(
         bound += price
         for p in range(starts[e], starts[e + 1]):
             reduced[elements[p]] -= price
+    size = cost + total + (1.0 + weights.size) * bound
     for i in range(weights.size):
         bound += min(0.0, reduced[i])
-    return bound
+    return cost + bound - (4.0 * active.size + 2.0 * weights.size + 16.0) * UNIT_ROUNDOFF * size
 
 
 @part
@@ -146,6 +168,7 @@ def ascend(
     prices: Floats,
     work: Any,
     cost: float,
+    total: float,
     ceiling: float,
     goal: float,
     steps: int,
@@ -160,7 +183,7 @@ def ascend(
     reduced, slope, trial = work
     forced, least, stale = -1, np.inf, 0
     for _ in range(steps):
-        value = cost + reduced_costs(starts, elements, active, weights, allowed, trial, reduced)
+        value = reduced_costs(starts, elements, active, weights, allowed, trial, reduced, cost, total)
         fixed, ruled_out = _fix(value, ceiling, reduced, allowed)
         forced, least = max(forced, fixed), min(least, ruled_out)
         stale += 1

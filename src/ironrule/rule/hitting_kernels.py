@@ -30,7 +30,6 @@ from ironrule.rule.hitting_bound_kernels import (
 ROOT_STEPS = 200
 ROOT_ROUND = 10
 NODE_STEPS = 8
-SLACK = 1e-6
 
 
 def work_arrays(elements: int, duals: int) -> Any:
@@ -57,12 +56,6 @@ def fill_sides(duals: Any, places: Integers, hit: Any, starts: Integers, element
                 elements[count] = i
                 count += 1
         starts[e + 1] = count
-
-
-@part
-def _ceiling(best: float, integral: bool) -> float:
-    """A bound above this proves that nothing cheaper than `best` is left."""
-    return best - 1.0 + SLACK if integral else best - 1e-9 * max(1.0, best)
 
 
 @part
@@ -135,7 +128,6 @@ def search_minimum(
     starts: Integers,
     elements: Integers,
     weights: Floats,
-    integral: bool,
     below: float,
     enough: float,
     node_limit: int,
@@ -144,7 +136,8 @@ def search_minimum(
     """The weight of the cheapest hitting set found, a lower bound, and whether the search was complete.
 
     Only sets cheaper than `below` are sought, and one that costs no more than `enough` ends the search. The set itself
-    is left in `work`, as the flags named `chosen`; where none was found the weight is `below`.
+    is left in `work`, as the flags named `chosen`; where none was found the weight is `below`. All weights, and `below`
+    unless it is infinite, are whole numbers, so a bound above ``best - 1`` proves that nothing cheaper is left.
 
     One function because it is the search itself: take the next child of the deepest level, or go up; bound it; branch.
     """
@@ -156,6 +149,7 @@ def search_minimum(
     for e in range(d):
         open_[0, e >> 6] |= ONE << np.uint64(e & 63)
     start_prices(hit, starts, elements, weights, prices[0])
+    total = weights.sum()
     level, nodes, fresh = np.int64(0), 0, True
     while level >= 0:
         if not fresh:
@@ -184,15 +178,15 @@ def search_minimum(
         children[level], child[level] = 0, 0
         active = room[: open_duals(open_[level], room)]
         if active.size == 0:
-            if cost[level] < best - 1e-9 * max(1.0, best):
+            if cost[level] < best:
                 for i in range(u):
                     candidate[i] = False
                 mark_taken(candidate, branch, child, level)
                 best = _irredundant(hit, weights, candidate)
                 _copy(chosen, candidate)
             continue
-        ceiling = _ceiling(best, integral)
-        counting = cost[level] + counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced)
+        ceiling = best - 1.0
+        counting = counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
         if bounds[level] > ceiling:
             continue
@@ -202,13 +196,13 @@ def search_minimum(
         for _ in range(ROOT_STEPS // ROOT_ROUND if level == 0 else 1):
             top, factor, fixed, _least = ascend(
                 starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
-                cost[level], ceiling, best, ROOT_ROUND if level == 0 else NODE_STEPS, factor, top,
+                cost[level], total, ceiling, best, ROOT_ROUND if level == 0 else NODE_STEPS, factor, top,
             )  # fmt: skip
             forced = max(forced, fixed)
             if level == 0 and top <= ceiling:
                 weight = _greedy(hit, weights, reduced, candidate, spare)
-                if weight < best - 1e-9 * max(1.0, best):
-                    best, ceiling = weight, _ceiling(weight, integral)
+                if weight < best:
+                    best, ceiling = weight, weight - 1.0
                     _copy(chosen, candidate)
             if top > ceiling or factor < FINE:
                 break
@@ -218,7 +212,7 @@ def search_minimum(
         if forced >= 0:
             branch[level, 0], children[level] = forced, 1
             continue
-        reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
+        reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total)
         children[level] = branch_on(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return best, best, True
 

@@ -75,6 +75,7 @@ def list_light(
     for e in range(d):
         open_[0, e >> 6] |= ONE << np.uint64(e & 63)
     start_prices(hit, starts, elements, weights, prices[0])
+    total = weights.sum()
     level, nodes, count, beyond, fresh = np.int64(0), 0, 0, np.inf, True
     while level >= 0:
         if not fresh:
@@ -112,7 +113,7 @@ def list_light(
             continue
         if _is_hopeless(starts, elements, active, allowed[level]):
             continue
-        counting = cost[level] + counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced)
+        counting = counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
         forced = -1
         if bounds[level] <= ceiling:
@@ -120,7 +121,7 @@ def list_light(
                 trial[e] = prices[level, e]
             top, _factor, forced, ruled_out = ascend(
                 starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
-                cost[level], ceiling, ceiling, ROOT_STEPS if level == 0 else NODE_STEPS, 1.0, -np.inf,
+                cost[level], total, ceiling, ceiling, ROOT_STEPS if level == 0 else NODE_STEPS, 1.0, -np.inf,
             )  # fmt: skip
             bounds[level], beyond = max(bounds[level], top), min(beyond, ruled_out)
         if bounds[level] > ceiling:
@@ -128,6 +129,6 @@ def list_light(
         elif forced >= 0:
             branch[level, 0], children[level] = forced, 1
         else:
-            reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced)
+            reduced_costs(starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total)
             children[level] = branch_on(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return count, beyond, True

@@ -112,6 +112,12 @@ class Relevant:
         return chosen
 
     def _named(self, text: str) -> int:
+        j, op = self.parse(text)
+        bits = [bit for bit in (2 * j, 2 * j + 1) if self.usable >> bit & 1]
+        return sum(1 << bit for bit in bits if not op or self.component(bit).op == op)
+
+    def parse(self, text: str) -> tuple[int, str]:
+        """The feature's number and the operator, empty where there is none, of a text such as ``"age <="``."""
         split = text.endswith((" <=", " >=", " ==")) and text not in self.space.names
         name, _, op = text.rpartition(" ") if split else (text, "", "")
         j = self.space.index(name)
@@ -119,8 +125,13 @@ class Relevant:
         if (op in ("<=", ">=") and not feature.ordered) or (op == "==" and feature.ordered and not feature.missing):
             kinds = "== alone" if not feature.ordered else "<= and >="
             raise InputError(f"a component of {name!r} must have {kinds}, but {text!r} came")
-        bits = [bit for bit in (2 * j, 2 * j + 1) if self.usable >> bit & 1]
-        return sum(1 << bit for bit in bits if not op or self.component(bit).op == op)
+        return j, op
+
+    def operator(self, bit: int) -> str:
+        """The operator of a component, whether the row can use it or not; the second component of a feature without
+        an order, which no rule uses, has that of the first.
+        """
+        return ("<=", ">=")[bit % 2] if self._has_order(bit // 2) else "=="
 
 
 def relevant_to(space: Space, instance: Points, named: Named | None = None) -> Relevant:

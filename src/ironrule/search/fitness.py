@@ -58,7 +58,8 @@ class Scores:
             self.known[rule] = self._fitness(rule, violated, shares.get(rule))
 
     def _fitness(self, rule: int, violated: int, share: float | None) -> Fitness:
-        base = 0.25 * (1.0 - self.problem.weight(rule) / (2 * self.problem.n))
+        weight = float(self.problem.in_user_terms(self.problem.weight(rule)))
+        base = 0.25 * (1.0 - weight / (2 * self.problem.n))
         if share is None:
             return Fitness(base + 0.25 * (1.0 - violated / len(self.problem.case.history)), False, False)
         return Fitness(base + (0.25 * (1.0 - share) + 0.25 if share else 0.75), True, share == 0.0)

@@ -26,7 +26,6 @@ from ironrule.search.problem import Problem, Trail
 from ironrule.search.solve import check, check_afresh
 from ironrule.verdict import Proven, Quality, Refuted, Spent, Unrefuted, Verdict
 
-ROUNDING = 1e-9  # sums of weights that differ by less, relatively, are the same
 ATTEMPTS = 20  # how often a lighter rule that an oracle let pass, and a check refutes, is replaced
 NOTHING = Unrefuted(tried=0, samples=0, confidence=0.0)
 
@@ -50,7 +49,7 @@ class Finding:
     parts: Parts
     quality: Quality
     verdict: Verdict
-    weight: float
+    weight: float  # in units
     past: int | None = None
     redundant: int | None = None
     shorter: Held | None = None
@@ -94,12 +93,12 @@ class Judge:
     def least(self) -> float | None:
         """What the lightest rule weighs, where that is known: one of the weight that every rule needs is proven."""
         at_hand, bound = self.lightest, self.trail.lower_bound
-        known = at_hand is not None and self.weight(at_hand.parts) <= bound * (1.0 + ROUNDING)
+        known = at_hand is not None and self.weight(at_hand.parts) <= bound
         return bound if known else None
 
-    def weight(self, parts: Parts) -> float:
-        """The cardinality of a rule, weights counted."""
-        return float(sum(self.problem.weights[part.bit] for part in parts))
+    def weight(self, parts: Parts) -> int:
+        """The cardinality of a rule, weights counted in units."""
+        return sum(int(self.problem.weights[part.bit]) for part in parts)  # a rule may say the same thing many times
 
     def _proof(self, rule: int) -> Proven | None:
         """The proof of a rule of the row's own components, if there is one."""
@@ -146,10 +145,10 @@ class Judge:
 
     def _compared(self, finding: Finding) -> Finding:
         """An irredundant rule beside the lightest that is known."""
-        if finding.weight <= self.trail.lower_bound * (1.0 + ROUNDING):
+        if finding.weight <= self.trail.lower_bound:
             return replace(finding, quality=Quality.MINIMUM)
         lighter = self.lightest
-        if lighter is not None and self.weight(lighter.parts) < finding.weight * (1.0 - ROUNDING):
+        if lighter is not None and self.weight(lighter.parts) < finding.weight:
             return replace(finding, quality=Quality.IRREDUNDANT, shorter=lighter)
         return finding
 

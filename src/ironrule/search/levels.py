@@ -1,4 +1,4 @@
-"""All minimal sets with a property that larger sets have too, lightest first.
+"""All minimal sets with a property that larger sets have too, in levels of rising weight.
 
 The property is known only through questions: a set either has it, or the answer is a demand, which is a set of which
 every set with the property has a member. Rules and changes are both of this kind: rules must hit the duals of
@@ -28,6 +28,7 @@ from ironrule.verdict import Meter
 
 Words = npt.NDArray[np.uint64]
 FIRST_LIMIT, FIRST_NODES = 64, 4_000  # both grow while all that is listed has the property
+SMALL = 64  # weights up to it have one level per unit
 
 
 @dataclass(slots=True)
@@ -46,19 +47,19 @@ class Levels:
     complete: bool = False
 
     def __call__(self, within: float = 0.0) -> Iterator[tuple[int, ...]]:
-        """The sets of every level, from those up to a weight on; a level without any is handed out too."""
+        """The sets of every level, from those up to a weight on; a level without any is handed out too.
+
+        Weights are whole numbers. Where they are small, a level has one weight. Else it is a range of weights, which
+        grows while levels are empty: there may be billions of whole numbers between the weights of two sets.
+        """
+        few, step = bool((self.weights <= SMALL).all()), 1.0
         while not self.complete:
             before = len(self.found)
             beyond = self._finish(within)
             self.complete = beyond == np.inf
-            within = max(within + self._step, beyond)
+            step = 1.0 if few or len(self.found) > before else 2.0 * step
+            within = max(within + step, beyond)
             yield tuple(self.found)[before:]
-
-    @property
-    def _step(self) -> float:
-        """What the next level is heavier by, at least: where weights are not whole, a level is a range of weights."""
-        whole = bool((self.weights == np.round(self.weights)).all())
-        return 1.0 if whole else float(self.weights.min())
 
     def _finish(self, within: float) -> float:
         """Find all sets up to a weight; returns the least that another can weigh, infinite if there is none."""

@@ -32,8 +32,8 @@ FIRST_NODES, FIRST_LISTED = 1_000, 256  # of the first portions; the next ones g
 class Cover:
     """A rule that hits all demands.
 
-    No rule that does weighs less than ``lower_bound``. ``compared``: it is known that none of the same weight covers
-    more past rows; False where that was not asked for, or a limit was reached first.
+    No rule that does weighs less than ``lower_bound``, in units. ``compared``: it is known that none of the same weight
+    covers more past rows; False where that was not asked for, or a limit was reached first.
     """
 
     rule: int

@@ -5,25 +5,33 @@
 
 x_p says whether component p is in the rule. d runs over the distinct duals of the undesired past rows, c_d counts the
 rows of each, and r_d, which no rule can have as 1 that contains a component of d, says whether these rows are covered.
+
+HiGHS calculates with tolerances. So its rules are held against the demands, their weights are added up exactly, and its
+bound on the weight is lowered by what the tolerances may come to. Where that no longer shows that the rule is the
+lightest, our own branch and bound decides. Weights that are too far apart for these tolerances have no second program.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import IronruleError
+from ironrule.rule.bits import unpack
 from ironrule.rule.duals import DistinctDuals, distinct_duals
+from ironrule.rule.hitting import lighter_hitting_set
 from ironrule.search.min_set_cover import Cover
 from ironrule.search.problem import Problem
 from ironrule.verdict import Meter, Spent
 
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
-ROUNDING = 1e-7  # relative; a weight of the second program may exceed the first one's by so much
+TOLERANCE = 1e-6  # HiGHS's, by which a variable may miss a whole number, and a sum its bound
+LARGEST = 1e6  # larger weights are scaled down for HiGHS, and then it cannot tell rules of one weight from others
+NODES = 2_000_000  # of our own search, where HiGHS's bound does not suffice
 TIME_IS_UP = 1  # SciPy's status
 
 
@@ -32,24 +40,54 @@ class HighsProgram:
     """Minimum covers by HiGHS: a second opinion on :class:`ironrule.search.min_set_cover.HittingSets`, and slower."""
 
     def cover(self, problem: Problem, demands: Words, support: bool) -> Cover | None:
-        """A rule of least weight, as far as HiGHS's tolerances go; raises Spent when the time is up."""
+        """A rule of least weight, where the nodes of our own search suffice; raises Spent when the time is up."""
         if not demands.any(axis=1).all():
             return None
         flags = _flags(demands)
         used = np.flatnonzero(flags.any(axis=0))
         weights = problem.weights[used]
         cover = flags[:, used]
-        shortest = _solved(problem.meter, weights, [(cover, 1.0, np.inf)])
-        rule = _rule(used, shortest)
+        scale = max(1.0, weights.max(initial=1.0) / LARGEST)
+        found = _solved(problem.meter, weights / scale, [(cover, 1.0, np.inf)])
+        bound = found.bound * scale - TOLERANCE * weights.sum()
+        rule, lower = _lightest(problem, demands, _rule(used, found.values), bound)
         weight = problem.weight(rule)
-        if not support:
-            return Cover(rule, weight, False)
-        widest = _widest(problem, used, weights, cover, weight)
-        return Cover(_rule(used, widest), weight, True)
+        if not support or lower < weight or scale > 1.0:
+            return Cover(rule, lower, False)
+        widest = _rule(used, _widest(problem, used, weights, cover, weight + 0.5))
+        sound = _hits(problem, demands, widest) and problem.weight(widest) <= weight
+        return Cover(widest if sound else rule, lower, sound)
 
 
-def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: Flags, least: float) -> Any:
-    """The second program's answer: which components the rule has."""
+class _Solution(NamedTuple):
+    """The values that a program's variables take at its least, and a bound on that."""
+
+    values: Any
+    bound: float
+
+
+def _hits(problem: Problem, demands: Words, rule: int) -> bool:
+    return bool((demands & problem.words(rule)).any(axis=1).all())
+
+
+def _lightest(problem: Problem, demands: Words, rule: int, bound: float) -> tuple[int, float]:
+    """The rule, or one that our own search finds to be lighter, and a lower bound on the weight of all."""
+    if not _hits(problem, demands, rule):
+        raise IronruleError("HiGHS must solve a program that has a solution, but its solution leaves a demand open")
+    weight, lower = problem.weight(rule), max(0.0, float(np.ceil(bound)))
+    while lower < weight:
+        problem.meter.check()
+        lighter, known = lighter_hitting_set(demands, problem.weights, below=weight, node_limit=NODES)
+        lower = max(lower, known)
+        if lighter is None:
+            break
+        rule = unpack(lighter)[0]
+        weight = problem.weight(rule)
+    return rule, min(lower, weight)
+
+
+def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: Flags, most: float) -> Any:
+    """The second program's answer: which components the rule has, which weigh no more than ``most``."""
     from scipy.sparse import csr_array, hstack
 
     past = _undesired(problem)
@@ -61,13 +99,13 @@ def _widest(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: F
     none = csr_array((len(cover) + 1, len(past.bits)))
     lightest = np.concatenate([cover, weights[None, :]])
     lower, upper = np.ones(len(lightest)), np.full(len(lightest), np.inf)
-    lower[-1], upper[-1] = -np.inf, least * (1.0 + ROUNDING)
+    lower[-1], upper[-1] = -np.inf, most
     constraints = [
         (hstack([csr_array(lightest), none]), lower, upper),
         (hstack([excludes, covered]), -np.inf, 1.0),
     ]
     costs = np.concatenate([np.zeros(len(used)), -past.counts.astype(np.float64)])
-    return _solved(problem.meter, costs, constraints)
+    return _solved(problem.meter, costs, constraints).values
 
 
 def _undesired(problem: Problem) -> DistinctDuals:
@@ -76,13 +114,13 @@ def _undesired(problem: Problem) -> DistinctDuals:
     return distinct_duals(history.codes.columns, relevant.low, relevant.high, rows=~history.outcomes)
 
 
-def _solved(meter: Meter, costs: Any, constraints: list[Any]) -> Any:
-    """The values that a program with binary variables takes at its least."""
+def _solved(meter: Meter, costs: Any, constraints: list[Any]) -> _Solution:
+    """What HiGHS says of a program with binary variables."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     meter.check()
     if len(costs) == 0:
-        return costs
+        return _Solution(costs, 0.0)
     options = {"mip_rel_gap": 0.0}
     if meter.budget.seconds is not None:
         options["time_limit"] = meter.budget.seconds - meter.elapsed
@@ -92,7 +130,8 @@ def _solved(meter: Meter, costs: Any, constraints: list[Any]) -> Any:
         raise Spent
     if found.status:
         raise IronruleError(f"HiGHS must solve a program that has a solution, but it says: {found.message}")
-    return found.x
+    bound = found.mip_dual_bound
+    return _Solution(found.x, 0.0 if bound is None else float(bound))
 
 
 def _rule(used: npt.NDArray[np.intp], values: Any) -> int:

@@ -33,7 +33,6 @@ from ironrule.oracles.gathering import Sought
 from ironrule.rule.bits import members, popcount, unpack
 from ironrule.rule.duals import minimal
 from ironrule.rule.hitting import (
-    ROUNDING,
     light_hitting_sets,
     lighter_hitting_set,
     minimum_hitting_set,
@@ -47,6 +46,7 @@ from ironrule.verdict import Proven, Refuted, Spent, Unrefuted
 Words = npt.NDArray[np.uint64]
 FIRST_NODES = 1_000  # of the first portion of an exact search; the next ones grow
 BOUND_NODES = 100  # for a look at the lower bound on the way
+SINGLE_STEPS = 64  # units that a lower bound is raised by one by one; beyond that, steps are larger
 MOST_LISTED, LIST_NODES = 256, 1_000  # for a list of hitting sets of one weight
 LEAST_EFFORT, USUAL_EFFORT, LONGER = 1 / 16, 1.0, 4.0  # shares of the oracle's patience: at first, in the end, per step
 QUICK_EFFORT = 1 / 4
@@ -127,11 +127,6 @@ class _Hunt:
     def weight(self) -> float:
         """Of the rule at hand."""
         return self.problem.weight(self.trail.best[0])
-
-    @property
-    def whole(self) -> bool:
-        """Whether all weights are whole numbers."""
-        return bool((self.problem.weights == np.round(self.problem.weights)).all())
 
     def stands(self, rule: int, effort: float = USUAL_EFFORT) -> bool:
         """Whether the oracle cannot refute a rule; if it can, what its counterfactuals demand is kept."""
@@ -256,7 +251,7 @@ class _Hunt:
         self._look_at_bound()
         if self.trail.lower_bound >= self.weight:
             return None
-        within = self.weight - 1.0 if self.whole else self.weight * (1.0 - 1e-6) - ROUNDING
+        within = self.weight - 1.0
         found = self._gathered_within(within) if self.problem.oracle.gathers else self._repaired(within)
         if found is None:
             found = self._exact(self.weight, self.settings.nodes)
@@ -293,12 +288,16 @@ class _Hunt:
             self._raise_bound()
 
     def _raise_bound(self) -> None:
-        """As far as a little work goes; the search for lighter sets begins with what that finds."""
-        problem, trail, before = self.problem, self.trail, -1.0
+        """As far as a little work goes; the search for lighter sets begins with what that finds.
+
+        It goes up one unit at a time, or a share of what is left where that is many units.
+        """
+        problem, trail, target = self.problem, self.trail, 0.0
         self.bounded, found = len(self.demands), self._exact(self.weight, BOUND_NODES)
-        while self.whole and before < trail.lower_bound < (self.weight if found is None else problem.weight(found)):
-            before = trail.lower_bound
-            found = self._exact(before + 1.0, BOUND_NODES) or found
+        while target <= trail.lower_bound < (least := self.weight if found is None else problem.weight(found)):
+            left = least - trail.lower_bound
+            target = trail.lower_bound + (1.0 if left <= SINGLE_STEPS else left // 4.0)
+            found = self._exact(target, BOUND_NODES) or found
         self.last = found or self.last
 
     def prefer_coverage(self) -> None:

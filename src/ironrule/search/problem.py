@@ -6,6 +6,7 @@ Rules are integers here: bit i stands for component i (see :mod:`ironrule.rule.r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from ironrule.oracles.protocol import Case
 from ironrule.rule.bits import members, pack
 from ironrule.rule.duals import DistinctDuals, PastDuals, duals_of, hits_all, minimal
 from ironrule.rule.units import are_units
+from ironrule.rule.weights import Number, times
 from ironrule.space import Points
 from ironrule.verdict import Meter, Refuted, Verdict
 
@@ -25,7 +27,8 @@ class Problem:
     """Find short consistent rules for the instance of a case.
 
     ``allowed`` are the components that may be used, each of ``required`` a set of which at least one must be;
-    ``history`` holds the distinct duals of the desired past rows.
+    ``history`` holds the distinct duals of the desired past rows. ``weights`` are whole multiples of ``unit`` that add
+    up to less than 2**53 (:mod:`ironrule.rule.weights`); searches count in this unit, and their sums are exact.
     """
 
     case: Case
@@ -37,6 +40,7 @@ class Problem:
     k: int
     meter: Meter
     rng: np.random.Generator
+    unit: Fraction = Fraction(1)
 
     @property
     def n(self) -> int:
@@ -44,10 +48,14 @@ class Problem:
         return len(self.case.space)
 
     def weight(self, rule: int) -> float:
-        """The cardinality of a rule, weights counted."""
+        """The cardinality of a rule, weights counted in units."""
         if are_units(self.weights) or (self.weights == 1.0).all():
             return float(rule.bit_count())
         return float(sum(self.weights[bit] for bit in members(rule)))
+
+    def in_user_terms(self, weight: float) -> Number:
+        """What so many units are, exactly."""
+        return times(weight, self.unit)
 
     def ask(self, rule: int, k: int | None = None) -> Verdict:
         """The oracle's verdict on a rule, with up to k counterfactuals; a rule is asked about once."""
@@ -100,7 +108,7 @@ class Trail:
     """What a search has at any moment, for the case that it is stopped."""
 
     best: list[int] = field(default_factory=list)
-    lower_bound: float = 0.0  # no consistent rule weighs less
+    lower_bound: float = 0.0  # no consistent rule weighs less, in units
     needing: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown
     checked: dict[int, Verdict] = field(default_factory=dict)  # rules that the search ended with, checked since
 

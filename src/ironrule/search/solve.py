@@ -37,18 +37,24 @@ class Findings:
     rules: tuple[int, ...]
     verdicts: tuple[Verdict, ...]
     stopped: str | None = None
-    lower_bound: float = 0.0  # no consistent rule weighs less; 0 where nothing is known of that
+    lower_bound: float = 0.0  # no consistent rule weighs less, in units; 0 where nothing is known of that
     needing: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown, where they are known
 
 
 def solve(problem: Problem, algorithm: Algorithm) -> Findings:
     """Run an algorithm within its budget; whatever stops it, the answer is the best it has and an honest verdict."""
     trail, meter = Trail(), problem.meter
-    meter.glance = lambda: Glance(problem.weight(trail.best[0]) if trail.best else None, trail.lower_bound)
+    meter.glance = lambda: _glance(problem, trail)
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
     found = _found(problem, algorithm, trail)
     return replace(found, lower_bound=trail.lower_bound, needing=trail.needing)
+
+
+def _glance(problem: Problem, trail: Trail) -> Glance:
+    """How far a search has come, in the user's terms; for showing only, so a float will do."""
+    best = float(problem.in_user_terms(problem.weight(trail.best[0]))) if trail.best else None
+    return Glance(best, float(problem.in_user_terms(trail.lower_bound)))
 
 
 def _found(problem: Problem, algorithm: Algorithm, trail: Trail) -> Findings:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 OWN = ("rule", "low", "high")  # the columns of a rule with its row's own values
-ROUNDING = 1e-6
+ROUNDING = 1e-6  # per rule; what HiGHS's tolerances may raise its bound by
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _by_highs(flags: Flags, seconds: float) -> Chosen:
     options = {"time_limit": seconds, "mip_rel_gap": 0.0}
     found = milp(np.ones(len(flags)), integrality=1, bounds=Bounds(0, 1), constraints=limits, options=options)
     bound = getattr(found, "mip_dual_bound", None)
-    lower = 0 if bound is None else math.ceil(bound - ROUNDING)
+    lower = 0 if bound is None else math.ceil(bound - ROUNDING * len(flags))
     places = () if found.x is None else tuple(np.flatnonzero(found.x > 0.5).tolist())
     sound = bool(places) and bool(flags[list(places)].any(axis=0).all())
     return Chosen(places if sound else (), max(1, lower))

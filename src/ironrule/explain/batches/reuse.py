@@ -28,6 +28,7 @@ from ironrule.explain.prepared import Prepared
 from ironrule.explain.question import Question
 from ironrule.rule import Box, Relevant, relevant_to
 from ironrule.rule.relevant import members
+from ironrule.rule.weights import times
 from ironrule.space import Points
 
 FIRST_ROOM = 64
@@ -143,6 +144,8 @@ def served(ready: Prepared, question: Question, row: int, point: Points, by: Lin
     box, outcome = relevant.box(bits), ready.model.own.decision.undesired
     rule = relevant.rule(bits, outcome)
     wider = None if by.wider_low is None else relevant.rule(bits, outcome, wide)
+    each, unit = chosen_weights(question.weights, relevant)
+    weight = times(each[list(members(bits))].sum(), unit)
     line = replace(
         by,
         row=row,
@@ -150,7 +153,7 @@ def served(ready: Prepared, question: Question, row: int, point: Points, by: Lin
         covered_by=by.row,
         rule=str(rule),
         cardinality=rule.cardinality,
-        weight=float(chosen_weights(question.weights, relevant)[list(members(bits))].sum()),
+        weight=float(weight),
         lower_bound=0.0,
         minimum=by.minimum and not bits,
         coverage=ready.history.coverage(box, ready.space.sizes),
@@ -171,8 +174,8 @@ def served(ready: Prepared, question: Question, row: int, point: Points, by: Lin
         ranked=(RankedRule(rule, proof, line.coverage),),
         counterfactuals=(),
         statistics=Statistics(REUSED, question.seed, 0.0, 0, 0, 0, 0, 0, {}),
-        weight=line.weight,
-        lower_bound=0.0,
+        weight=weight,
+        lower_bound=0,
         witnesses=(),
         wider=None if wider is None or found.wider is None else RankedRule(wider, proof, found.wider.coverage),
         undecided=(),
