@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,9 +46,8 @@ def permissions(draw: st.DrawFn, case: Case) -> Permission:
     names = [case.space.names[bit // 2] for bit in case.relevant.bits]
     names += [f"{name} {case.relevant.component(bit).op}" for name, bit in zip(names, case.relevant.bits, strict=True)]
     some = st.lists(st.sampled_from(names), max_size=2).map(tuple) if names else st.just(())
-    each = (
-        st.dictionaries(st.sampled_from(names), st.sampled_from([0.5, 2.0, 3.25]), max_size=3) if names else st.none()
-    )
+    weights = st.sampled_from([Fraction(1, 2), Fraction(2), Fraction(13, 4)])
+    each = st.dictionaries(st.sampled_from(names), weights, max_size=3) if names else st.none()
     return Permission(draw(some), draw(some), draw(st.one_of(st.none(), st.just("paper"), each)))
 
 
@@ -65,8 +65,8 @@ def test_components_duals_and_weights_are_those_of_the_search(case: Case, data: 
     points = every_point(case.space)
     assert (mine.allowed, mine.required) == (allowed, required)
     assert sum(1 << bit for bit in mine.components) == relevant.usable
-    weights = chosen_weights(permission.weights, relevant)
-    assert [mine.weights[bit] for bit in relevant.bits] == [weights[bit] for bit in relevant.bits]
+    multiples, unit = chosen_weights(permission.weights, relevant)
+    assert [mine.weigh(1 << bit) for bit in relevant.bits] == [int(multiples[bit]) * unit for bit in relevant.bits]
     duals = unpack(duals_of(points, relevant.low, relevant.high))
     assert [mine.find_dual(point) for point in points] == [dual & allowed for dual in duals]
 
