@@ -7,6 +7,7 @@ that their values lie on the thresholds of splits and next to them, in float32 a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
-from reading_values import decide
+from reading_values import decide, margin_values
 
 from ironrule.checker.readings.catboost_models import hash_category, read_catboost
 from ironrule.checker.readings.lightgbm_models import AtMost, read_lightgbm
@@ -331,6 +332,46 @@ def test_early_stopping_is_followed() -> None:
     earlier.booster_.best_iteration = 2
     for model in (forest, leaves, levels, earlier):
         compare(model, table, Question((1,), None), rng)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        xgboost.XGBRegressor(n_estimators=120, base_score=0.0, learning_rate=0.5, n_jobs=1),
+        xgboost.XGBRegressor(n_estimators=60, base_score=50.0, booster="dart", rate_drop=0.2, n_jobs=1),
+        lightgbm.LGBMRegressor(n_estimators=120, learning_rate=0.5, min_child_samples=2, verbose=-1, n_jobs=1),
+        catboost.CatBoostRegressor(**{**QUIET["cat"], "iterations": 120}, learning_rate=0.5),
+    ],
+    ids=["xgboost", "xgboost, dart", "lightgbm", "catboost"],
+)
+def test_sums_are_within_their_bound(model: Any) -> None:
+    """The library's own sum is not the sum of the trees, but within the error of the reading; the error is not vast."""
+    rng = np.random.default_rng(SEED + 11)
+    values = rng.normal(size=(200, 4))
+    model.fit(values, 100 * values[:, 0] * values[:, 1])
+    [[margin]] = read(model, Question((), 0.0)).alternatives
+    sums, error = margin_values(margin, list(values.T))
+    off = np.abs(model.predict(values).astype(np.float64) - sums).max()
+    assert error / 1000 < off <= error
+
+
+def test_scores_that_softmax_does_not_tell_apart() -> None:
+    """Probabilities in float32 are equal though the scores are not: the first class wins, not the largest score."""
+    values = np.arange(30.0).reshape(-1, 1)
+    model = xgb().fit(values, np.arange(30) % 3)
+    document = json.loads(bytes(model.get_booster().save_raw("json")))
+    document["learner"]["learner_model_param"]["base_score"] = "[0E0,2E-8,-2E-8]"
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+        leaves = [child < 0 for child in tree["left_children"]]
+        tree["split_conditions"] = [
+            0.0 if leaf else number for leaf, number in zip(leaves, tree["split_conditions"], strict=True)
+        ]
+    model.load_model(bytearray(json.dumps(document).encode()))
+    assert (model.predict(values) == 0).all()
+    for wanted in ((0,), (1,), (2,), (0, 2)):
+        possible, sure = decide(read(model, Question(wanted, None)), [values[:, 0]])
+        assert possible.all()
+        assert not sure.any()
 
 
 def test_catboost_threshold_scale_and_bias() -> None:

@@ -70,7 +70,7 @@ def _to_text(value: Any) -> str:
 def hash_category(text: str) -> int:
     """CatBoost's hash of a category: the lower half of CityHash64 (version 1), as a signed number.
 
-    >>> hash_category("y"), hash_category("30")
+    >>> hash_category("y"), hash_category("20")
     (253272131, 1183230456)
     """
     data = text.encode()
