@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from ironrule.checker.claims import Claims
 from ironrule.checker.components import describe_rule
+from ironrule.checker.digest import compute_digest
 from ironrule.checker.document import (
     Certificate,
     DecisionClaim,
     Document,
     ExceptionClaim,
     RuleClaim,
-    compute_digest,
     parse_document,
 )
 from ironrule.checker.outcomes import Target, compare_targets, describe_target, make_target

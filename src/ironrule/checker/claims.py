@@ -21,6 +21,7 @@ from ironrule.checker.components import (
     find_permitted,
     intersect_ranges,
 )
+from ironrule.checker.digest import write_canonical
 from ironrule.checker.document import (
     Certificate,
     Document,
@@ -28,7 +29,6 @@ from ironrule.checker.document import (
     Plain,
     RuleClaim,
     Searched,
-    write_canonical,
 )
 from ironrule.checker.intervals import find_gaps, is_numeric
 from ironrule.checker.lower_bound import find_lighter

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.document import Permission, Plain, write_canonical
+from ironrule.checker.digest import write_canonical
+from ironrule.checker.document import Permission, Plain
 from ironrule.checker.result import ClaimFails
 from ironrule.checker.space.spaces import Feature, Space, from_plain, to_plain
 
