@@ -103,12 +103,12 @@ assert found.reading == "{"none" if name == "asked" else "own"}"
 
 
 @pytest.mark.parametrize(
-    "reader", ["xgboost_models", "lightgbm_models", "catboost_models", "sklearn_trees", "onnx_networks"]
+    "reader", ["xgboost_models", "lightgbm_models", "catboost_models", "sklearn_trees", "sklearn_mlp", "onnx_networks"]
 )
 def test_no_reader_makes_a_check_large(reader: str) -> None:
     loaded = load(f"""
 import ironrule.checker
-import ironrule.checker.sum_bounds.sum_bounds
+import ironrule.checker.{"network" if "network" in reader else "sum"}_bounds.{"network" if "network" in reader else "sum"}_bounds
 import ironrule.checker.readings.{reader}
 """)
     assert [module for module in loaded if module != "ironrule" and not below(module, OWN)] == []

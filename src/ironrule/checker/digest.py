@@ -1,6 +1,6 @@
 """Canonical JSON, and the digest of a document: it tells that a document was modified since it was written.
 
-It is no signature: whoever alters a document on purpose can write a new digest. What holds or fails does not rest on it.
+It is no signature: whoever alters a document on purpose can write a new digest. Nothing that is checked rests on it.
 """
 
 from __future__ import annotations

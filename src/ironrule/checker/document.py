@@ -228,7 +228,8 @@ def _parse_component(data: Any) -> Plain:
     if "column" in data:
         _parse_text(data["column"])
     for name, wanted in _parse_list(tuple, data.get("pattern", [])):
-        _parse_text(name), _parse_count(wanted)
+        _parse_text(name)
+        _parse_count(wanted)
     _parse_list(_parse_value, data.get("allowed", []))
     return _require_mapping(data)
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from ironrule.checker.outcomes import Target
 from ironrule.checker.pieces import Pieces
 from ironrule.checker.pipelines import take_apart
 from ironrule.checker.readings import read_estimator
-from ironrule.checker.readings.network_form import NetworkReading
 from ironrule.checker.readings.normal_form import SumReading, Unreadable
 from ironrule.checker.result import ClaimUndecided, ReadingSource
 from ironrule.checker.space.constraints import parse_constraint
@@ -31,9 +30,11 @@ from ironrule.checker.space.spaces import Space, infer_space, space_from_plain
 from ironrule.checker.space.tables import Table, read_table
 from ironrule.errors import ConstraintError, InputError, SpaceError, TableError
 
+if TYPE_CHECKING:
+    from ironrule.checker.readings.network_form import NetworkReading
+
 Points = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
-Reading = SumReading | NetworkReading
 
 PAST_ROWS = 4096
 CHECKED = 4096
@@ -146,21 +147,21 @@ class Scope:
         columns = tabulate_columns(lambda points: preparation(asked.layout(points)), self.space.sizes, past)
         reading, source = self._find_reading(final, asked)
         sizes = self.space.sizes.tolist()
-        if isinstance(reading, NetworkReading):
-            from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
-
-            bounds: Bounds = prepare_network_bounds(reading, columns, sizes)
-        else:
+        if isinstance(reading, SumReading):  # what bounds it is loaded when it is needed
             from ironrule.checker.sum_bounds.sum_bounds import prepare_sum_bounds
 
-            bounds = prepare_sum_bounds(reading, columns, sizes)
+            bounds: Bounds = prepare_sum_bounds(reading, columns, sizes)
+        else:
+            from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
+
+            bounds = prepare_network_bounds(reading, columns, sizes)
         if self.intervals:
             require_intervals(reading, columns, preparation, self.space)
         if not self._agrees(bounds, asked):
             raise Unreadable("its reading decides otherwise than the model itself")
         return ReadModel(asked, bounds, source, self.intervals and has_gaps_in_sums(reading, columns, self.space))
 
-    def _find_reading(self, estimator: Any, asked: AskedModel) -> tuple[Reading, ReadingSource]:
+    def _find_reading(self, estimator: Any, asked: AskedModel) -> tuple[SumReading | NetworkReading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""
         try:
             return read_estimator(estimator, asked.decision.question), "own"
