@@ -106,9 +106,10 @@ assert found.reading == "{"none" if name == "asked" else "own"}"
     "reader", ["xgboost_models", "lightgbm_models", "catboost_models", "sklearn_trees", "sklearn_mlp", "onnx_networks"]
 )
 def test_no_reader_makes_a_check_large(reader: str) -> None:
+    bounds = "network_bounds" if reader in ("sklearn_mlp", "onnx_networks") else "sum_bounds"
     loaded = load(f"""
 import ironrule.checker
-import ironrule.checker.{"network" if "network" in reader else "sum"}_bounds.{"network" if "network" in reader else "sum"}_bounds
+import ironrule.checker.{bounds}.{bounds}
 import ironrule.checker.readings.{reader}
 """)
     assert [module for module in loaded if module != "ironrule" and not below(module, OWN)] == []

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.readings.decisions import DOUBLE, Score
+from ironrule.checker.readings.cuts import DOUBLE
+from ironrule.checker.readings.decisions import Score
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import Floats, Mask, Split, Tree, Unreadable, Values
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.readings import boosted_sums, decisions
-from ironrule.checker.readings.decisions import DOUBLE, Score
+from ironrule.checker.readings.cuts import DOUBLE
+from ironrule.checker.readings.decisions import Score
 from ironrule.checker.readings.normal_form import Mask, Question, Split, SumReading, Tree, Unreadable, Values
 
 OTHERS = ("CatBoost", "CatBoostRanker")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ironrule.checker.readings.cuts import DOUBLE, logit_cut
 from ironrule.checker.readings.normal_form import (
     ALWAYS,
     NEVER,
@@ -32,8 +33,6 @@ from ironrule.checker.readings.normal_form import (
 )
 from ironrule.checker.readings.numbers_of import as_doubles
 
-DOUBLE = 2.0**-53
-SINGLE = 2.0**-24
 TINY = 1e-290  # more than products lose that are too small for normal numbers; keeps exact ties undecided
 
 
@@ -196,17 +195,6 @@ def logistic_above(
     if first:  # 1 - p > t where p < 1 - t, that is where -score > logit(t)
         score = score.negate()
     return SumReading(((score.margin_above(cut / slope, error / slope),),))
-
-
-def logit_cut(threshold: float, noise: float) -> tuple[float, float]:
-    """Where a probability passes a threshold, in log odds, and how far off that may be if the probability is off by
-    ``noise * (1 + threshold)``; raises Unreadable where that cannot be told.
-    """
-    blur = 2.0 * noise * (1.0 + threshold)
-    if not 0.0 < threshold - blur < threshold + blur < 1.0:
-        raise Unreadable(f"a threshold of {threshold!r} on a probability is too near 0 or 1")
-    low, cut, high = (math.log(p) - math.log1p(-p) for p in (threshold - blur, threshold, threshold + blur))
-    return cut, max(high - cut, cut - low) + 8 * DOUBLE * (1.0 + abs(math.log(threshold)) + abs(math.log1p(-threshold)))
 
 
 def largest(scores: Sequence[Score], wanted: Sequence[int], tie: float) -> SumReading:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ironrule.checker.readings.decisions import logit_cut
+from ironrule.checker.readings.cuts import logit_cut
 from ironrule.checker.readings.network_form import DOUBLE, Layer, NetworkMargin, NetworkReading
 from ironrule.checker.readings.normal_form import Question, Unreadable, positions_left
 

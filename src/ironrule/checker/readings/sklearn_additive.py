@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.readings.decisions import DOUBLE, SINGLE, TINY, Line, Score
+from ironrule.checker.readings.cuts import DOUBLE, SINGLE
+from ironrule.checker.readings.decisions import TINY, Line, Score
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import Floats, Question, SumReading, Term, Unreadable, Values
 from ironrule.checker.readings.numbers_of import as_doubles

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.readings.decisions import DOUBLE, TINY, Score, logistic_above
+from ironrule.checker.readings.cuts import DOUBLE
+from ironrule.checker.readings.decisions import TINY, Score, logistic_above
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import ALWAYS, NEVER, Margin, Question, SumReading, Unreadable
 from ironrule.checker.readings.sklearn_ensembles import read_outputs

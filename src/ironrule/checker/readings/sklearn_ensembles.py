@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.readings.decisions import DOUBLE, TINY, Score, tree_size
+from ironrule.checker.readings.cuts import DOUBLE
+from ironrule.checker.readings.decisions import TINY, Score, tree_size
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import Link, Margin, Part, Question, SumReading, Unreadable
 from ironrule.checker.readings.sklearn_additive import read_additive_outputs

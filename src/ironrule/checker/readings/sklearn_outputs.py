@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
+from ironrule.checker.readings.cuts import DOUBLE
 from ironrule.checker.readings.decisions import (
-    DOUBLE,
     TINY,
     Score,
     exponential_above,

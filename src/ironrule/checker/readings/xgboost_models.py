@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.readings import boosted_sums, decisions
-from ironrule.checker.readings.decisions import SINGLE, Score
+from ironrule.checker.readings.cuts import SINGLE
+from ironrule.checker.readings.decisions import Score
 from ironrule.checker.readings.normal_form import Floats, Mask, Question, SumReading, Tree, Unreadable, Values
 
 CLASSIFIERS = ("XGBClassifier", "XGBRFClassifier")
