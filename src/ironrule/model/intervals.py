@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from ironrule.model.blackbox import layout_of
 from ironrule.model.readable import Read, groups_of
+from ironrule.model.readers import intake_of
 from ironrule.model.readers.additive import Itself, Scaled
 from ironrule.model.readers.steps import require_monotone, split_steps
 from ironrule.model.reading import Test, Unreadable, changes_once
-from ironrule.model.seen import seen_by
+from ironrule.model.seen import EXACT, seen_by
 from ironrule.space import Feature, Space, Table
 
 Ints = npt.NDArray[np.int64]
@@ -44,8 +45,9 @@ def between(space: Space, models: Sequence[Any], reads: Sequence[Read], table: T
 
 
 def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature]:
-    transform, _ = split_steps(model)
+    transform, final = split_steps(model)
     require_monotone(transform)
+    _require_exact_between(space)
     _require_straight_terms(space, read)
     layout = layout_of(model, table)
     stretches = [_stretch(feature, j, read) for j, feature in enumerate(space.features)]
@@ -54,7 +56,8 @@ def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature
         features = [_with(feature, some) for feature, some in zip(space.features, middles, strict=True)]
         ends = np.array([max(len(some), 1) - 1 for some in middles], dtype=np.int32)
         points = np.minimum(np.arange(ends.max() + 1, dtype=np.int32)[:, None], ends)
-        seen = seen_by(transform, layout(features).decode(points))
+        laid = layout(features)
+        seen = seen_by(transform, laid.decode(points), intake_of(final), laid.names)
         for stretch in stretches:
             stretch.halve(seen)
     return [stretch.refined for stretch in stretches]
@@ -62,6 +65,16 @@ def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature
 
 def _with(feature: Feature, values: npt.NDArray[Any]) -> Feature:
     return replace(feature, values=tuple(values.tolist()), missing=False) if len(values) else feature
+
+
+def _require_exact_between(space: Space) -> None:
+    """Between whole numbers beyond 2**53 there are some that float64 cannot hold, even where it holds both."""
+    for feature in space.features:
+        if _numbered(feature) and _whole(feature) and not all(-EXACT <= value <= EXACT for value in feature.values):
+            raise Unreadable(
+                f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
+                f"between; make it text if it is an identifier, or rescale it (seconds instead of nanoseconds)"
+            )
 
 
 def _require_straight_terms(space: Space, read: Read) -> None:

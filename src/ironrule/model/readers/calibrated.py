@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.readers.library_class import library_name, require_own_methods
 from ironrule.model.reading import Group, Link, Margin, Reader, Reading, Term, Tree, Unreadable
 from ironrule.space.table import as_python
 
@@ -27,9 +28,9 @@ def read_calibrated(
     estimator: Any, desired: tuple[Any, ...], threshold: float | None, read_base: Reader
 ) -> Reading | None:
     """Read a CalibratedClassifierCV over bases that can be read; None if the estimator is none."""
-    kind = type(estimator)
-    if kind.__name__ != "CalibratedClassifierCV" or not kind.__module__.startswith("sklearn."):
+    if library_name(estimator, "sklearn") != "CalibratedClassifierCV":
         return None
+    require_own_methods(estimator)
     classes = _labels(estimator.classes_)
     folds = [_fold(one, classes) for one in estimator.calibrated_classifiers_]
     positive = desired == (classes[1],)
@@ -69,7 +70,8 @@ def _labels(classes: Any) -> list[Any]:
 
 
 def _fold(one: Any, classes: list[Any]) -> Fold:
-    base = one.estimator.estimator if type(one.estimator).__name__ == "FrozenEstimator" else one.estimator
+    frozen = library_name(one.estimator, "sklearn") == "FrozenEstimator"
+    base = one.estimator.estimator if frozen else one.estimator
     if len(classes) != 2 or _labels(base.classes_) != classes:
         raise Unreadable("a calibrated classifier can be read only with two classes that every fold knows")
     if one.method not in ("sigmoid", "isotonic") or len(one.calibrators) != 1:
