@@ -1,6 +1,6 @@
 """Models in normal form, and the history of what they decided."""
 
-from ironrule.model.blackbox import BlackBox, black_box
+from ironrule.model.blackbox import BlackBox, black_box, names_in_data
 from ironrule.model.history import History, behaviour, history_of
 from ironrule.model.intervals import between
 from ironrule.model.protocol import Model
@@ -37,6 +37,7 @@ __all__ = [
     "between",
     "black_box",
     "history_of",
+    "names_in_data",
     "read_each",
     "read_versions",
     "readable",

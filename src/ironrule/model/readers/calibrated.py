@@ -179,16 +179,30 @@ def _one(fold: Fold, positive: bool, level: float, read_base: Reader) -> Margin:
     if not fold.has_decision:  # any reading by threshold will do, whatever its scale
         ends = (low, high) if up else (1 - high, 1 - low)
         wide = 16 * _epsilon(fold)
-        first, last = (_read(fold, up, end, read_base) for end in (ends[0] - wide, ends[1] + wide))
-        half = (first.offset - last.offset) / 2
-        error = max(m.error + m.relative * abs(m.offset) for m in (first, last)) + half
-        return Margin(last.offset + half, first.groups, error, max(first.relative, last.relative))
+        return _between(*(_read(fold, up, end, read_base) for end in (ends[0] - wide, ends[1] + wide)))
     raw = _raw(fold, up, read_base)
     middle = (low + high) / 2 if up else -(low + high) / 2
     offset = -raw.constant - raw.scale * middle
     error = raw.error + raw.scale * ((high - low) / 2 + 4 * _epsilon(fold) * abs(middle))
     error += 4 * _epsilon(fold) * (abs(raw.constant) + abs(offset))
     return Margin(offset, (Group(raw.trees, terms=raw.terms),), error, raw.relative)
+
+
+def _between(low: Margin, high: Margin) -> Margin:
+    """A margin that is sure to be positive where the margin by the higher threshold is, and negative where the one by
+    the lower threshold is. Two sums differ by their offsets alone; a single tree's leaves say the decision themselves.
+    """
+    trees, others = (tuple(tree for group in margin.groups for tree in group.trees) for margin in (low, high))
+    alike = len(trees) == len(others) and len(low.groups) == len(high.groups)
+    if alike and all(np.array_equal(one.value, other.value) for one, other in zip(trees, others, strict=True)):
+        half = (low.offset - high.offset) / 2
+        error = max(m.error + m.relative * abs(m.offset) for m in (low, high)) + half
+        return Margin(high.offset + half, low.groups, error, max(low.relative, high.relative))
+    decides = len(trees) == len(others) == 1 and low.offset == high.offset == low.error == high.error == 0.0
+    if not decides or any(set(np.unique(tree.value)) - {-1.0, 0.0, 1.0} for tree in (*trees, *others)):
+        raise Unreadable("the calibrated probability passes the threshold where the base's own is at its end")
+    tree = replace(trees[0], value=(trees[0].value + others[0].value) / 2)  # 0 at a leaf that only the model can decide
+    return Margin(0.0, (Group((tree,)),), 0.5)
 
 
 def _bracket(fold: Fold, level: float) -> tuple[float, float, bool]:
