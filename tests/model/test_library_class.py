@@ -38,9 +38,9 @@ from ironrule.model.readers.library_class import library_name, require_own_metho
 from ironrule.model.reading import Unreadable
 
 RNG = np.random.default_rng(0)
-DATA = pd.DataFrame({name: RNG.integers(0, 15, 150).astype(float) for name in "abcd"})
-DATA.iloc[0] = [1.0, 2.0, 3.0, 4.0]
-LABELS = (DATA["a"] + DATA["b"] > 18).astype(int).to_numpy()
+VALUES = np.tile(np.arange(60.0), 5)
+DATA = pd.DataFrame({name: RNG.permutation(VALUES) for name in "abcd"})
+LABELS = (DATA["a"] + DATA["b"] > 70).astype(int).to_numpy()
 SPECIAL = (3.0, 5.0, 7.0)  # of a, c and d: too rare to be noticed by asking about a few thousand points
 
 KINDS: dict[str, Callable[[], Any]] = {
@@ -253,7 +253,7 @@ def test_a_loss_that_was_set_after_fitting_changes_nothing() -> None:
 
 
 def test_an_objective_that_was_set_after_fitting_is_noticed() -> None:
-    model = XGBClassifier(n_estimators=2, max_depth=2).fit(DATA, (LABELS + (DATA["c"] > 7)).to_numpy())
+    model = XGBClassifier(n_estimators=2, max_depth=2).fit(DATA, (LABELS + (DATA["c"] > 30)).to_numpy())
     assert Explainer(model, DATA, desired=1).unread is None
     model.set_params(objective="multi:softmax")  # of the booster, too
     assert Explainer(model, DATA, desired=1).unread is None

@@ -87,13 +87,19 @@ def fitted(step: Any) -> Any:
         (QuantileTransformer(n_quantiles=20), "QuantileTransformer does not rise all the way"),
         (FeatureUnion([("one", make_pipeline(StandardScaler(), SimpleImputer(missing_values=0)))]), "single number 0"),
         (make_column_transformer((PowerTransformer(), ["a"]), remainder="passthrough"), "does not rise"),
-        (OneHotEncoder(categories=[np.array([0, 7, None], object)] * 2, handle_unknown="ignore"), "single numbers"),
     ],
 )
 def test_steps_that_tell_single_numbers_apart_or_waver_are_refused_between_values(step: Any, reason: str) -> None:
     model = fitted(step)
     with pytest.raises(ModelError, match=reason):
         Explainer(model, DATA, desired=1, intervals=True)
+
+
+def test_categories_that_are_numbers_among_objects_are_told_apart_too() -> None:
+    data = DATA.astype(int).astype(object)
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(max_depth=3))
+    with pytest.raises(ModelError, match="tells single numbers apart"):
+        Explainer(model.fit(data, LABELS), data, desired=1, intervals=True)
 
 
 @pytest.mark.parametrize(
