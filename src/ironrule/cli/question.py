@@ -112,12 +112,14 @@ def files_of(options: argparse.Namespace, others: Sequence[Path] = ()) -> Files:
 
 def _streamed_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:
     """The space of data that is read in chunks, by what the explainer will find in the cache."""
+    from ironrule.model import names_in_data
     from ironrule.space.sources import as_source
     from ironrule.space.streamed import open_source
 
     source = as_source(options.data)
     names = () if source is None else source.names
-    wanted = [name for name in names if name != options.target and (columns is None or name in columns)]
+    fitted = None if columns is None else names_in_data(columns, names)
+    wanted = [name for name in names if name != options.target and (fitted is None or name in fitted)]
     if source is None or not wanted:
         raise TableError(f"the data must have the model's columns, but it has {', '.join(names)}")
     return space_of(options, open_source(source, wanted, cache, None).gathered.like, wanted)
@@ -138,12 +140,14 @@ def row_of(text: str) -> int | Row:
 
 def space_of(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
     """The space from the file that the user gave, or as inferred from the data."""
-    from ironrule.space import Space
+    from ironrule.model import names_in_data
+    from ironrule.space import Space, read_table
 
     if options.space is not None:
         do = "check the path, or make one: ironrule inspect DATA --output space.toml"
         return Space.from_file(existing(options.space, "the space file", do), data)
-    return Space.infer(data, columns=columns, constant="keep" if options.keep_constant else "refuse")
+    chosen = None if columns is None else names_in_data(columns, read_table(data).names)
+    return Space.infer(data, columns=chosen, constant="keep" if options.keep_constant else "refuse")
 
 
 def columns_of(model: Any) -> list[str] | None:

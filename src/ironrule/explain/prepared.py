@@ -27,6 +27,7 @@ from ironrule.model import (
     between,
     gaps_of,
     history_of,
+    names_in_data,
     read_each,
     read_versions,
 )
@@ -204,7 +205,7 @@ def _past(
             raise InputError("a cache is for data that comes from files or a database, but a table in memory came")
         return InMemory(read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None))
     fitted = getattr(model, "feature_names_in_", None)
-    wanted = columns if columns is not None else source.names if fitted is None else tuple(map(str, fitted))
+    wanted = columns if columns is not None else source.names if fitted is None else names_in_data(fitted, source.names)
     chosen = wanted if space is None else [name for name in source.names if name in space.columns]
     return OnDisk(open_source(source, tuple(chosen), None if cache is None else Path(cache), progress))
 
@@ -262,10 +263,11 @@ def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return None
-    absent = [str(name) for name in names if name not in table.names]
+    chosen = names_in_data(names, table.names)
+    absent = [name for name in chosen if name not in table.names]
     if absent:
         raise TableError(f"the data must have the model's column {absent[0]!r}, but it has {', '.join(table.names)}")
-    return tuple(str(name) for name in names)
+    return chosen
 
 
 def _occurring(

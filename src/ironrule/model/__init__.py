@@ -1,6 +1,6 @@
 """Models in normal form, and the history of what they decided."""
 
-from ironrule.model.blackbox import BlackBox, black_box
+from ironrule.model.blackbox import BlackBox, black_box, names_in_data
 from ironrule.model.gaps import Gaps, gaps_of
 from ironrule.model.history import History, behaviour, history_of
 from ironrule.model.intervals import between
@@ -40,6 +40,7 @@ __all__ = [
     "black_box",
     "gaps_of",
     "history_of",
+    "names_in_data",
     "read_each",
     "read_versions",
     "readable",

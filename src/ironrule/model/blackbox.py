@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,17 @@ def layout_of(model: Any, table: Table) -> Callable[[Sequence[Feature]], Layout]
     """How points are laid out for a model: as a table like this one, or as an array if it was fitted on one."""
     fitted_on = getattr(model, "feature_names_in_", None)
     wants_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and fitted_on is None
-    order = None if fitted_on is None else tuple(map(str, fitted_on))
+    order = None if fitted_on is None else names_in_data(fitted_on, table.names)
     return lambda features: layout_like(features, table, wants_array, order)
+
+
+def names_in_data(fitted_on: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """The data's names for the columns that a model was fitted on; one that the data does not have stays as it is.
+
+    LightGBM keeps underscores in the place of blanks, so that its names are not always those of the data.
+    """
+    known = {name.replace(" ", "_"): name for name in names}
+    return tuple(name if name in names else known.get(name, name) for name in map(str, fitted_on))
 
 
 def _check_layout(box: BlackBox, table: Table, space: Space) -> None:

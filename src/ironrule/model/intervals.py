@@ -42,10 +42,11 @@ from ironrule.model.gaps import (
     point_features,
 )
 from ironrule.model.readable import Read, groups_of
+from ironrule.model.readers import intake_of
 from ironrule.model.readers.additive import Itself, Scaled
 from ironrule.model.readers.steps import require_monotone, split_steps
 from ironrule.model.reading import Margin, Test, Unreadable, changes_once
-from ironrule.model.seen import seen_by
+from ironrule.model.seen import EXACT, seen_by
 from ironrule.space import Feature, Space, Table
 from ironrule.space.plaf.meaning import Compared
 
@@ -130,8 +131,9 @@ def _require_constraints_that_keep_to_values(space: Space, gaps: Gaps) -> None:
 
 
 def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature]:
-    transform, _ = split_steps(model)
+    transform, final = split_steps(model)
     require_monotone(transform)
+    _require_exact_between(space)
     _require_straight_terms(space, read)
     layout = layout_of(model, table)
     stretches = [_stretch(feature, j, read) for j, feature in enumerate(space.features)]
@@ -140,7 +142,8 @@ def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature
         features = [_with(feature, some) for feature, some in zip(space.features, middles, strict=True)]
         ends = np.array([max(len(some), 1) - 1 for some in middles], dtype=np.int32)
         points = np.minimum(np.arange(ends.max() + 1, dtype=np.int32)[:, None], ends)
-        seen = seen_by(transform, layout(features).decode(points))
+        laid = layout(features)
+        seen = seen_by(transform, laid.decode(points), intake_of(final), laid.names)
         for stretch in stretches:
             stretch.halve(seen)
     return [stretch.refined for stretch in stretches]
@@ -148,6 +151,16 @@ def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature
 
 def _with(feature: Feature, values: npt.NDArray[Any]) -> Feature:
     return replace(feature, values=tuple(values.tolist()), missing=False) if len(values) else feature
+
+
+def _require_exact_between(space: Space) -> None:
+    """Between whole numbers beyond 2**53 there are some that float64 cannot hold, even where it holds both."""
+    for feature in space.features:
+        if is_number(feature) and is_whole(feature) and not all(-EXACT <= value <= EXACT for value in feature.values):
+            raise Unreadable(
+                f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
+                f"between; make it text if it is an identifier, or rescale it (seconds instead of nanoseconds)"
+            )
 
 
 def _require_straight_terms(space: Space, read: Read) -> None:

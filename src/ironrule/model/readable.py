@@ -19,10 +19,10 @@ from ironrule.model.blackbox import BlackBox
 from ironrule.model.cells import Questions
 from ironrule.model.direct import Direct, direct
 from ironrule.model.network import Network
-from ironrule.model.readers import read
+from ironrule.model.readers import intake_of, read
 from ironrule.model.readers.steps import split_steps
 from ironrule.model.reading import Group, Reading, Unreadable
-from ironrule.model.seen import seen_by
+from ironrule.model.seen import any_inexact, refuse_inexact, seen_by
 from ironrule.model.tabulate import Columns, tabulate
 from ironrule.space import Points, Space
 
@@ -115,7 +115,20 @@ def read_model(model: Any, asked: BlackBox, space: Space, past: Points, desired:
     transform, final = split_steps(model)
     reading = read(final, desired, threshold)
     _check_size(reading)
-    return Read(reading, tabulate(lambda points: seen_by(transform, asked.layout.decode(points)), space, past))
+    _require_exact_layout(asked, space, past)
+    intake, names = intake_of(final), asked.layout.names
+    return Read(
+        reading, tabulate(lambda points: seen_by(transform, asked.layout.decode(points), intake, names), space, past)
+    )
+
+
+def _require_exact_layout(asked: BlackBox, space: Space, past: Points) -> None:
+    """Raise Unreadable if whole numbers are no longer exact where they are laid out beside others in one array."""
+    laid = asked.layout.decode(past[:1])
+    if asked.layout.is_array and laid.dtype.kind == "f":
+        for name, source in zip(asked.layout.names, asked.layout.sources, strict=True):
+            if any_inexact(space.features[source].values):
+                refuse_inexact(name)
 
 
 def readable(

@@ -22,6 +22,7 @@ from ironrule.model.readers.catboost_models import read_catboost
 from ironrule.model.readers.ebm import read_ebm
 from ironrule.model.readers.gam import read_gam
 from ironrule.model.readers.lgbm import read_lightgbm
+from ironrule.model.readers.library_class import library_name
 from ironrule.model.readers.mlp import read_mlp
 from ironrule.model.readers.onnx_models import read_onnx
 from ironrule.model.readers.sklearn_trees import read_sklearn_trees
@@ -29,6 +30,7 @@ from ironrule.model.readers.torch_models import read_torch
 from ironrule.model.readers.written import read_written
 from ironrule.model.readers.xgb import read_xgboost
 from ironrule.model.reading import Reader, Reading, Unreadable
+from ironrule.model.seen import PLAIN, Intake
 from ironrule.space.table import as_python
 
 READERS: tuple[Reader, ...] = (
@@ -57,6 +59,17 @@ def read(estimator: Any, desired: Any, threshold: float | None) -> Reading | Net
     if found is None:
         raise Unreadable(f"{type(estimator).__name__} is not one of the models that can be read")
     return found
+
+
+def intake_of(estimator: Any) -> Intake:
+    """What the estimator's library makes of tables of whole numbers and of sparse ones."""
+    if library_name(estimator, "sklearn") == "CalibratedClassifierCV":
+        return next((intake_of(one.estimator) for one in estimator.calibrated_classifiers_), PLAIN)
+    if library_name(estimator, "sklearn") == "FrozenEstimator":
+        return intake_of(estimator.estimator)
+    if library_name(estimator, "lightgbm"):
+        return Intake(single_integers=True)
+    return Intake(absent_is_missing=True) if library_name(estimator, "xgboost") else PLAIN
 
 
 def read_one(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.readers.library_class import library_name, require_own_methods
 from ironrule.model.reading import Floats, Group, Margin, Reading, Term, Unreadable
 from ironrule.space.table import as_python
 
@@ -184,7 +185,9 @@ def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     >>> (read_additive(model, (1,), None).margins(np.array([[0.5], [2.5]]))[0] > 0).tolist()
     [False, True]
     """
-    name = type(estimator).__name__ if type(estimator).__module__.startswith("sklearn.") else ""
+    name = library_name(estimator, "sklearn")
+    if name in REGRESSIONS | LINEAR | BAYES.keys():
+        require_own_methods(estimator)
     if name in REGRESSIONS:
         return _regression(estimator, desired, threshold)
     if name in LINEAR:

@@ -10,12 +10,14 @@ the threshold, and checked against the scores that the base gives for random row
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.readers.library_class import library_name, require_own_methods
 from ironrule.model.reading import Group, Link, Margin, Reader, Reading, Term, Tree, Unreadable
 from ironrule.space.table import as_python
 
@@ -27,9 +29,9 @@ def read_calibrated(
     estimator: Any, desired: tuple[Any, ...], threshold: float | None, read_base: Reader
 ) -> Reading | None:
     """Read a CalibratedClassifierCV over bases that can be read; None if the estimator is none."""
-    kind = type(estimator)
-    if kind.__name__ != "CalibratedClassifierCV" or not kind.__module__.startswith("sklearn."):
+    if library_name(estimator, "sklearn") != "CalibratedClassifierCV":
         return None
+    require_own_methods(estimator)
     classes = _labels(estimator.classes_)
     folds = [_fold(one, classes) for one in estimator.calibrated_classifiers_]
     positive = desired == (classes[1],)
@@ -69,7 +71,8 @@ def _labels(classes: Any) -> list[Any]:
 
 
 def _fold(one: Any, classes: list[Any]) -> Fold:
-    base = one.estimator.estimator if type(one.estimator).__name__ == "FrozenEstimator" else one.estimator
+    frozen = library_name(one.estimator, "sklearn") == "FrozenEstimator"
+    base = one.estimator.estimator if frozen else one.estimator
     if len(classes) != 2 or _labels(base.classes_) != classes:
         raise Unreadable("a calibrated classifier can be read only with two classes that every fold knows")
     if one.method not in ("sigmoid", "isotonic") or len(one.calibrators) != 1:
@@ -127,7 +130,9 @@ def _check(raw: Raw, fold: Fold, rising: bool) -> None:
     probes = (rng.normal(size=shape) * 10.0 ** rng.integers(-1, 3, size=shape)).astype(np.float32)
     sums = Margin(-raw.constant, (Group(raw.trees, terms=raw.terms),), raw.error, raw.relative)
     try:
-        scores = fold.scores(probes).astype(np.float64) * (1 if rising else -1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the probes have no names of columns, which a base may miss
+            scores = fold.scores(probes).astype(np.float64) * (1 if rising else -1)
         ours = sums.at(probes) / raw.scale
     except Exception as error:  # whatever the base model raises on numbers that it does not know
         raise Unreadable(
@@ -177,16 +182,30 @@ def _one(fold: Fold, positive: bool, level: float, read_base: Reader) -> Margin:
     if not fold.has_decision:  # any reading by threshold will do, whatever its scale
         ends = (low, high) if up else (1 - high, 1 - low)
         wide = 16 * _epsilon(fold)
-        first, last = (_read(fold, up, end, read_base) for end in (ends[0] - wide, ends[1] + wide))
-        half = (first.offset - last.offset) / 2
-        error = max(m.error + m.relative * abs(m.offset) for m in (first, last)) + half
-        return Margin(last.offset + half, first.groups, error, max(first.relative, last.relative))
+        return _between(*(_read(fold, up, end, read_base) for end in (ends[0] - wide, ends[1] + wide)))
     raw = _raw(fold, up, read_base)
     middle = (low + high) / 2 if up else -(low + high) / 2
     offset = -raw.constant - raw.scale * middle
     error = raw.error + raw.scale * ((high - low) / 2 + 4 * _epsilon(fold) * abs(middle))
     error += 4 * _epsilon(fold) * (abs(raw.constant) + abs(offset))
     return Margin(offset, (Group(raw.trees, terms=raw.terms),), error, raw.relative)
+
+
+def _between(low: Margin, high: Margin) -> Margin:
+    """A margin that is sure to be positive where the margin by the higher threshold is, and negative where the one by
+    the lower threshold is. Two sums differ by their offsets alone; a single tree's leaves say the decision themselves.
+    """
+    trees, others = (tuple(tree for group in margin.groups for tree in group.trees) for margin in (low, high))
+    alike = len(trees) == len(others) and len(low.groups) == len(high.groups)
+    if alike and all(np.array_equal(one.value, other.value) for one, other in zip(trees, others, strict=True)):
+        half = (low.offset - high.offset) / 2
+        error = max(m.error + m.relative * abs(m.offset) for m in (low, high)) + half
+        return Margin(high.offset + half, low.groups, error, max(low.relative, high.relative))
+    decides = len(trees) == len(others) == 1 and low.offset == high.offset == low.error == high.error == 0.0
+    if not decides or any(set(np.unique(tree.value)) - {-1.0, 0.0, 1.0} for tree in (*trees, *others)):
+        raise Unreadable("the calibrated probability passes the threshold where the base's own is at its end")
+    tree = replace(trees[0], value=(trees[0].value + others[0].value) / 2)  # 0 at a leaf that only the model can decide
+    return Margin(0.0, (Group((tree,)),), 0.5)
 
 
 def _bracket(fold: Fold, level: float) -> tuple[float, float, bool]:

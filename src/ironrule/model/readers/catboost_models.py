@@ -34,6 +34,7 @@ from ironrule.model.readers.boosting import (
     sigmoids_above,
     softmax_above,
 )
+from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
 from ironrule.model.thresholds import Thresholds
 
@@ -106,6 +107,7 @@ def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     library = sys.modules.get("catboost")
     if library is None or not isinstance(estimator, (library.CatBoostClassifier, library.CatBoostRegressor)):
         return None
+    require_own_methods(estimator)
     if estimator.get_text_feature_indices() or estimator.get_embedding_feature_indices():
         raise Unreadable("CatBoost's text and embedding features are not read")
     content = _json(estimator)

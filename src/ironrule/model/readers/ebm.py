@@ -29,6 +29,7 @@ from ironrule.model.readers.boosting import (
     sigmoids_above,
     softmax_above,
 )
+from ironrule.model.readers.library_class import library_name, require_own_methods
 from ironrule.model.reading import Reading, Unreadable
 from ironrule.space.feature import is_missing
 
@@ -42,8 +43,9 @@ RESPONSES = {"identity": IDENTITY, "log": EXPONENTIAL}
 def read_ebm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
     """The reading of an explainable boosting machine; None for anything else."""
     kind = type(estimator)
-    if kind.__name__ not in CLASSIFIERS + REGRESSORS or not kind.__module__.startswith("interpret."):
+    if library_name(estimator, "interpret") not in CLASSIFIERS + REGRESSORS:
         return None
+    require_own_methods(estimator)
     if not hasattr(estimator, "term_scores_"):
         raise Unreadable(f"the {kind.__name__} must be fitted first")
     link = str(estimator.link_)

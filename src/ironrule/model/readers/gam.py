@@ -24,6 +24,7 @@ from ironrule.model.readers.boosting import (
     crossing,
     noise_of,
 )
+from ironrule.model.readers.library_class import library_name, require_own_methods
 from ironrule.model.reading import Floats, Group, Margin, Reading, Term, Unreadable
 
 UNIT = 2.0**-46  # of probabilities and exponentials, as NumPy computes them
@@ -35,8 +36,9 @@ MOST = {IDENTITY: 1e200, EXPONENTIAL: 600.0, LOGISTIC: 600.0}  # beyond, exponen
 def read_gam(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
     """The reading of a LogisticGAM, or of another GAM with a threshold; None for anything else."""
     kind = type(estimator)
-    if kind.__name__ not in (*REGRESSIONS, "LogisticGAM") or not kind.__module__.startswith("pygam."):
+    if library_name(estimator, "pygam") not in (*REGRESSIONS, "LogisticGAM"):
         return None
+    require_own_methods(estimator, estimator.link, estimator.distribution, estimator.terms)
     if not getattr(estimator, "_is_fitted", False):
         raise Unreadable(f"the {kind.__name__} must be fitted first")
     link = type(estimator.link).__name__

@@ -2,7 +2,8 @@
 
 LightGBM works in float64 throughout: a value at most the threshold goes left, leaves are added in the order of trees
 (a random forest's sum is divided by their number), and the objective turns scores into probabilities. A value within
-1e-35 of zero is zero, and NaN is zero too unless the split was made with missing values.
+1e-35 of zero is zero, and NaN is zero too unless the split was made with missing values. Only an array of integers is
+made float32 first (:class:`~ironrule.model.seen.Intake` says so); a table with columns of integers is not.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ironrule.model.readers.boosting import (
     sigmoids_above,
     softmax_above,
 )
+from ironrule.model.readers.library_class import require_own_methods, require_same_labels
 from ironrule.model.readers.xgb import codes_of
 from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
 from ironrule.model.thresholds import Thresholds
@@ -62,11 +64,7 @@ class AtMost:
         """Which of these values of the column go left."""
         if self.labels is not None:
             return self._decide(codes_of(values, self.labels, self.column, math.nan))
-        left = self._decide(values.astype(np.float64))
-        # LightGBM takes an array of integers as float32, a table with integer columns as float64
-        if values.dtype.kind in "iu" and (left != self._decide(values.astype(np.float32).astype(np.float64))).any():
-            raise Unreadable(f"integers beyond 2^24 in column {self.column} lie between two float32 numbers at a split")
-        return left
+        return self._decide(values.astype(np.float64))
 
     def _decide(self, numbers: npt.NDArray[np.float64]) -> Mask:
         absent = np.isnan(numbers)
@@ -102,6 +100,7 @@ def read_lightgbm(estimator: Any, desired: tuple[Any, ...], threshold: float | N
         return None
     if not isinstance(estimator, (library.LGBMClassifier, library.LGBMRegressor)):
         raise Unreadable(f"{type(estimator).__name__} is neither a classifier nor a regressor")
+    require_own_methods(estimator)
     if estimator.get_params().get("pred_early_stop"):
         raise Unreadable("LightGBM with pred_early_stop does not add up all trees")
     booster = estimator.booster_
@@ -123,6 +122,7 @@ def read_lightgbm(estimator: Any, desired: tuple[Any, ...], threshold: float | N
 def _classifier(
     estimator: Any, scores: list[Score], name: str, slope: float, desired: tuple[Any, ...], threshold: float | None
 ) -> Reading:
+    require_same_labels(estimator.classes_, estimator._le.classes_)
     wanted = places_of(estimator, desired)
     count = len(estimator.classes_)
     if name == "binary" and len(scores) == 1 and count <= 2:

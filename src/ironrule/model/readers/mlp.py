@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.model.network import DOUBLE, SINGLE, Activation, Network
+from ironrule.model.readers.library_class import library_name, require_own_methods, require_same_labels
 from ironrule.model.readers.network_outputs import Described, Ending, read_outputs
 from ironrule.model.readers.network_steps import Step, dense
 from ironrule.model.reading import Unreadable
@@ -40,13 +41,16 @@ def read_mlp(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
     >>> (read_mlp(model, (1,), None).margins(np.array([[0.5], [2.5]]))[0] > 0).tolist()
     [False, True]
     """
-    name = type(estimator).__name__ if type(estimator).__module__.startswith("sklearn.") else ""
+    name = library_name(estimator, "sklearn")
     if name not in ("MLPClassifier", "MLPRegressor"):
         return None
+    require_own_methods(estimator)
     if not hasattr(estimator, "coefs_"):
         raise Unreadable(f"the {name} is not fitted")
     if getattr(getattr(estimator, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
         raise Unreadable("the network gives several labels at once")
+    if name == "MLPClassifier":
+        require_same_labels(estimator.classes_, estimator._label_binarizer.classes_)
     classes = [as_python(label) for label in estimator.classes_] if name == "MLPClassifier" else None
     network = Described(_steps(estimator), ENDINGS[estimator.out_activation_], _unit(estimator))
     return read_outputs(network, classes, desired, threshold)

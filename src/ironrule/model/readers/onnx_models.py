@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.model.network import Network
+from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.network_outputs import Described, Ending, described, read_outputs
 from ironrule.model.readers.onnx_steps import STEPS, Array, Chain, Node, unit_of
 from ironrule.model.reading import Unreadable
@@ -28,6 +29,7 @@ def read_onnx(estimator: Any, desired: tuple[Any, ...], threshold: float | None)
     """Read an OnnxNetwork; None for anything else."""
     if not isinstance(estimator, OnnxNetwork):
         return None
+    require_own_methods(estimator)
     classes = None if estimator.classes is None else [as_python(label) for label in estimator.classes_]
     return read_outputs(_described(estimator), classes, desired, threshold)
 

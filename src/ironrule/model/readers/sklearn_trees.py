@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.readers.library_class import library_name, require_own_methods, require_same_labels
 from ironrule.model.readers.tree_scores import (
     LINK_ERROR,
     Binary,
@@ -86,6 +87,7 @@ def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: floa
     """The reading of a fitted scikit-learn model made of trees; None if it is not one."""
     if _kind(estimator) not in BUILDERS:
         return None
+    require_own_methods(estimator)
     _require_fitted(estimator)
     require(getattr(estimator, "n_outputs_", 1) == 1, "it answers several questions at once (multi-output)")
     if not hasattr(estimator, "classes_"):
@@ -187,7 +189,7 @@ def _one_hot(bush: Bush) -> Floats:
 
 def _kind(estimator: Any) -> str:
     """The name of scikit-learn's own class; a subclass may decide otherwise and is no such class."""
-    return type(estimator).__name__ if type(estimator).__module__.startswith("sklearn.") else ""
+    return library_name(estimator, "sklearn")
 
 
 def _is_tree(estimator: Any) -> bool:
@@ -234,6 +236,7 @@ def _tree_model(estimator: Any) -> Model:
 
 def _forest_model(estimator: Any) -> Model:
     columns = len(estimator.classes_) if hasattr(estimator, "classes_") else 1
+    require(all(map(_is_tree, estimator.estimators_)), "a member of the forest is not one of scikit-learn's trees")
     scores = added([single(_bush(member.tree_)) for member in estimator.estimators_], columns)
     divisor = float(len(estimator.estimators_))
     return Classes(scores, divisor) if hasattr(estimator, "classes_") else Number(scores, divisor)
@@ -260,7 +263,7 @@ def _gradient_model(estimator: Any) -> Model:
     start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
     rate = float(estimator.learning_rate)
     rounds = [[_bush(member.tree_, rate) for member in members] for members in estimator.estimators_]
-    slope = 2.0 if estimator.loss == "exponential" else 1.0
+    slope = 2.0 if type(estimator._loss).__name__ == "ExponentialLoss" else 1.0  # its parameter may have been set since
     return _boosted_model(estimator, _boosted(np.asarray(start, dtype=np.float64), rounds), slope)
 
 
@@ -370,6 +373,8 @@ def _ballot(member: Any, weight: float, labels: list[Any]) -> Scores:
 
 def _voting_model(estimator: Any) -> Model:
     classifier, given = hasattr(estimator, "classes_"), estimator._weights_not_none
+    if classifier:
+        require_same_labels(estimator.classes_, estimator.le_.classes_)
     weights = [1.0] * len(estimator.estimators_) if given is None else [float(weight) for weight in given]
     require(min(weights, default=0.0) >= 0 and sum(weights) > 0, "votes must have positive weights")
     columns = len(estimator.classes_) if classifier else 1

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.model.readers.library_class import library_name, require_own_methods
 from ironrule.model.reading import Unreadable
 from ironrule.space.feature import is_missing
 
@@ -68,11 +69,11 @@ RISING = frozenset(
         "MaxAbsScaler",
         "RobustScaler",
         "Binarizer",
-        "PowerTransformer",
-        "QuantileTransformer",
         "VarianceThreshold",
     )
 )
+IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
+WAVERING = frozenset(("PowerTransformer", "QuantileTransformer"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +92,9 @@ def split_steps(model: Any) -> tuple[Steps | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
     parts: list[Any] = []
     while True:
-        name = _sklearn_name(model)
+        name = library_name(model, "sklearn")
+        if name in SEARCHES | {"FrozenEstimator", "Pipeline"}:
+            require_own_methods(model, deep=False)
         if name in THRESHOLDS:
             raise Unreadable(f"a {name} moves the threshold of another model; pass that model and threshold= instead")
         if name in SEARCHES and not hasattr(model, "best_estimator_"):
@@ -116,16 +119,12 @@ def _is_nothing(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in NOTHING)
 
 
-def _sklearn_name(step: Any) -> str:
-    """The class's name if scikit-learn made it, or nothing."""
-    kind = type(step)
-    return kind.__name__ if kind.__module__.startswith("sklearn.") else ""
-
-
 def _require_columnwise(step: Any, label: str) -> None:
     if _is_nothing(step):
         return
-    name = _sklearn_name(step)
+    name = library_name(step, "sklearn")
+    if name in COLUMN_BY_COLUMN or name in INNER or name == "FunctionTransformer":
+        require_own_methods(step, deep=name not in INNER)
     inner = INNER.get(name)
     if inner is not None:
         for part_label, part in inner(step):
@@ -144,23 +143,36 @@ def require_monotone(steps: Steps | None) -> None:
 
 
 def _require_rising(step: Any) -> None:
-    name = _sklearn_name(step)
+    name = library_name(step, "sklearn")
     if name in INNER:
         for _, part in INNER[name](step):
             _require_rising(part)
     elif name in ENCODERS:
-        if any(np.asarray(kinds).dtype.kind in "iuf" for kinds in step.categories_):
+        if any(_is_number(kind) for kinds in step.categories_ for kind in np.asarray(kinds).tolist()):
             raise Unreadable(f"its {name} tells single numbers apart")
     elif name in IMPUTERS:
-        if not is_missing(step.missing_values):
-            raise Unreadable(f"its {name} tells {step.missing_values!r} apart from other values")
+        if _is_number(step.missing_values):
+            raise Unreadable(
+                f"its {name} takes the single number {step.missing_values!r} for missing, so it tells that from its "
+                f"neighbours; put NaN in its place in the data, or leave intervals=True out"
+            )
+    elif name in WAVERING:
+        raise Unreadable(
+            f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; use a "
+            f"StandardScaler, MinMaxScaler or RobustScaler, or leave intervals=True out"
+        )
     elif name not in RISING and not _is_nothing(step) and not _passes(step):
         raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that a column of numbers can hold; NaN is none."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and not is_missing(value)
+
+
 def _passes(step: Any) -> bool:
     """Whether a step hands on what it gets, as scikit-learn makes it of "passthrough"."""
-    return _sklearn_name(step) == "FunctionTransformer" and step.func is None
+    return library_name(step, "sklearn") == "FunctionTransformer" and step.func is None
 
 
 def _of_pipeline(step: Any) -> Iterator[tuple[str, Any]]:

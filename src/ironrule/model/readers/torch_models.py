@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.model.network import DOUBLE, SINGLE, Activation, Floats, Network
+from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.network_outputs import Described, Ending, described, read_outputs
 from ironrule.model.readers.network_steps import Step, dense, leaky, normalisation
 from ironrule.model.reading import Unreadable
@@ -24,6 +25,7 @@ def read_torch(estimator: Any, desired: tuple[Any, ...], threshold: float | None
     """Read a TorchNetwork; None for anything else."""
     if not isinstance(estimator, TorchNetwork):
         return None
+    require_own_methods(estimator)
     classes = None if estimator.classes is None else [as_python(label) for label in estimator.classes_]
     return read_outputs(_described(estimator), classes, desired, threshold)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ironrule.errors import InputError, ModelError
 from ironrule.model.lookups import Lookup, tree_of
+from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.tree_scores import GRID, GRID_SIZE, LINK_ERROR, constant, log_odds_at, on_grid, rounding
 from ironrule.model.reading import Group, Link, Margin, Mask, Reading, Tree, Unreadable
 from ironrule.model.written import Bins, RuleClassifier, Scorecard, TwoLayerAdditive
@@ -24,12 +25,22 @@ def read_written(estimator: Any, desired: tuple[Any, ...], threshold: float | No
     """The reading of a Scorecard, RuleClassifier or TwoLayerAdditive; None for anything else."""
     if not isinstance(estimator, Scorecard | RuleClassifier | TwoLayerAdditive):
         return None
+    require_own_methods(estimator, *_made_of(estimator))
     sign = 1.0 if desired == (estimator.classes[1],) else -1.0
     if isinstance(estimator, TwoLayerAdditive):
         return _two_layer(estimator, sign, threshold)
     if threshold is not None:
         raise Unreadable(f"a {type(estimator).__name__} has no probabilities that could pass a threshold")
     return _scorecard(estimator, sign) if isinstance(estimator, Scorecard) else _rules(estimator, sign)
+
+
+def _made_of(estimator: Scorecard | RuleClassifier | TwoLayerAdditive) -> list[Any]:
+    """The objects that a written model asks when it decides."""
+    if isinstance(estimator, RuleClassifier):
+        return [*estimator.rules, *(component for rule in estimator.rules for component in rule.components)]
+    if isinstance(estimator, Scorecard):
+        return list(estimator.parts)
+    return [*estimator.subscales, *(part for subscale in estimator.subscales for part in subscale.parts)]
 
 
 def _scorecard(card: Scorecard, sign: float) -> Reading:

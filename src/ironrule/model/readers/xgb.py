@@ -33,6 +33,7 @@ from ironrule.model.readers.boosting import (
     places_of,
     softmax_above,
 )
+from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
 from ironrule.model.thresholds import Thresholds
 
@@ -137,11 +138,14 @@ def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | No
         estimator, library.XGBRanker
     ):
         raise Unreadable(f"{type(estimator).__name__} is neither a classifier nor a regressor")
+    require_own_methods(estimator)
     booster = estimator.get_booster()
     learner = json.loads(booster.save_raw("json"))["learner"]
     objective = str(learner["objective"]["name"])
     if objective not in _LINKS and objective not in ("multi:softprob", "multi:softmax"):
         raise Unreadable(f"XGBoost's objective {objective} is not a threshold on a sum of trees")
+    if (estimator.objective == "multi:softmax") != (objective == "multi:softmax"):
+        raise Unreadable(f"its objective was set to {estimator.objective!r} after it was fitted with {objective!r}")
     scores = _scores(estimator, booster, learner, objective)
     if isinstance(estimator, library.XGBClassifier):
         return _classifier(estimator, scores, objective, desired, threshold)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError, ModelError, TableError
-from ironrule.model.seen import seen_by
+from ironrule.model.seen import as_matrix
 from ironrule.space.feature import Value, is_missing
 from ironrule.space.plain import from_plain, to_plain
 from ironrule.space.table import read_table
@@ -140,10 +140,10 @@ def columns_of(table: Any, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     if isinstance(table, np.ndarray):
         if table.ndim != 2 or table.shape[1] != len(names):
             raise TableError(f"an array must have the columns {', '.join(names)}, but its shape is {table.shape}")
-        seen = seen_by(None, table)
+        seen = as_matrix(table)
         return {name: seen[:, place] for place, name in enumerate(names)}
     read = read_table(table)
     absent = [name for name in names if name not in read.names]
     if absent:
         raise TableError(f"the table must have the column {absent[0]!r}, but it has {', '.join(map(repr, read.names))}")
-    return {name: seen_by(None, read.frame.select(name).to_native())[:, 0] for name in names}
+    return {name: as_matrix(read.frame.select(name).to_native())[:, 0] for name in names}

@@ -96,8 +96,14 @@ def name_of(leaf: Any) -> str | None:
 
 
 def has_hooks(module: Any) -> bool:
-    """Whether something is called around the module's own computation."""
-    return bool(module._forward_hooks or module._forward_pre_hooks)
+    """Whether something is called around the module's own computation, or around that of every module."""
+    everywhere = _torch().nn.modules.module
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or getattr(everywhere, "_global_forward_hooks", None)
+        or getattr(everywhere, "_global_forward_pre_hooks", None)
+    )
 
 
 def tensors(module: Any) -> Iterator[Any]:
@@ -107,7 +113,10 @@ def tensors(module: Any) -> Iterator[Any]:
 
 
 def _runs_as(module: Any, kind: Any) -> bool:
-    return isinstance(module, kind) and type(module).forward is kind.forward and "forward" not in vars(module)
+    if not isinstance(module, kind) or type(module).forward is not kind.forward or "forward" in vars(module):
+        return False
+    defined = getattr(kind.forward, "__globals__", {}).get("__name__", "")  # elsewhere if the class was changed
+    return type(module).__call__ is kind.__call__ and str(defined).startswith("torch.")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError, ModelError
-from ironrule.model.seen import seen_by
+from ironrule.model.seen import as_matrix
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class TrainedNetwork(ABC):
 
     def outputs(self, table: Any) -> Floats:
         """What the network answers, a row of outputs per row of the table, in double precision."""
-        rows = np.array(seen_by(None, table), dtype=np.float64)
+        rows = np.array(as_matrix(table), dtype=np.float64)
         answers = np.asarray(self.run(rows), dtype=np.float64).reshape(len(rows), -1)
         if not np.isfinite(answers).all():
             wrong = int((~np.isfinite(answers)).any(axis=1).sum())
