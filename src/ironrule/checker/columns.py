@@ -33,8 +33,13 @@ class Column:
     values: Values
 
 
-def tabulate_columns(see: Callable[[Points], Any], sizes: npt.NDArray[Any], past: Points) -> tuple[Column, ...]:
-    """The tables of what ``see`` gives for points, checked on past rows and random points; raises Unreadable."""
+def tabulate_columns(
+    see: Callable[[Points], Any], sizes: npt.NDArray[Any], past: Points, absent: float = 0.0
+) -> tuple[Column, ...]:
+    """The tables of what ``see`` gives for points, checked on past rows and random points; raises Unreadable.
+
+    ``absent`` is what the estimator's library takes an entry for that a sparse matrix does not store.
+    """
     if int(sizes.sum()) * 4 > MOST_PROBES:
         raise Unreadable(f"the domains have {int(sizes.sum()):,} values in all, too many to tabulate")
     base, starts = past[0], np.concatenate([[0], np.cumsum(sizes)])
@@ -42,21 +47,23 @@ def tabulate_columns(see: Callable[[Points], Any], sizes: npt.NDArray[Any], past
     for j, size in enumerate(sizes.tolist()):
         probes[starts[j] : starts[j + 1], j] = np.arange(size)
     columns = []
-    for values in split_columns(see(probes)):
+    for values in split_columns(see(probes), absent):
         blocks = [values[starts[j] : starts[j + 1]] for j in range(len(sizes))]
         moved = [j for j, block in enumerate(blocks) if not _are_same(block, block[base[j]]).all()]
         if len(moved) > 1:
             raise Unreadable(f"the preprocessing mixes columns: features {moved[0]} and {moved[1]} meet in one")
         feature = moved[0] if moved else 0
         columns.append(Column(feature, _require_exact(blocks[feature])))
-    _check_tables(columns, see, sizes, past)
+    _check_tables(columns, lambda points: split_columns(see(points), absent), sizes, past)
     return tuple(columns)
 
 
-def split_columns(seen: Any) -> list[Values]:
+def split_columns(seen: Any, absent: float) -> list[Values]:
     """The columns of what reaches an estimator: a matrix, dense or sparse, or a table of any library."""
-    if hasattr(seen, "toarray"):
-        seen = seen.toarray()
+    if hasattr(seen, "tocoo"):
+        stored, dense = seen.tocoo(), np.full(seen.shape, absent, dtype=np.result_type(seen.dtype, np.float32))
+        dense[stored.row, stored.col] = stored.data
+        seen = dense
     if isinstance(seen, np.ndarray):
         matrix = seen.reshape(len(seen), -1)
         return [np.ascontiguousarray(matrix[:, k]) for k in range(matrix.shape[1])]
@@ -93,9 +100,9 @@ def _are_same(left: Values, right: Any) -> npt.NDArray[np.bool_]:
     return np.asarray((left == right) | ((left != left) & (right != right)), dtype=np.bool_)
 
 
-def _check_tables(columns: Sequence[Column], see: Callable[[Points], Any], sizes: Any, past: Points) -> None:
+def _check_tables(columns: Sequence[Column], see: Callable[[Points], list[Values]], sizes: Any, past: Points) -> None:
     random = np.random.default_rng(0).integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)
     points = np.concatenate([random, past[np.unique(np.linspace(0, len(past) - 1, CHECKED_POINTS).astype(np.intp))]])
-    for column, values in zip(columns, split_columns(see(points)), strict=True):
+    for column, values in zip(columns, see(points), strict=True):
         if not _are_same(values, column.values[points[:, column.feature]]).all():
             raise Unreadable("the preprocessing mixes columns: what it gives does not follow from single values")

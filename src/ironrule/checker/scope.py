@@ -21,7 +21,7 @@ from ironrule.checker.intervals import has_gaps_in_sums, is_numeric, require_int
 from ironrule.checker.outcomes import Target
 from ironrule.checker.pieces import Pieces
 from ironrule.checker.pipelines import take_apart
-from ironrule.checker.readings import read_estimator
+from ironrule.checker.readings import find_absent, read_estimator
 from ironrule.checker.readings.normal_form import SumReading, Unreadable
 from ironrule.checker.result import ClaimUndecided, ReadingSource
 from ironrule.checker.space.constraints import parse_constraint
@@ -144,7 +144,8 @@ class Scope:
         assert isinstance(asked, AskedModel)
         preparation, final = take_apart(model)
         past = self.past[:PAST_ROWS]
-        columns = tabulate_columns(lambda points: preparation(asked.layout(points)), self.space.sizes, past)
+        see, absent = lambda points: preparation(asked.layout(points)), find_absent(final)
+        columns = tabulate_columns(see, self.space.sizes, past, absent)
         reading, source = self._find_reading(final, asked)
         sizes = self.space.sizes.tolist()
         if isinstance(reading, SumReading):  # what bounds it is loaded when it is needed

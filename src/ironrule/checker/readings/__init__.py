@@ -6,6 +6,7 @@ Unreadable with a reason. A reader is loaded when a model of its kind comes, so 
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,13 @@ READERS = (  # the library, what the class's name begins with, and the module an
     ("catboost", ("",), "catboost_models.read_catboost"),
     ("ironrule", ("OnnxNetwork",), "onnx_networks.read_onnx"),
 )
+
+ABSENT = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
+
+
+def find_absent(estimator: Any) -> float:
+    """What an estimator takes an entry for that a sparse matrix does not store."""
+    return ABSENT.get(type(estimator).__module__.split(".")[0], 0.0)
 
 
 def read_estimator(estimator: Any, question: Question) -> SumReading | NetworkReading:
