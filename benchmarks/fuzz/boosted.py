@@ -58,7 +58,7 @@ def _lightgbm(rng: Rng, task: str, _table: Table) -> Any:
 
     kind = lightgbm.LGBMRegressor if task == "regression" else lightgbm.LGBMClassifier
     boosting = pick(rng, "gbdt", "gbdt", "dart", "rf")
-    bagging = {"bagging_freq": 1, "bagging_fraction": 0.8} if boosting == "rf" else {}
+    bagging: dict[str, Any] = {"bagging_freq": 1, "bagging_fraction": 0.8} if boosting == "rf" else {}
     return kind(
         n_estimators=int(rng.integers(1, 7)),
         num_leaves=int(rng.integers(2, 9)),
@@ -73,7 +73,7 @@ def _lightgbm(rng: Rng, task: str, _table: Table) -> Any:
 
 
 def _catboost(rng: Rng, task: str, table: Table) -> Any:
-    import catboost
+    import catboost  # type: ignore[import-untyped]
 
     kind = catboost.CatBoostRegressor if task == "regression" else catboost.CatBoostClassifier
     texts = [column.name for column in table.columns if column.kind == "text"]
@@ -90,7 +90,7 @@ def _catboost(rng: Rng, task: str, table: Table) -> Any:
 
 
 def _ebm(rng: Rng, task: str, _table: Table) -> Any:
-    from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
+    from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor  # type: ignore[import-untyped]
 
     kind = ExplainableBoostingRegressor if task == "regression" else ExplainableBoostingClassifier
     return kind(
@@ -105,7 +105,7 @@ def _ebm(rng: Rng, task: str, _table: Table) -> Any:
 
 
 def _gam(rng: Rng, task: str, _table: Table) -> Any:
-    from pygam import LinearGAM, LogisticGAM
+    from pygam import LinearGAM, LogisticGAM  # type: ignore[import-untyped]
 
     kind = LinearGAM if task == "regression" else LogisticGAM
     return kind(n_splines=int(rng.integers(4, 7)), max_iter=15)

@@ -122,7 +122,7 @@ class _Run:
         self._outcomes()
         self.checker: Any = None
         with self.guarded("checker"):
-            given = {"models": self.subject.others} if self.subject.others else {}
+            given: dict[str, Any] = {"models": self.subject.others} if self.subject.others else {}
             texts = [rule.text for rule in self.subject.space_rules]
             self.checker = ironrule.Checker(
                 self.subject.model,
@@ -259,7 +259,7 @@ class _Run:
             given = random_rule(truth, self.rng)
             with self.guarded("judge"):
                 rule = ironrule.Rule(
-                    tuple(ironrule.Component.of(self.explainer.space[name], op, value) for name, op, value in given)
+                    tuple(_component(self.explainer.space[name], op, value) for name, op, value in given)
                 )
                 judge_judgement(truth, self.explainer.judge(row, rule), given, None, self.tally)
         with self.guarded("judge"):
@@ -306,6 +306,12 @@ class _Run:
             for number, point in list(undesired.items())[:2]:
                 if world.index(point) is not None:
                     judge_explanation(Truth(world, point), explainer.explain(number), self.tally)
+
+
+def _component(feature: Any, op: Any, value: Any) -> Any:
+    import ironrule
+
+    return ironrule.Component.of(feature, op, value)
 
 
 def _budget(evaluations: int) -> Any:

@@ -32,13 +32,13 @@ class Override:
 LIMIT = 12.0
 
 
-def _classes() -> dict[str, Callable[..., Any]]:
+def _classes() -> dict[str, type[Any]]:
     """Subclasses of every library that is there, made when they are needed."""
     from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.tree import DecisionTreeClassifier
 
-    made: dict[str, Callable[..., Any]] = {}
+    made: dict[str, type[Any]] = {}
     for kind in (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier, LogisticRegression):
         made[kind.__name__] = type(kind.__name__, (Override, kind), {"__module__": __name__})
     for library, name in (

@@ -125,13 +125,11 @@ def _certificate(certificate: Mapping[str, Any], document: Mapping[str, Any], tr
         low, high = certificate["low"][j], certificate["high"][j]
         if not 0 <= low <= high < len(axis.domain):
             raise Nonsense(f"the certificate's box is none: {low} to {high}")
-        codes = [axis.place(value) for value in axis.domain[low : high + 1]]
+        known = {code: value for value in axis.domain[low : high + 1] if (code := axis.place(value)) is not None}
         places = np.zeros(len(axis.values), dtype=np.bool_)
-        places[[code for code in codes if code is not None]] = True
+        places[list(known)] = True
         if world.subject.intervals and axis.ordered:
-            numbers = [
-                code for code, value in zip(codes, axis.domain[low : high + 1], strict=True) if value is not None
-            ]
+            numbers = [code for code, value in known.items() if value is not None]
             places[min(numbers, default=0) : max(numbers, default=-1) + 1] = True
         inside &= places[world.points[:, j]]
     found = np.flatnonzero(inside & truth.desired)
@@ -149,8 +147,9 @@ def _bounds(document: Mapping[str, Any], truth: Truth) -> Iterator[str]:
             yield f"the rule weighs {weight}, not {document['weight']}"
     best = truth.lightest(permitted["weights"], permitted["require"], permitted["forbid"])
     bound = document["lower_bound"]
-    exact = best is not None and not truth.world.dense
-    if exact and Fraction(bound) > best[0] and not math.isclose(float(bound), float(best[0]), rel_tol=1e-12):
+    if best is None or truth.world.dense:
+        return
+    if Fraction(bound) > best[0] and not math.isclose(float(bound), float(best[0]), rel_tol=1e-12):
         yield f"at least {bound}, but {truth.shown(best[1])} weighs {float(best[0])}"
 
 

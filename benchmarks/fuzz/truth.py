@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz.data import Value
-from benchmarks.fuzz.world import Flags, Ints, World
+from benchmarks.fuzz.subjects import Flags
+from benchmarks.fuzz.world import Ints, World
 
 Part = tuple[str, str, Value]
 Weights = Mapping[str, Any] | str | None

@@ -55,7 +55,8 @@ class Axis:
                 return None
             below = np.arange(len(self.values)) <= place
             present = np.array([one is not None for one in self.values])
-            return (below if op == "<=" else ~below | (np.arange(len(self.values)) == place)) & present
+            side = below if op == "<=" else ~below | (np.arange(len(self.values)) == place)
+            return np.asarray(side & present, dtype=np.bool_)
         if not isinstance(value, (int, float)):
             return None
         return np.array([one is not None and (one <= value if op == "<=" else one >= value) for one in self.values])
