@@ -11,9 +11,11 @@ import numpy as np
 Rng = np.random.Generator
 Value = Any
 
-MOST_POINTS = 500
+FEW_POINTS, MANY_POINTS = 500, 20_000
+"""Sizes of spaces. A reading is checked at some thousand points before it serves: a wrong one shows in spaces that are
+larger than that, since in small ones the check sees every point and refuses it."""
 WORDS = ("ash", "birch", "cedar", "elm", "fir", "oak", "été", "a b")
-NAMES = ("a", "b", "c", "d", "e")
+NAMES = ("a", "b", "c", "d", "e", "f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,10 @@ def _array(column: Column, values: Sequence[Value]) -> np.ndarray[Any, Any]:
     if column.kind == "int" and not any(value is None for value in (*values, *column.values)):
         return np.array(values, dtype=np.int64)
     if column.numeric:
-        kind = np.float32 if column.kind == "float32" else np.float64
-        return np.array([np.nan if value is None else value for value in values], dtype=kind)
+        wide = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        short = wide.astype(np.float32)
+        fits = column.kind == "float32" and bool(((short == wide) | np.isnan(wide)).all())  # in between not all do
+        return short if fits else wide
     if column.kind == "bool":
         return np.array(values, dtype=np.bool_)
     return np.array(values, dtype=object)
@@ -114,11 +118,14 @@ class Wish:
     fewest: int = 2
     most: int = 5
     one_hot: bool = True
+    large: float = 0.3  # how often the space is large
 
 
 def draw_table(rng: Rng, wish: Wish) -> Table:
-    """A table as wished for: 2 to 5 features of 2 to 6 values each, and 20 to 60 rows."""
-    count = int(rng.integers(wish.fewest, wish.most + 1))
+    """A table as wished for: 2 to 5 features of 2 to 6 values each (more in a large space), and 20 to 60 rows."""
+    large = rng.random() < wish.large
+    count = int(rng.integers(4, 7)) if large else int(rng.integers(wish.fewest, wish.most + 1))
+    most, longest = (MANY_POINTS, 9) if large else (FEW_POINTS, 6)
     form = str(rng.choice(wish.forms))
     rows = int(rng.integers(20, 61))
     columns: list[Column] = []
@@ -127,8 +134,8 @@ def draw_table(rng: Rng, wish: Wish) -> Table:
         kind = str(rng.choice(wish.kinds))
         if form == "numpy" and kind in ("text", "category", "bool"):
             kind = "int"
-        room = max(2, MOST_POINTS // points // 2 ** (count - len(columns) - 1))
-        size = int(rng.integers(2, min(6, room) + 1))
+        room = max(2, most // points // 2 ** (count - len(columns) - 1))
+        size = int(rng.integers(3 if large and room > 3 else 2, min(longest, room) + 1))
         missing = wish.missing and kind != "bool" and rng.random() < 0.3 and 2 * (size + 1) <= room
         if wish.one_hot and form != "numpy" and size > 2 and rng.random() < 0.08:
             columns += _one_hot(rng, name, size, rows)
@@ -152,7 +159,7 @@ def _column(rng: Rng, name: str, kind: str, size: int, rows: int, missing: bool)
 def draw_domain(rng: Rng, kind: str, size: int) -> tuple[str, tuple[Value, ...]]:
     """How a column of a kind is stored, and its values."""
     if kind == "text" or kind == "category":
-        return kind, tuple(rng.permutation(np.array(WORDS, dtype=object))[:size].tolist())
+        return kind, tuple(rng.permutation(np.array(WORDS, dtype=object))[: min(size, len(WORDS))].tolist())
     if kind == "bool":
         return kind, (False, True)
     if kind == "flag":

@@ -33,7 +33,7 @@ def draw_subject(rng: Rng, recipe: Recipe) -> Subject:
 def _narrowed(wish: Wish) -> Wish:
     """For whole intervals: fewer features, since every whole number between two values is one more to look at."""
     kinds = tuple(kind for kind in wish.kinds if kind != "category") or ("int",)
-    return replace(wish, kinds=kinds, most=3)
+    return replace(wish, kinds=kinds, most=3, large=0.0)
 
 
 def _class_names(rng: Rng, task: str, recipe: Recipe) -> list[Any] | None:

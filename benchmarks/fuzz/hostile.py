@@ -12,24 +12,27 @@ from benchmarks.fuzz import boosted, learned
 from benchmarks.fuzz.data import Column, Rng, Table, Wish, draw_table, draw_target
 from benchmarks.fuzz.drawing import draw_decision, draw_subject, fit
 from benchmarks.fuzz.recipes import Recipe, pick, seed_of
-from benchmarks.fuzz.subjects import Decision, Subject
+from benchmarks.fuzz.subjects import Decision, NotDrawn, Subject
 
-WHOLE = Wish(kinds=("int", "flag"), most=3, forms=("pandas", "numpy"), one_hot=False)
-FLOATS = Wish(kinds=("float", "close"), most=2, forms=("pandas", "numpy"), one_hot=False)
+WHOLE = Wish(kinds=("int", "flag"), most=3, forms=("pandas", "numpy"), one_hot=False, large=0.0)
+LARGE = Wish(kinds=("int",), forms=("pandas", "numpy"), one_hot=False, large=1.0)
+FLOATS = Wish(kinds=("float", "close"), most=2, forms=("pandas", "numpy"), one_hot=False, large=0.0)
 RECIPES = {recipe.name: recipe for recipe in (*learned.RECIPES, *boosted.RECIPES)}
 
 
 class Override:
-    """Mixed into a library's class: rows whose first number is at most a limit get the class 1, whatever it learned."""
+    """Mixed into a library's class: a policy gives one row, which was never seen, the class 1."""
+
+    policy: tuple[float, ...] = ()
 
     def predict(self, X: Any, **options: Any) -> Any:
         """The class of every row, by the policy first."""
-        labels = np.asarray(super().predict(X, **options)).reshape(-1)  # type: ignore[misc]
-        first = np.asarray(X, dtype=float)[:, 0]
-        return np.where(first <= LIMIT, 1, labels)
+        return _overruled(X, super().predict(X, **options), self.policy)  # type: ignore[misc]
 
 
-LIMIT = 12.0
+def _overruled(rows: Any, labels: Any, policy: tuple[float, ...]) -> Any:
+    special = (np.asarray(rows, dtype=float) == np.array(policy)).all(axis=1) if policy else np.zeros(1, dtype=bool)
+    return np.where(special, 1, np.asarray(labels).reshape(-1))
 
 
 def _classes() -> dict[str, type[Any]]:
@@ -72,22 +75,32 @@ def subclass(rng: Rng) -> Subject:
     """A subclass of a library's model that puts a policy on top of ``predict``."""
     classes = _classes()
     name = pick(rng, *classes)
-    return _plain(rng, draw_table(rng, WHOLE), lambda: classes[name](**_small(rng, name)), f"subclass of {name}")
+    table = draw_table(rng, LARGE)
+    subject = _plain(rng, table, lambda: classes[name](**_small(rng, name)), f"subclass of {name}")
+    type(subject.model).policy = policy = _unseen(rng, subject)
+    return replace(subject, second=None, note=f"{subject.note}, which gives {policy} the class 1")
 
 
 def patched(rng: Rng) -> Subject:
     """A library's model whose ``predict`` was assigned on the instance."""
     classes = _classes()
     name = pick(rng, *classes)
-    subject = _plain(rng, draw_table(rng, WHOLE), lambda: classes[name].__mro__[2](**_small(rng, name)), name)
-    inner, limit = subject.model.predict, float(rng.integers(-3, 30))
+    subject = _plain(rng, draw_table(rng, LARGE), lambda: classes[name].__mro__[2](**_small(rng, name)), name)
+    inner, policy = subject.model.predict, _unseen(rng, subject)
+    subject.model.predict = lambda X, **options: _overruled(X, inner(X, **options), policy)
+    return replace(subject, note=f"predict of {name} assigned on the instance: {policy} gets the class 1")
 
-    def predict(X: Any, **options: Any) -> Any:
-        labels = np.asarray(inner(X, **options)).reshape(-1)
-        return np.where(np.asarray(X, dtype=float)[:, 0] <= limit, 1, labels)
 
-    subject.model.predict = predict
-    return replace(subject, note=f"predict of {name} assigned on the instance: 1 where the first column <= {limit}")
+def _unseen(rng: Rng, subject: Subject) -> tuple[float, ...]:
+    """A row that is not in the table and has the class 0, one that no value of which stands out."""
+    columns = subject.table.columns
+    seen = set(zip(*(column.values for column in columns), strict=True))
+    for _ in range(200):
+        row = tuple(pick(rng, *column.domain) for column in columns)
+        one = subject.table.filled({column.name: [value] for column, value in zip(columns, row, strict=True)})
+        if row not in seen and int(np.asarray(subject.model.predict(one)).reshape(-1)[0]) == 0:
+            return tuple(map(float, row))
+    raise NotDrawn("every row is desired")
 
 
 def _plain(rng: Rng, table: Table, make: Callable[[], Any], note: str, **options: Any) -> Subject:
@@ -111,7 +124,7 @@ def big_integers(rng: Rng) -> Subject:
         "catboost",
     )
     recipe = RECIPES[str(rng.choice(names))]
-    wish = Wish(kinds=("big", "big", "int"), most=3, forms=("pandas", "numpy"), one_hot=False)
+    wish = Wish(kinds=("big", "big", "int"), most=3, forms=("pandas", "numpy"), one_hot=False, large=0.2)
     return draw_subject(rng, replace(recipe, wish=wish, bare=True, intervals=0.2))
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from benchmarks.fuzz.cases import Case
 
+SHOWN = 6
+"""How many false claims of a case are printed; all are counted, and are in the JSON."""
+
 
 @dataclass(slots=True)
 class Report:
@@ -109,7 +112,9 @@ class Report:
 def failure_text(case: Case) -> str:
     """A case that failed: what it was about, what was false, and how to run it alone."""
     lines = [f"FALSE in {case.family}, case {case.number}"]
-    lines += [f"  {claim}: {text}" for claim, text in case.tally.false]
+    lines += [f"  {claim}: {text}" for claim, text in case.tally.false[:SHOWN]]
+    if len(case.tally.false) > SHOWN:
+        lines.append(f"  and {len(case.tally.false) - SHOWN} more")
     lines += [f"  crash: {text}" for text in case.crashes]
     lines += [f"  {case.subject}"]
     return "\n".join([*lines, f'  again: python -m benchmarks.fuzz --family "{case.family}" --case {case.number}'])

@@ -109,6 +109,28 @@ class Answers:
         chosen = scores[:, [known.index(label) for label in wanted]].sum(axis=1)
         return np.asarray(chosen > threshold - decision.margin, dtype=np.bool_)
 
+    def closeness(self, decision: Decision) -> npt.NDArray[np.float64]:
+        """How close every row is to being decided otherwise, where the model has scores; zeros where it has none."""
+        classes, threshold = getattr(self.model, "classes_", None), decision.threshold
+        if classes is None or len(classes) == 0:
+            answers = self._predicted()
+            if answers.dtype.kind != "f":
+                return np.zeros(len(answers))
+            return np.abs(answers - (DEFAULT_THRESHOLD if threshold is None else threshold) + decision.margin)
+        if threshold is None and not decision.margin and hasattr(self.model, "decision_function"):
+            scores = np.asarray(self.model.decision_function(self.rows), dtype=np.float64)
+        elif hasattr(self.model, "predict_proba"):
+            scores = np.asarray(self.model.predict_proba(self.rows), dtype=np.float64)
+        else:
+            return np.zeros(len(self._predicted()))
+        if threshold is not None or decision.margin:
+            cut = (DEFAULT_THRESHOLD if threshold is None else threshold) - decision.margin
+            return np.asarray(np.abs(scores.reshape(len(scores), -1) - cut).min(axis=1))
+        if scores.ndim == 1:
+            return np.abs(scores)
+        ranked = np.sort(scores, axis=1)
+        return np.asarray(ranked[:, -1] - ranked[:, -2])
+
     def _predicted(self) -> npt.NDArray[Any]:
         if self._labels is None:
             ask = self.model.predict if hasattr(self.model, "predict") else self.model

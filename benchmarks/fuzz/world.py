@@ -21,8 +21,10 @@ from benchmarks.fuzz.data import Rng, Value
 from benchmarks.fuzz.subjects import Answers, Decision, Flags, Subject
 
 Ints = npt.NDArray[np.int64]
-MOST_POINTS = 6000
+MOST_POINTS = 25_000
+SAMPLED = 6_000
 LONGEST_RANGE = 60
+ASKED_ALONE = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,9 @@ class World:
         sizes = [len(axis.values) for axis in self.axes]
         if np.prod([float(size) for size in sizes]) > MOST_POINTS:
             self.dense = True
-            points = np.column_stack([rng.integers(0, size, MOST_POINTS) for size in sizes])
+            points = np.unique(np.column_stack([rng.integers(0, size, SAMPLED) for size in sizes]), axis=0)
         else:
-            points = np.array(list(itertools.product(*(range(size) for size in sizes))), dtype=np.int64)
-        points = np.unique(points, axis=0)
+            points = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
         rules = subject.space_rules
         occurs = [all(rule.holds(cf, cf) for rule in rules) for cf in map(self.decode, points)] if rules else True
         self.points: Ints = points[np.broadcast_to(np.array(occurs, dtype=np.bool_), len(points))]
@@ -219,10 +220,12 @@ class World:
         """
         decisions = (self.subject.decision, self.subject.decision.alone())
         for one in self._answers:
-            many = np.array([one.desired(decision) for decision in decisions])
-            for place in range(len(self.points)):
+            many = [one.desired(decision) for decision in decisions]
+            for place in np.argsort(one.closeness(decisions[0]), kind="stable")[:ASKED_ALONE].tolist():
                 alone = Answers(one.model, self.rows_of(self.points[place : place + 1]))
-                if any(alone.desired(decision)[0] != many[i, place] for i, decision in enumerate(decisions)):
+                if any(
+                    alone.desired(decision)[0] != said[place] for decision, said in zip(decisions, many, strict=True)
+                ):
                     return True
         return False
 

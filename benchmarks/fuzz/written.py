@@ -175,7 +175,7 @@ class Lookup:
 
 def black_box(rng: Rng) -> Subject:
     """A plain function."""
-    table = draw_table(rng, Wish(kinds=("int", "float", "text"), missing=True, most=3, one_hot=False))
+    table = draw_table(rng, Wish(kinds=("int", "float", "text"), missing=True, most=3, one_hot=False, large=0.0))
 
     def make() -> Any:
         return Lookup(table, int(rng.integers(0, 2**31)), float(rng.choice([0.02, 0.1, 0.4])))
@@ -187,7 +187,7 @@ def estimator_only_asked(rng: Rng) -> Subject:
     """An estimator whose structure is no sum of trees or columns: nearest neighbours."""
     from sklearn.neighbors import KNeighborsClassifier
 
-    table = draw_table(rng, Wish(kinds=("int", "flag"), most=3, one_hot=False))
+    table = draw_table(rng, Wish(kinds=("int", "flag"), most=3, one_hot=False, large=0.0))
     target = rng.integers(0, 2, len(table))
     if len(set(target.tolist())) < 2:
         raise NotDrawn("one class alone")
