@@ -71,11 +71,12 @@ def run_case(family: Family, number: int, effort: Effort) -> Case:
         warnings.simplefilter("ignore")
         try:
             subject = family.draw(rng)
-        except NotDrawn as reason:
-            case.tally.note(f"not drawn: {str(reason)[:60]}")
-        else:
             case.subject = subject.describe()
             _Run(subject, rng, effort, case).run()
+        except NotDrawn as reason:
+            case.tally.note(f"not drawn: {str(reason)[:60]}")
+        except Exception as error:  # one bad case must not end a night's run; it is reported, and the status is 1
+            case.crashes.append(f"in the fuzzer itself: {_told(error)}")
     case.seconds = time.perf_counter() - begun
     return case
 
@@ -100,9 +101,7 @@ class _Run:
                 self.case.crashes.append(f"{what}: {type(error).__name__}: {error}")
             self.tally.note(f"refused {what}: {type(error).__name__}")
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-            self.case.crashes.append(f"{what}: {type(error).__name__}: {str(error)[:300]} ({place})")
+            self.case.crashes.append(f"{what}: {_told(error)}")
 
     def run(self) -> None:
         """Make the explainer and the checker, and go through the claims."""
@@ -306,6 +305,13 @@ class _Run:
             for number, point in list(undesired.items())[:2]:
                 if world.index(point) is not None:
                     judge_explanation(Truth(world, point), explainer.explain(number), self.tally)
+
+
+def _told(error: Exception) -> str:
+    """An exception in one line, with the place that it comes from."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
+    return f"{type(error).__name__}: {str(error)[:300]} ({place})"
 
 
 def _component(feature: Any, op: Any, value: Any) -> Any:

@@ -138,6 +138,7 @@ def draw_table(rng: Rng, wish: Wish) -> Table:
         size = int(rng.integers(3 if large and room > 3 else 2, min(longest, room) + 1))
         missing = wish.missing and kind != "bool" and rng.random() < 0.3 and 2 * (size + 1) <= room
         if wish.one_hot and form != "numpy" and size > 2 and rng.random() < 0.08:
+            size = min(size, 5)
             columns += _one_hot(rng, name, size, rows)
         else:
             columns.append(_column(rng, name, kind, size, rows, missing))
