@@ -132,9 +132,10 @@ class _Run:
                 **given,
             )
         self._rows()
-        if self.tally.false and self.world.unstable:
-            self.tally.note("unstable: the model contradicts itself", len(self.tally.false))
+        if self.case.failed and self.world.unstable:
+            self.tally.note("unstable: the model contradicts itself", len(self.tally.false) + len(self.case.crashes))
             self.tally.false.clear()
+            self.case.crashes[:] = [text for text in self.case.crashes if "please report" not in text]
 
     def _outcomes(self) -> None:
         """The outcomes of past rows, by number, are the estimator's own."""
@@ -217,7 +218,7 @@ class _Run:
         """Random weights, required and forbidden components."""
         names = [axis.name for axis in self.world.axes] + [f"{name} {op}" for name, op, _ in truth.parts]
         some = WEIGHTS_APART if self.subject.weights_apart else WEIGHTS
-        chosen = self.rng.permutation(np.array(names, dtype=object))[: int(self.rng.integers(0, 4))].tolist()
+        chosen = self.rng.permutation(np.array(names, dtype=object))[: self._weights()].tolist()
         weights: Any = {name: float(self.rng.choice(some)) for name in chosen}
         if self.rng.random() < 0.1:
             weights = "paper"
@@ -232,6 +233,10 @@ class _Run:
             least = bool(self.rng.random() < 0.5)
             listing = self.explainer.rules(row, weights=weights or None, forbid=forbid, minimum_only=least)
             judge_rules(truth, listing, weights, forbid, least, self.tally)
+
+    def _weights(self) -> int:
+        """How many weights are given: few, or where they are far apart most."""
+        return int(self.rng.integers(3, 12) if self.subject.weights_apart else self.rng.integers(0, 4))
 
     def _nearest(self, truth: Truth, row: Any) -> None:
         """Nearest counterfactuals: of all features, and of some."""

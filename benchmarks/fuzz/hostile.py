@@ -124,7 +124,7 @@ def big_integers(rng: Rng) -> Subject:
         "catboost",
     )
     recipe = RECIPES[str(rng.choice(names))]
-    wish = Wish(kinds=("big", "big", "int"), most=3, forms=("pandas", "numpy"), one_hot=False, large=0.2)
+    wish = Wish(kinds=("big", "big", "int"), most=3, forms=("pandas", "numpy"), one_hot=False, large=0.7)
     return draw_subject(rng, replace(recipe, wish=wish, bare=True, intervals=0.2))
 
 
@@ -196,7 +196,7 @@ def constant_scores(rng: Rng) -> Subject:
 def names_with_blanks(rng: Rng) -> Subject:
     """Columns with blanks and other characters in their names."""
     table = draw_table(rng, Wish(kinds=("int", "float", "flag"), forms=("pandas",), one_hot=False))
-    names = ("net income", "a,b", "größe", "x:1", "'q'")
+    names = ("net income", "größe", "10 %", "x/1", "'q'", "id no.")
     columns = tuple(
         Column(names[place], column.kind, column.domain, column.values) for place, column in enumerate(table.columns)
     )

@@ -75,7 +75,7 @@ def _statements(document: Mapping[str, Any], original: Mapping[str, Any], world:
 
 def _decision(plain: Mapping[str, Any]) -> Decision:
     desired = plain["desired"]
-    return Decision(None if desired is None else tuple(desired), plain["threshold"], plain["margin"])
+    return Decision(None if desired is None else tuple(dict.fromkeys(desired)), plain["threshold"], plain["margin"])
 
 
 def _point(values: Any, world: World, what: str) -> Ints:
