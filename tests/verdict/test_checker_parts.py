@@ -61,8 +61,8 @@ def test_components_duals_and_weights_are_those_of_the_search(case: Case, data: 
     points = every_point(case.space)
     assert (mine.allowed, mine.required) == (allowed, required)
     assert sum(1 << bit for bit in mine.components) == relevant.usable
-    weights = chosen_weights(permission.weights, relevant)
-    assert [mine.weights[bit] for bit in relevant.bits] == [weights[bit] for bit in relevant.bits]
+    multiples, unit = chosen_weights(permission.weights, relevant)
+    assert [mine.weights[bit] for bit in relevant.bits] == [float(int(multiples[bit]) * unit) for bit in relevant.bits]
     duals = unpack(duals_of(points, relevant.low, relevant.high))
     assert [mine.dual(point) for point in points] == [dual & allowed for dual in duals]
 

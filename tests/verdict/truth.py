@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,15 @@ def _claims(document: dict[str, Any], world: _World) -> Iterator[bool]:
     yield (world.points == instance).all(axis=1).any()
     yield document["history_rows"] == len(world.past)
     relevant = relevant_to(space, instance)
-    weights = chosen_weights(document["permitted"]["weights"], relevant)
     permitted = Permitted.from_dict(document["permitted"])
+    multiples, unit = chosen_weights(permitted.weights, relevant)
+    weights = [int(multiple) * unit for multiple in multiples]
     allowed = relevant.usable & ~relevant.select(permitted.forbid)
     for claim in document["rules"]:
         yield from _about_rule(claim, document, world, instance)
         yield all(_bit(part, relevant) is not None and allowed >> _bit(part, relevant) & 1 for part in _parts(claim))
     best = [_bit(part, relevant) for part in _parts(document["rules"][0])]
-    yield math.isclose(sum(weights[bit] for bit in best if bit is not None), document["weight"])
+    yield sum(weights[bit] for bit in best if bit is not None) == Fraction(document["weight"])
     for counterfactual in document["counterfactuals"]:
         yield _is_counterfactual(counterfactual, world, instance, by_itself=True)
     if document["wider"] is not None:
@@ -68,7 +70,7 @@ def _claims(document: dict[str, Any], world: _World) -> Iterator[bool]:
     yield not document["widest"] or (document["wider"] is not None and _is_widest(document["wider"], world))
     for witness in (*document["witnesses"], *document["limits"]):
         yield bool((world.desired & (world.points == np.array(witness)).all(axis=1)).any())
-    yield document["lower_bound"] <= _least(relevant, allowed, permitted, weights, world) + 1e-9
+    yield Fraction(document["lower_bound"]) <= _least(relevant, allowed, permitted, weights, world)
 
 
 def _parts(claim: dict[str, Any]) -> list[Component]:
@@ -127,18 +129,18 @@ def _is_widest(claim: dict[str, Any], world: _World) -> bool:
     return True
 
 
-def _least(relevant: Relevant, allowed: int, permitted: Permitted, weights: Any, world: _World) -> float:
+def _least(relevant: Relevant, allowed: int, permitted: Permitted, weights: Any, world: _World) -> Fraction | float:
     """The least weight of a permitted rule without exceptions."""
     bits, required = (
         [bit for bit in relevant.bits if allowed >> bit & 1],
         [relevant.select([n]) for n in permitted.require],
     )
     desired = world.points[world.desired]
-    least = math.inf
+    least: Fraction | float = math.inf
     for count in range(len(bits) + 1):
         for chosen in itertools.combinations(bits, count):
             rule = sum(1 << bit for bit in chosen)
-            weight = float(sum(weights[bit] for bit in chosen))
+            weight = sum((weights[bit] for bit in chosen), Fraction(0))
             if weight < least and all(rule & some for some in required):
                 least = least if relevant.box(rule).contains(desired).any() else weight
     return least
