@@ -2,7 +2,7 @@
 
 A cover is checked piece by piece: a piece is closed if a bound shows that some margin is nowhere positive in it, if
 nothing in it can occur, or if the model itself denies everything in it. A proof by enumeration is checked by asking
-again. Whatever the proof, some thousand points of the box are put to the model besides.
+again. Before that, some thousand points of the box are put to the model: one that is desired refutes any proof.
 
 A document has a cover for every way in which the explainer's reading can be desired. The checker's own reading may know
 other ways, so each of its ways may use any cover; which one shows it does not matter.
@@ -35,10 +35,11 @@ def check_certificate(certificate: Certificate, scope: Scope, answers: AnswerCac
     low, high = (np.array(codes, dtype=np.int32) for codes in (certificate.low, certificate.high))
     if certificate.method == "enumeration":
         return _check_enumeration(certificate, scope, answers)
+    classes = () if isinstance(scope.read_models, str) else scope.read_models[0].bounds.classes
+    sampled = sample_box(scope, low, high, classes, answers.instance)
     if isinstance(scope.read_models, str):
         raise ClaimUndecided(f"the model cannot be read here: {scope.read_models}")
     sentence = _check_covers(certificate, scope.read_models, scope, answers)
-    sampled = sample_box(scope, low, high, scope.read_models[0].bounds.classes, answers.instance)
     return f"{sentence}; the model itself denies {sampled:,} points drawn from it"
 
 

@@ -1,0 +1,239 @@
+"""What a check says besides true or false: which decision it is about, who read the model, and what was drawn."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import ironrule
+from ironrule import Bins, Checker, Explainer, InputError, Scorecard, check
+from ironrule.checker.columns import tabulate_columns
+from ironrule.checker.pipelines import take_apart
+from ironrule.checker.readings import read_estimator
+from ironrule.checker.readings.normal_form import Question, Unreadable
+from ironrule.checker.sum_bounds.sum_bounds import SumBounds
+from ironrule.verdict.digest import with_digest
+
+GRID = np.array([[income, accounts] for income in range(6) for accounts in range(4)], dtype=np.float64)
+TARGET = GRID[:, 0] - GRID[:, 1]
+
+
+def regression() -> Any:
+    return DecisionTreeRegressor(random_state=0).fit(GRID, TARGET)
+
+
+def document_of(explanation: ironrule.Explanation) -> dict[str, Any]:
+    return json.loads(explanation.to_json())
+
+
+def altered(document: dict[str, Any], change: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(document)
+    change(changed)
+    return with_digest(changed)
+
+
+def sentences(found: ironrule.Check) -> dict[str, str]:
+    return {finding.claim: finding.sentence for finding in found.findings}
+
+
+def test_the_decision_is_named_and_compared_with_what_the_caller_means() -> None:
+    model = regression()
+    explanation = Explainer(model, GRID, threshold=2.5).explain(1)
+    assert explanation.rule.outcome == "a score of at most 2.5"
+    meant = check(explanation, model, GRID, threshold=2.5)
+    assert meant.status == "proven"
+    assert sentences(meant)["decision"] == "desired is a score above 2.5, as the caller says"
+    assert meant.strict
+    other = check(explanation, model, GRID, threshold=2.0)
+    assert other.status == "refuted"
+    assert [failure.claim for failure in other.failures] == ["decision"]
+    assert "the threshold is 2.5 there, got 2.0" in other.failures[0].sentence
+
+
+def test_without_the_callers_word_the_output_says_that_nothing_was_compared() -> None:
+    model = regression()
+    found = check(Explainer(model, GRID, threshold=2.5).explain(1), model, GRID)
+    assert found.status == "proven"
+    assert not found.strict
+    assert "not compared" in sentences(found)["decision"]
+    assert "was taken from the document" in found.notes[0]
+    assert found.notes[0] in str(found)
+    assert found.to_dict()["notes"] == list(found.notes)
+
+
+def test_a_document_that_moves_the_threshold_out_of_reach_is_not_about_the_callers_decision() -> None:
+    """With a threshold of a million nobody is desired: every claim is true, of a decision that nobody asked about."""
+    model = regression()
+    document = document_of(Explainer(model, GRID, threshold=1e6).explain(1))
+    assert document["rules"][0]["rule"] == {"components": [], "outcome": "a score of at most 1000000.0"}
+    assert check(document, model, GRID).rule == "Everyone gets: a score of at most 1000000.0."
+    assert check(document, model, GRID, threshold=2.5).status == "refuted"
+
+
+def test_a_threshold_that_is_no_probability_decides_nothing() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    document = document_of(Explainer(model, GRID, desired=True, threshold=0.5).explain(1))
+    found = check(altered(document, lambda d: d["decision"].update(threshold=1e6)), model, GRID)
+    assert found.status == "undecided"
+    assert "from 0 to 1" in found.findings[-1].sentence
+
+
+def test_every_digit_of_a_threshold_is_shown() -> None:
+    model = DecisionTreeClassifier(max_depth=1, random_state=0).fit(GRID, TARGET > 0)
+    threshold = float(np.nextafter(model.predict_proba(GRID[:1])[0, 1], 1))
+    explanation = Explainer(model, GRID, desired=True, threshold=threshold).explain(0)
+    assert explanation.rule.outcome == f"at most {threshold!r} for True"
+    assert float(explanation.rule.outcome.split()[2]) == threshold
+    found = check(explanation, model, GRID, desired=True, threshold=threshold)
+    assert found.status == "proven"
+    assert repr(threshold) in sentences(found)["decision"]
+
+
+@pytest.mark.parametrize("desired", [0, [0, 2], "1"])
+def test_another_desired_class_is_noticed(desired: Any) -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, np.clip(TARGET, 0, 2).astype(int))
+    explanation = Explainer(model, GRID, desired=[2]).explain(1)
+    assert check(explanation, model, GRID, desired=2).status == "proven"
+    found = check(explanation, model, GRID, desired=desired)
+    assert [failure.claim for failure in found.failures] == ["decision"]
+
+
+def scorecard() -> tuple[Scorecard, pd.DataFrame]:
+    table = pd.DataFrame({"income": [0.0, 10.0, 20.0, 30.0] * 3, "accounts": [0.0, 1.0, 2.0] * 4})
+    bins = (Bins("income", (15.0, 25.0), (0.0, 2.0, 4.0)), Bins("accounts", (1.5,), (1.0, -1.0)))
+    return Scorecard(bins), table
+
+
+def test_a_borrowed_reading_is_told_everywhere() -> None:
+    model, table = scorecard()
+    explanation = Explainer(model, table, threshold=2.5).explain(0)
+    assert explanation.minimum
+    found = check(explanation, model, table, threshold=2.5)
+    assert (found.status, found.reading, found.strict) == ("proven", "shared", False)
+    assert "reading shared" in str(found)
+    assert "reading shared" in found._repr_html_()
+    assert found.to_dict()["reading"] == "shared"
+    alone = Checker(model, table, shared=False).check(explanation)
+    assert alone.status == "undecided"
+    assert alone.reading == "none"
+
+
+class Policy(DecisionTreeClassifier):
+    """A tree with a policy on top."""
+
+    def predict(self, X: Any) -> Any:
+        return np.where(np.asarray(X)[:, 1] == 3, True, super().predict(X))
+
+
+def test_neither_a_subclass_nor_a_replaced_method_is_read() -> None:
+    tree = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    patched = copy.deepcopy(tree)
+    patched.predict = Policy.predict.__get__(Policy().fit(GRID, TARGET > 0))
+    explanation = Explainer(tree, GRID, desired=True).explain(1)
+    for model in (Policy(random_state=0).fit(GRID, TARGET > 0), patched):
+        assert Explainer(model, GRID, desired=True).unread is not None
+        assert check(explanation, model, GRID).status == "undecided"
+        with pytest.raises(Unreadable):
+            read_estimator(model, Question((1,), None))
+
+
+def test_whole_numbers_that_float64_cannot_hold_are_not_tabulated() -> None:
+    values = np.array([2**53, 2**53 + 1])
+    past = np.zeros((1, 1), dtype=np.int32)
+    with pytest.raises(Unreadable, match=r"2\*\*53"):
+        tabulate_columns(lambda points: values[points], np.array([2]), past)
+    fine = np.array([2**53, 2**53 + 2])
+    assert tabulate_columns(lambda points: fine[points], np.array([2]), past)[0].values.tolist() == fine.tolist()
+
+
+def test_a_preparation_that_may_fall_between_neighbours_says_nothing_of_intervals() -> None:
+    model = make_pipeline(QuantileTransformer(n_quantiles=5, output_distribution="normal"), LogisticRegression())
+    preparation, _ = take_apart(model.fit(GRID, TARGET > 0))
+    with pytest.raises(Unreadable, match="QuantileTransformer"):
+        preparation.require_monotone()
+    with pytest.raises(ironrule.ModelError, match="QuantileTransformer"):
+        Explainer(model, GRID, desired=True, intervals=True)
+
+
+def test_a_single_desired_point_refutes_whatever_the_bounds_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    document = document_of(Explainer(model, GRID, desired=True).explain(1))
+    false = altered(document, remove_components)
+    monkeypatch.setattr(SumBounds, "close", lambda _, pieces, *__: np.ones(len(pieces), dtype=np.bool_))
+    failures = {failure.claim: failure.sentence for failure in check(false, model, GRID).failures}
+    assert "there is an exception" in failures["rule: verdict"]
+
+
+def remove_components(document: dict[str, Any]) -> None:
+    """Claim the rule for everyone."""
+    rule, certificate = document["rules"][0], document["rules"][0]["verdict"]["certificate"]
+    rule["rule"]["components"], rule["coverage"] = [], document["history_rows"]
+    document["weight"], document["lower_bound"], document["witnesses"] = 0, 0, []
+    document["wider"], document["widest"], document["limits"] = None, False, []
+    certificate["low"], certificate["high"] = [0, 0], [5, 3]
+
+
+def test_numbers_between_the_values_are_drawn_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document that hides a turning place: the values of its domain are denied, numbers between them are not."""
+    fine = np.array([[number, debt] for number in range(21) for debt in (0, 1)], dtype=np.float64)
+    model = DecisionTreeClassifier(random_state=0).fit(fine, (np.abs(fine[:, 0] - 5) < 3) | (fine[:, 1] == 0))
+    seen = fine[fine[:, 0] % 10 == 0]
+    document = document_of(Explainer(model, seen, desired=True).explain(1))
+    assert check(document, model, seen).status == "proven"
+    monkeypatch.setattr("ironrule.checker.scope.require_intervals", lambda *_: None)
+    failures = check(altered(document, lambda d: d.update(breakpoints={})), model, seen).failures
+    assert "an exception between the values" in {one.claim: one.sentence for one in failures}["rule: verdict"]
+
+
+def test_claims_about_values_seen_are_none_about_intervals() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    seen = Explainer(model, GRID, desired=True).explain(1)
+    assert check(seen, model, GRID, intervals=True).status == "undecided"
+    whole = Explainer(model, GRID, desired=True, intervals=True).explain(1)
+    assert check(whole, model, GRID, intervals=True).status == "proven"
+    assert "every number" in sentences(check(whole, model, GRID))["space"]
+
+
+def test_breakpoints_must_show_where_the_model_turns() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    document = document_of(Explainer(model, GRID, desired=True).explain(1))
+    found = check(altered(document, lambda d: d.update(breakpoints={})), model, GRID)
+    assert found.status != "proven"
+    assert "turns somewhere between" in sentences(found)["rule: verdict"]
+    for wrong in ({"x0": [99.0]}, {"x9": [1.0]}):
+        assert check(altered(document, lambda d, w=wrong: d.update(breakpoints=w)), model, GRID).status == "undecided"
+
+
+HOSTILE = {
+    "a number out of reach": lambda text: text.replace('"threshold": null', '"threshold": 1e999'),
+    "a number of 400 digits": lambda text: text.replace('"lower_bound": ', '"lower_bound": 1' + "0" * 400 + ', "x": '),
+    "a value of 400 digits": lambda text: text.replace('"x0": ', '"x0": 1' + "0" * 400 + ', "x": '),
+    "a threshold of 400 digits": lambda text: text.replace('"threshold": null', '"threshold": 1' + "0" * 400),
+    "a list as a value": lambda text: text.replace('"instance": {"x0": ', '"instance": {"x1": 0.0, "x0": [1], "y": '),
+    "a mapping as a value": lambda text: text.replace('"before": ', '"before": {"a": 1}, "b": '),
+    "700-fold nesting": lambda text: text.replace('"unread": null', '"unread": ' + "[" * 700 + "]" * 700),
+    "100,000-fold nesting": lambda text: text.replace('"unread": null', '"unread": ' + "[" * 100_000 + "]" * 100_000),
+    "a weight over nothing": lambda text: text.replace('"weight": ', '"weight": "1/0", "x": '),
+    "a huge weight": lambda text: text.replace('"weights": null', '"weights": {"x0": "1/' + "9" * 5000 + '"}'),
+    "a class that is a list": lambda text: text.replace('"desired": [true]', '"desired": [[true]]'),
+    "a cut of another shape": lambda text: text.replace('"splits": []', '"splits": [[0, [[1]]]]'),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_a_document_holds_it_is_refused_by_the_checkers_own_error(name: str) -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    text = Explainer(model, GRID, desired=True).explain(1).to_json()
+    changed = HOSTILE[name](text)
+    assert changed != text
+    with pytest.raises(InputError):
+        check(changed, model, GRID)
