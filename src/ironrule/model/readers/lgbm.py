@@ -64,7 +64,11 @@ class AtMost:
         """Which of these values of the column go left."""
         if self.labels is not None:
             return self._decide(codes_of(values, self.labels, self.column, math.nan))
-        return self._decide(values.astype(np.float64))
+        left = self._decide(values.astype(np.float64))
+        # Whoever looks through seen_by has floats; of other integers it is unknown whether an array or a table has them
+        if values.dtype.kind in "iu" and (left != self._decide(values.astype(np.float32).astype(np.float64))).any():
+            raise Unreadable(f"integers beyond 2^24 in column {self.column} lie between two float32 numbers at a split")
+        return left
 
     def _decide(self, numbers: npt.NDArray[np.float64]) -> Mask:
         absent = np.isnan(numbers)

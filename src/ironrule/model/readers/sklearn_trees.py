@@ -32,6 +32,7 @@ from ironrule.model.readers.tree_scores import (
     read_classes,
     reading,
     require,
+    require_fitted,
     rounding,
     scaled,
     single,
@@ -88,7 +89,7 @@ def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: floa
     if _kind(estimator) not in BUILDERS:
         return None
     require_own_methods(estimator)
-    _require_fitted(estimator)
+    require_fitted(estimator)
     require(getattr(estimator, "n_outputs_", 1) == 1, "it answers several questions at once (multi-output)")
     if not hasattr(estimator, "classes_"):
         return _read_number(estimator, threshold)
@@ -194,16 +195,6 @@ def _kind(estimator: Any) -> str:
 
 def _is_tree(estimator: Any) -> bool:
     return _kind(estimator).removesuffix("Classifier").removesuffix("Regressor") in ("DecisionTree", "ExtraTree")
-
-
-def _require_fitted(estimator: Any) -> None:
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError as error:
-        raise Unreadable(f"the {_kind(estimator)} must be fitted first") from error
 
 
 def _model(estimator: Any) -> Model:

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -295,6 +295,17 @@ def doubt(model: Model) -> tuple[Scores, float]:
     if raw.exact:
         return replace(raw, offset=raw.offset - GRID / 2), 0.0
     return raw, 2 * (raw.error + rounding(8, raw.size))
+
+
+def require_fitted(estimator: Any) -> None:
+    """Raise Unreadable unless an estimator of scikit-learn is fitted."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise Unreadable(f"the {type(estimator).__name__} must be fitted first") from error
 
 
 def require(holds: bool, reason: str) -> None:
