@@ -110,14 +110,14 @@ def test_another_desired_class_is_noticed(desired: Any) -> None:
 def scorecard() -> tuple[Scorecard, pd.DataFrame]:
     table = pd.DataFrame({"income": [0.0, 10.0, 20.0, 30.0] * 3, "accounts": [0.0, 1.0, 2.0] * 4})
     bins = (Bins("income", (15.0, 25.0), (0.0, 2.0, 4.0)), Bins("accounts", (1.5,), (1.0, -1.0)))
-    return Scorecard(bins), table
+    return Scorecard(bins, cutoff=2.5), table
 
 
 def test_a_borrowed_reading_is_told_everywhere() -> None:
     model, table = scorecard()
-    explanation = Explainer(model, table, threshold=2.5).explain(0)
+    explanation = Explainer(model, table, desired=1).explain(0)
     assert explanation.minimum
-    found = check(explanation, model, table, threshold=2.5)
+    found = check(explanation, model, table, desired=1)
     assert (found.status, found.reading, found.strict) == ("proven", "shared", False)
     assert "reading shared" in str(found)
     assert "reading shared" in found._repr_html_()

@@ -16,7 +16,7 @@ from ironrule.checker.result import ClaimFails
 from ironrule.checker.space.layouts import lay_out
 from ironrule.checker.space.spaces import Space
 from ironrule.checker.space.tables import Table
-from ironrule.errors import ModelError
+from ironrule.errors import ModelError, TableError
 
 Points = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
@@ -73,11 +73,25 @@ def ask_models(models: Sequence[Any], table: Table, space: Space, target: Target
     return AskedModels(own, members, own.decision)
 
 
+def find_fitted_columns(model: Any, table: Table) -> tuple[str, ...] | None:
+    """The table's columns that a model was fitted on, where it says so; raises TableError if the table lacks one.
+
+    LightGBM keeps underscores in the place of blanks, so that its names are not always those of the table.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None
+    known = {name.replace(" ", "_"): name for name in table.names} | {name: name for name in table.names}
+    absent = [str(name) for name in names if str(name) not in known]
+    if absent:
+        raise TableError(f"the data must have the model's column {absent[0]!r}, got {', '.join(table.names)}")
+    return tuple(known[str(name)] for name in names)
+
+
 def _ask_model(model: Any, table: Table, space: Space, target: Target, threshold: float | None) -> AskedModel:
     """A model over a space; rows rebuilt from codes must get the outcome of the user's own rows."""
-    fitted_on = getattr(model, "feature_names_in_", None)
-    as_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and fitted_on is None
-    order = None if fitted_on is None else tuple(map(str, fitted_on))
+    order = find_fitted_columns(model, table)
+    as_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and order is None
     layout_for = partial(lay_out, table=table, as_array=as_array, order=order)
     asked = AskedModel(layout_for(space), make_decision(model, target, threshold), layout_for)
     names = order if order is not None else tuple(name for name in table.names if name in space.columns)

@@ -26,7 +26,7 @@ Points = npt.NDArray[np.int32]
 ANYWHERE = 1024
 CORNERS = 512
 MOST_TURNS = 2048
-NUMBERS = 8  # drawn between two values of a domain, or beside one, per feature
+NUMBERS = 64  # drawn between two values of a domain, or beside one, per feature
 
 
 def sample_box(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.asked_models import AnswersPoints, AskedModel, AskedModels, ask_models
+from ironrule.checker.asked_models import AnswersPoints, AskedModel, AskedModels, ask_models, find_fitted_columns
 from ironrule.checker.columns import tabulate_columns
 from ironrule.checker.intervals import has_gaps_in_sums, is_numeric, require_intervals
 from ironrule.checker.outcomes import Target
@@ -28,7 +28,7 @@ from ironrule.checker.space.constraints import parse_constraint
 from ironrule.checker.space.occurrence import Occurrence, list_combinations
 from ironrule.checker.space.spaces import Space, infer_space, space_from_plain
 from ironrule.checker.space.tables import Table, read_table
-from ironrule.errors import ConstraintError, InputError, SpaceError, TableError
+from ironrule.errors import ConstraintError, InputError, SpaceError
 
 if TYPE_CHECKING:
     from ironrule.checker.readings.network_form import NetworkReading
@@ -104,17 +104,8 @@ def collect_materials(
         table = read_table(data, known.columns if isinstance(data, np.ndarray) else None)
     else:
         table = read_table(data)
-        known = infer_space(table, columns if columns is not None else _find_columns(models[0], table))
+        known = infer_space(table, columns if columns is not None else find_fitted_columns(models[0], table))
     return Materials(models, table, replace(known, constraints=(*known.constraints, *on_space)), shared)
-
-
-def _find_columns(model: Any, table: Table) -> tuple[str, ...] | None:
-    """The columns that a model was fitted on, where it says so."""
-    names = getattr(model, "feature_names_in_", None)
-    absent = [] if names is None else [str(name) for name in names if name not in table.names]
-    if absent:
-        raise TableError(f"the data must have the model's column {absent[0]!r}, got {', '.join(table.names)}")
-    return None if names is None else tuple(map(str, names))
 
 
 @dataclass(frozen=True, eq=False)
