@@ -18,9 +18,8 @@ import numpy as np
 from benchmarks.proof_models import Task, make_task
 from benchmarks.report import parser, show, store
 from benchmarks.stopwatch import timed
-from ironrule import Budget, Explainer, Explanation
+from ironrule import Budget, Checker, Explainer, Explanation
 from ironrule.progress import track
-from ironrule.verdict.checker import Checker
 
 TASKS = (
     ("German", "XGBoost 100 x 4"),
@@ -48,7 +47,7 @@ def written(explainer: Explainer, row: int) -> tuple[Explanation, str]:
 def measured(task: Task, rows: list[int]) -> dict[str, Any]:
     """One line of the table."""
     explainer = task.explainer()
-    checker = Checker(task.model, task.table, space=explainer.space, progress=False)
+    checker = Checker(task.model, task.table, space=explainer.space)
     checker.check(explainer.explain(rows[0], budget=Budget(seconds=SECONDS)).to_json())
     answers = []
     for row in track(rows, task.name, len(rows), None):

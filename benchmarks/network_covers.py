@@ -12,12 +12,16 @@ from benchmarks.network_run import Run
 from benchmarks.proof_log import Answer
 from benchmarks.proof_tables import quantile
 from ironrule import Budget, Proven
+from ironrule.checker.columns import Column
+from ironrule.checker.document import Cover
+from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
+from ironrule.checker.pieces import cut_box
+from ironrule.checker.readings.network_form import NetworkReading
 from ironrule.model.network import Network
 from ironrule.oracles import Networks
 from ironrule.oracles.net_engine import Engine
+from ironrule.shared_reading import convert_reading
 from ironrule.verdict import Spent
-from ironrule.verdict.checker.networks import network_bounds_of
-from ironrule.verdict.checker.pieces import pieces_of
 
 NO_LIMIT = 1 << 40
 
@@ -43,10 +47,14 @@ def confirmed(run: Run, pack: Pack, query: Query, limit: float) -> Answer:
     began = time.process_time()
     closed = []
     assert isinstance(pack.read.reading, Network)
-    bounds = network_bounds_of(pack.read.reading, pack.read.columns, pack.space)
+    reading, sizes, tables = convert_reading(pack.read.reading), pack.space.sizes.tolist(), pack.read.columns
+    assert isinstance(reading, NetworkReading)
+    columns = [Column(int(j), values) for j, values in zip(tables.features, tables.values, strict=True)]
+    bounds = prepare_network_bounds(reading, columns, sizes)
     for alternative, cutting in enumerate(certificate.covers):
-        pieces = pieces_of(cutting.cover(), certificate.low, certificate.high, pack.space.sizes.tolist())
-        closed.append(bounds.closed(pieces, alternative))
+        cover = cutting.cover()
+        pieces = cut_box(Cover(cover.splits, cover.tree), certificate.low, certificate.high, sizes)
+        closed.append(bounds.close(pieces, alternative))
     every = np.concatenate(closed)
     return {
         "proven": True,

@@ -26,8 +26,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from applications import DENIED, decide, past, score, wide
 from ironrule import Budget, Check, Checker, Explainer, ModelError, check
+from ironrule.checker.sum_bounds.sum_bounds import SumBounds
 from ironrule.search import ALGORITHMS
-from ironrule.verdict.checker.bounds import Bounds
 from ironrule.verdict.digest import with_digest
 
 FOREST = RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0)
@@ -141,7 +141,7 @@ def test_rules_over_whole_intervals_are_confirmed() -> None:
     model = pipeline(MODELS["boosting"], table, np.where(outcome == "good", "good", "bad"))
     explanation = explained(Explainer(model, table, desired="good", intervals=True), 1)[0]
     assert_proven(check(explanation, model, table, intervals=True))
-    assert check(explanation, model, table).status == "undecided"
+    assert_proven(check(explanation, model, table))
 
 
 def test_wider_rules_are_confirmed_to_be_the_widest() -> None:
@@ -222,7 +222,7 @@ def test_a_reading_that_decides_otherwise_than_the_model_proves_nothing(monkeypa
     table, outcome = loans()
     model = pipeline(MODELS["tree"], table, np.where(outcome == "good", "good", "bad"))
     explanation = explained(Explainer(model, table, desired="good"), 1)[0]
-    monkeypatch.setattr(Bounds, "decided", lambda _, points: (np.zeros(len(points), bool),) * 2)
+    monkeypatch.setattr(SumBounds, "decide", lambda _, points: (np.zeros(len(points), bool),) * 2)
     found = check(explanation, model, table)
     assert found.status == "undecided"
     assert "decides otherwise than the model" in found.findings[-1].sentence
@@ -244,6 +244,6 @@ def test_a_checker_prepares_a_model_once() -> None:
     first, second = explained(Explainer(model, table, desired="good"), 2)
     checker = Checker(model, table)
     assert_proven(checker.check(first))
-    read = [scope.parts for scope in checker._scopes.values()]
+    read = [scope.read_models for scope in checker._scopes.values()]
     assert_proven(checker.check(second))
-    assert [scope.parts for scope in checker._scopes.values()] == read
+    assert [scope.read_models for scope in checker._scopes.values()] == read
