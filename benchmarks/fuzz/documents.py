@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -117,7 +118,15 @@ def _near(rng: Rng, value: Any) -> Any:
     if isinstance(value, int):
         return value + int(rng.choice([-2, -1, 1, 2]))
     if isinstance(value, float):
-        steps = (value + 1, value - 1, value * 2, -value, float(np.nextafter(value, np.inf)), value / 2, int(value))
+        steps = (
+            value + 1,
+            value - 1,
+            value * 2,
+            -value,
+            float(np.nextafter(value, np.inf)),
+            value / 2,
+            round(value) if math.isfinite(value) else 0,
+        )
         return steps[int(rng.integers(0, len(steps)))]
     if isinstance(value, str):
         return {"<=": ">=", ">=": "<=", "==": "<="}.get(value, value[::-1] if rng.random() < 0.5 else value + " ")

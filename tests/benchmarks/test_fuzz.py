@@ -30,6 +30,13 @@ from benchmarks.fuzz.world import World
 FAMILIES = registry()
 CASES = 1
 FIRST = 1_000_000
+NEVER_REFUSED = ("names with blanks",)
+ONCE_FALSE = [
+    ("tree intervals", 1_000_009),  # floats on both sides of zero: no threshold between them was found
+    ("tree intervals", 1_000_017),
+    ("weights apart", 5_000_015),  # a heavier rule was called the lightest
+    ("linear intervals", 1_000_001),  # only values seen were looked at
+]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -41,7 +48,14 @@ def test_no_claim_is_false(name: str) -> None:
     for number in range(FIRST, FIRST + CASES):
         report.add(run_case(family, number, Effort(altered=6)))
     assert not report.failed, "\n".join(map(failure_text, report.failures))
-    assert sum(report.checked[name].values()) > 0, report.notes[name]
+    refused = [note for note in report.notes[name] if note.startswith(("refused explainer", "not drawn"))]
+    assert report.checked[name] or (refused and name not in NEVER_REFUSED), report.notes[name]
+
+
+@pytest.mark.parametrize(("name", "number"), ONCE_FALSE)
+def test_what_was_false_once_is_not_false_again(name: str, number: int) -> None:
+    case = run_case(FAMILIES[name], number, Effort(altered=0))
+    assert not case.failed, failure_text(case)
 
 
 class Setting:
