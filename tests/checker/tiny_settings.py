@@ -48,7 +48,7 @@ class Lookup:
     table: tuple[float, ...]
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        return np.array(self.table)[values]
+        return np.array(self.table)[values.astype(np.intp)]
 
 
 @st.composite

@@ -72,17 +72,21 @@ def _check_covers(certificate: Certificate, models: tuple[ReadModel, ...], scope
 
 def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scope: Scope, answers: AnswerCache) -> int:
     """Close one way to be desired by one of the covers; how many points had to be put to the model."""
-    fewest: Pieces | None = None
+    left = []
     for pieces in covers:
-        left = _find_open(pieces, model, alternative, scope)
-        if len(left) == 0:
+        left.append(_find_open(pieces, model, alternative, scope))
+        if len(left[-1]) == 0:
             return 0
-        fewest = left if fewest is None or len(left) < len(fewest) else fewest
-    if fewest is None:
-        return 0
     if model.gaps_in_sums:
         raise ClaimUndecided("rounding could decide between two values of a domain, where the model cannot be asked")
-    return ask_about_pieces(fewest, model, scope, answers)
+    easiest = min(left, key=lambda pieces: _measure_asking(pieces, model))
+    return ask_about_pieces(easiest, model, scope, answers)
+
+
+def _measure_asking(pieces: Pieces, model: ReadModel) -> tuple[bool, int]:
+    """Whether a piece has too many kinds of points to be asked about, and how many kinds all pieces have together."""
+    kinds = [math.prod(map(len, _find_firsts(pieces.codes(piece), model))) for piece in range(len(pieces))]
+    return max(kinds) > MOST_PER_PIECE, sum(kinds)
 
 
 def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:
@@ -112,15 +116,20 @@ def ask_about_pieces(pieces: Pieces, model: ReadModel, scope: Scope, answers: An
 
 def _list_representatives(codes: CodeSets, model: ReadModel) -> Points:
     """One point for every combination of classes: points that differ only within classes are the same to the model."""
-    classes = model.bounds.classes
-    firsts = [some[np.unique(of[some], return_index=True)[1]] for some, of in zip(codes, classes, strict=True)]
-    count = math.prod(len(some) for some in firsts)
+    firsts = _find_firsts(codes, model)
+    count = math.prod(map(len, firsts))
     if count > MOST_PER_PIECE:
         raise ClaimFails(
             f"no bound shows that a piece with {count:,} kinds of points has no desired one, and up to "
             f"{MOST_PER_PIECE:,} are put to the model"
         )
     return np.array(list(itertools.product(*(some.tolist() for some in firsts))), dtype=np.int32)
+
+
+def _find_firsts(codes: CodeSets, model: ReadModel) -> CodeSets:
+    """For every feature one code of each class."""
+    classes = model.bounds.classes
+    return [some[np.unique(of[some], return_index=True)[1]] for some, of in zip(codes, classes, strict=True)]
 
 
 def _ask(waiting: list[tuple[CodeSets, Points]], model: ReadModel, scope: Scope, answers: AnswerCache) -> None:

@@ -212,7 +212,7 @@ class _Stretch:
     @property
     def open(self) -> npt.NDArray[np.bool_]:
         """Which tests have numbers left between."""
-        return np.asarray(self.high - self.low > 1)
+        return np.asarray(self.high > self.low + 1)  # a difference of numbers on both sides of zero could overflow
 
     @property
     def _middle(self) -> Ints:
