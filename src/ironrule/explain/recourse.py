@@ -11,10 +11,10 @@ import numpy as np
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.assembled import statistics_of
 from ironrule.explain.explanation import Counterfactuals
-from ironrule.model import Gaps, Readable, Unreadable
+from ironrule.model import Gaps, Model, Readable, Unreadable
 from ironrule.model.readable import Read
 from ironrule.rule import Box, Counterfactual, Relevant
-from ironrule.space import Constraint, Feature, Space, Value, parse
+from ironrule.space import Constraint, Feature, Points, Space, Value, parse
 from ironrule.space.plaf.syntax import Literal, Reference, Subject
 from ironrule.space.table import as_python
 from ironrule.verdict import Meter, Refuted, Spent, Verdict
