@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -188,8 +189,8 @@ def targeted(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         made = altered(document, ("rules", 0, "rule", "components"), rest)
         yield made
         made = copy.deepcopy(made)
-        made["weight"] = float(len(rest))
-        made["lower_bound"] = min(made["lower_bound"], made["weight"])
+        made["weight"] = len(rest)
+        made["lower_bound"] = min(int(Fraction(made["lower_bound"])), len(rest))
         made["wider"], made["widest"], made["limits"] = None, False, []
         yield made
         kind = made["rules"][0]["verdict"].get("certificate")
@@ -199,7 +200,7 @@ def targeted(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             certificate["covers"] = [{"splits": [], "tree": [-1]} for _ in certificate.get("covers", [])]
             certificate["points"] = len(certificate["covers"])
             yield altered(made, ("rules", 0, "verdict", "certificate"), certificate)
-    yield altered(document, ("lower_bound",), document["lower_bound"] + 1)
+    yield altered(document, ("lower_bound",), int(Fraction(document["lower_bound"])) + 1)
     yield altered(altered(document, ("witnesses",), []), ("lower_bound",), document["weight"])
     yield altered(document, ("decision", "threshold"), 1e6)
     yield altered(document, ("decision", "margin"), 0.9)

@@ -6,7 +6,6 @@ false in it. A document in which nothing is false may be called proven, altered 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -142,15 +141,15 @@ def _bounds(document: Mapping[str, Any], truth: Truth) -> Iterator[str]:
     permitted = document["permitted"]
     mask = truth.mask(_parts(document["rules"][0]))
     if mask is not None:
-        weight = float(truth.weigh(mask, permitted["weights"]))
-        if not math.isclose(float(document["weight"]), weight, rel_tol=1e-9):
+        weight = truth.weigh(mask, permitted["weights"])
+        if Fraction(document["weight"]) != weight:
             yield f"the rule weighs {weight}, not {document['weight']}"
     best = truth.lightest(permitted["weights"], permitted["require"], permitted["forbid"])
     bound = document["lower_bound"]
     if best is None or truth.world.dense:
         return
-    if Fraction(bound) > best[0] and not math.isclose(float(bound), float(best[0]), rel_tol=1e-12):
-        yield f"at least {bound}, but {truth.shown(best[1])} weighs {float(best[0])}"
+    if Fraction(bound) > best[0]:
+        yield f"at least {bound}, but {truth.shown(best[1])} weighs {best[0]}"
 
 
 def _counterfactual(shown: Mapping[str, Any], truth: Truth, desired: Flags) -> Iterator[str]:

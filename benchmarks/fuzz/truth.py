@@ -79,7 +79,7 @@ class Truth:
             return [Fraction(1 if ordered[name] else 2) for name, _, _ in self.parts]
         for name, weight in given.items() if isinstance(given, Mapping) else ():
             chosen = self.select(name)
-            each = [Fraction(weight) if chosen >> bit & 1 else known for bit, known in enumerate(each)]
+            each = [_exact(weight) if chosen >> bit & 1 else known for bit, known in enumerate(each)]
         return each
 
     def weigh(self, mask: int, given: Weights) -> Fraction:
@@ -131,3 +131,8 @@ def same(one: Value, other: Value) -> bool:
     if one is None or other is None:
         return one is other
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _exact(weight: Any) -> Fraction:
+    """A weight as it is meant: a float stands for the decimal number that is written, a text for a fraction."""
+    return Fraction(repr(float(weight))) if isinstance(weight, float) else Fraction(weight)

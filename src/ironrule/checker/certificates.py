@@ -65,22 +65,22 @@ def _check_covers(certificate: Certificate, models: tuple[ReadModel, ...], scope
     for number, (model, alternative) in enumerate(ways):
         # The cover at the same place comes first: as a rule both readings know the same ways in the same order.
         order = sorted(range(len(covers)), key=lambda place: (place != number, place))
-        asked += _close_by_any([covers[place] for place in order], model, alternative, scope, answers.of(model.asked))
+        left = _close_by_any([covers[place] for place in order], model, alternative, scope)
+        if len(left) and any(gaps[certificate.low[j] : certificate.high[j]].any() for j, gaps in model.gaps.items()):
+            raise ClaimUndecided("rounding could decide between two values of a domain, where the model is not asked")
+        asked += ask_about_pieces(left, model, scope, answers.of(model.asked))
     more = f"; the model itself denies {asked:,} points on which rounding could decide" if asked else ""
     return f"none of the {count:,} pieces that cover the box can hold a desired point{more}"
 
 
-def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scope: Scope, answers: AnswerCache) -> int:
-    """Close one way to be desired by one of the covers; how many points had to be put to the model."""
+def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scope: Scope) -> Pieces:
+    """Close one way to be desired by one of the covers; the pieces of the best one that stay open."""
     left = []
     for pieces in covers:
         left.append(_find_open(pieces, model, alternative, scope))
         if len(left[-1]) == 0:
-            return 0
-    if model.gaps_in_sums:
-        raise ClaimUndecided("rounding could decide between two values of a domain, where the model cannot be asked")
-    easiest = min(left, key=lambda pieces: _measure_asking(pieces, model))
-    return ask_about_pieces(easiest, model, scope, answers)
+            return left[-1]
+    return min(left, key=lambda pieces: _measure_asking(pieces, model))
 
 
 def _measure_asking(pieces: Pieces, model: ReadModel) -> tuple[bool, int]:

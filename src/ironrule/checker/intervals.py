@@ -13,7 +13,7 @@ it can, and at which no margin of a way to be desired is smaller. That is so if
 - constraints compare the feature with constants alone, and no gap touches one of these.
 
 Where the dominating point is denied only because the model itself was asked, rounding could still decide otherwise in
-the gap; such claims are left undecided (:func:`has_gaps_in_sums`).
+the gap; such claims are left undecided (:func:`find_gaps_in_sums`).
 """
 
 from __future__ import annotations
@@ -78,12 +78,11 @@ def require_intervals(reading: object, columns: Sequence[Column], preparation: P
         _require_constants(parse_constraint(text).formula, gaps, space)
 
 
-def has_gaps_in_sums(reading: object, columns: Sequence[Column], space: Space) -> bool:
-    """Whether a term speaks of a feature that has numbers between the values of its domain."""
+def find_gaps_in_sums(reading: object, columns: Sequence[Column], space: Space) -> Gaps:
+    """The gaps of the numeric features that a term speaks of."""
     terms = (term for margin in _list_margins(reading) for term in _list_terms(margin))
     features = {columns[term.column].feature for term in terms}
-    numeric = [space.features[j] for j in features if is_numeric(space.features[j])]
-    return any(find_gaps(feature).any() for feature in numeric)
+    return {j: find_gaps(space.features[j]) for j in features if is_numeric(space.features[j])}
 
 
 def _list_margins(reading: object) -> Iterator[Margin]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ironrule.checker.asked_models import AnswersPoints, AskedModel, AskedModels, ask_models, find_fitted_columns
 from ironrule.checker.columns import tabulate_columns
-from ironrule.checker.intervals import has_gaps_in_sums, is_numeric, require_intervals
+from ironrule.checker.intervals import find_gaps_in_sums, is_numeric, require_intervals
 from ironrule.checker.outcomes import Target
 from ironrule.checker.pieces import Pieces
 from ironrule.checker.pipelines import take_apart
@@ -65,14 +65,14 @@ class Bounds(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadModel:
-    """One model as it is asked, what bounds its margins, and who read it. ``gaps_in_sums``: the claims are about whole
-    intervals, and a sum may be anything between what it is at two neighbouring values.
+    """One model as it is asked, what bounds its margins, and who read it. ``gaps``, where the claims are about whole
+    intervals: for features in sums, between which values there are further numbers.
     """
 
     asked: AnswersPoints
     bounds: Bounds
     source: ReadingSource
-    gaps_in_sums: bool = False
+    gaps: Mapping[int, Mask] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +151,8 @@ class Scope:
             require_intervals(reading, columns, preparation, self.space)
         if not self._agrees(bounds, asked):
             raise Unreadable("its reading decides otherwise than the model itself")
-        return ReadModel(asked, bounds, source, self.intervals and has_gaps_in_sums(reading, columns, self.space))
+        gaps = find_gaps_in_sums(reading, columns, self.space) if self.intervals else {}
+        return ReadModel(asked, bounds, source, gaps)
 
     def _find_reading(self, estimator: Any, asked: AskedModel) -> tuple[SumReading | NetworkReading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""

@@ -163,12 +163,20 @@ def prepare(
     exact, oracle, word = read_exactly(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
     if gaps is not None and isinstance(exact, str):
         raise ModelError(f"whole intervals need a model that can be read, but: {exact}")
+    oracle = _between_values(oracle, gaps)
     name = None if isinstance(past, InMemory) else name_of(models, exact, whole, wanted)
     history, outcomes = _history(whole, past, kept, asked, name, progress)
     fingerprint = fingerprint_model(history, exact)
     known = (whole, asked, history, outcomes, past, recourse, exact, oracle, word, fingerprint, wanted, rows)
     breakpoints = _find_breakpoints(inferred, whole, past) if intervals else None
     return Prepared(*known, engine=engine, breakpoints=breakpoints, gaps=gaps)
+
+
+def _between_values(oracle: Oracle | None, gaps: Gaps | None) -> Oracle | None:
+    """The exact oracle, told which numbers lie between the values of the domains."""
+    from ironrule.oracles.ensemble import Ensemble
+
+    return replace(oracle, gaps=gaps) if isinstance(oracle, Ensemble) and gaps is not None else oracle
 
 
 def fingerprint_model(history: History, exact: Readable | str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model import Gaps
 from ironrule.model.forest import Forest, cells_at
 from ironrule.model.forest_kernels import least_margins
 from ironrule.oracles.climbing_kernels import Desk, nearest_codes
@@ -38,7 +39,9 @@ class Ensemble:
     """Decides boxes for a model read as forests, one per alternative; ``limit`` boxes are looked at per query.
 
     Past rows are tried after ``soon`` boxes. What is not decided after ``alone`` boxes is shared out: ``shares`` parts
-    go on in rounds of ``each`` boxes. With ``grows``, the proof of a box may begin with that of a smaller one.
+    go on in rounds of ``each`` boxes. With ``grows``, the proof of a box may begin with that of a smaller one. Where
+    ``gaps`` says that a point also stands for numbers between the values of a domain, the model's answer for the point
+    settles nothing that rounding could turn.
     """
 
     forests: tuple[Forest, ...]
@@ -48,6 +51,7 @@ class Ensemble:
     shares: int = 4
     each: int = 1_000
     grows: bool = False
+    gaps: Gaps | None = None
     desks: Desks = field(default_factory=Desks, repr=False)
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
@@ -111,6 +115,8 @@ class Ensemble:
             return Log(work.forest.cells, work.desk.log[:seen].copy())
         if status == IN_DOUBT and meter.desired(work.case.model, work.point[None, :])[0]:
             return work.point
+        if status == IN_DOUBT and self._stands_for_others(work.box):
+            return None
         if status == IN_DOUBT:
             deny(work.desk)
         found = self._from_the_past(work, rng) if self.limit > BRIEF else None
@@ -131,11 +137,17 @@ class Ensemble:
                     point = work.point
                     if meter.desired(work.case.model, point[None, :])[0]:
                         return point
+                    if self._stands_for_others(work.box):
+                        return None
                     deny(work.desk)
                 elif status != PROVEN and work.desk.state[0] + 1 >= DEPTH:
                     return None
             meter.check()
         return None if crew.at_work else Log(work.forest.cells, crew.log)
+
+    def _stands_for_others(self, box: Box) -> bool:
+        """Whether points of a box stand for numbers between the values of a domain as well."""
+        return self.gaps is not None and self.gaps.may_turn_within(box.low, box.high)
 
     def _from_the_past(self, work: _Work, rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from a past row; the search may go on where it was."""
