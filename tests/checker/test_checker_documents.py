@@ -21,6 +21,9 @@ from ironrule.verdict.digest import digest_of, with_digest
 REGENERATE = "if the format or a reading changed, run python tests/verdict/examples.py"
 
 
+UNDECIDED = ("more models than there are",)  # nothing can be said of models that are not at hand
+
+
 CHECKERS = {name: example.checker() for name, example in EXAMPLES.items()}
 
 
@@ -54,8 +57,10 @@ def test_explanations_made_now_are_confirmed(name: str) -> None:
 def test_wrong_documents_are_refuted_for_the_right_reason(name: str) -> None:
     base, _, claim = WRONG[name]
     check = CHECKERS[base].check((CORPUS / "wrong" / f"{name}.json").read_text())
-    assert check.status == "refuted", f"{check}\n{REGENERATE}"
-    assert claim in [failure.claim for failure in check.failures]
+    status = "undecided" if name in UNDECIDED else "refuted"
+    assert check.status == status, f"{check}\n{REGENERATE}"
+    found = "undecided" if name in UNDECIDED else "fails"
+    assert claim in [finding.claim for finding in check.findings if finding.status == found]
     assert "digest" not in [failure.claim for failure in check.failures]
 
 

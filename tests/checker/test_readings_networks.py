@@ -194,7 +194,7 @@ def test_a_threshold_next_to_a_prediction_is_left_to_the_model() -> None:
                 reading = read_sklearn_mlp(model, question)
                 assert reading is not None
                 columns = [Column(j, row[j : j + 1]) for j in range(FEATURES)]
-                possible, sure = prepare_network_bounds(reading, columns, [1] * FEATURES).decided(
+                possible, sure = prepare_network_bounds(reading, columns, [1] * FEATURES).decide(
                     np.zeros((1, FEATURES), np.int32)
                 )
                 assert possible[0]

@@ -102,7 +102,7 @@ def test_margins_and_models_are_those_of_the_explanation(run, files: Files, tmp_
     assert run(*asked, *shared).code == 0
     assert run("check", path, *given(files, *shared)).code == 0
     assert run("check", path, *given(files)).code == 3
-    assert run("check", path, *given(files, *shared, "--intervals")).code == 0  # a line has no thresholds to add
+    assert run("check", path, *given(files, *shared, "--intervals")).code == 3  # it speaks of values seen alone
 
 
 def test_an_explanation_without_a_proof_is_not_decidable(run, files: Files, tmp_path: Path):

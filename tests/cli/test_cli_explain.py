@@ -133,7 +133,7 @@ def test_a_regression_is_desired_above_a_threshold(run, refused, files: Files, t
     table = loans()
     io.dump(LinearRegression().fit(table[["age", "income"]], table["income"]), tmp_path / "model.skops")
     arguments = ["explain", str(tmp_path / "model.skops"), files.data, "--row", '{"age": 25, "income": 2}']
-    assert "gets: the undesired outcome" in run(*arguments, "--threshold", "4").text
+    assert "gets: a score of at most 4.0" in run(*arguments, "--threshold", "4").text
     assert "threshold" in refused(*arguments)
 
 

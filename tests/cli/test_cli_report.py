@@ -83,7 +83,7 @@ def test_a_row_is_explained_afresh_with_the_options_of_explain(run, files: Files
     assert "Explanation of one decision" in html
     assert command_in(html)[2:] == [
         "explanation.json", "--model", files.model, "--data", files.data,
-        "--target", "paid", "--constraint", "cf.age >= 20",
+        "--target", "paid", "--desired", "yes", "--constraint", "cf.age >= 20",
     ]  # fmt: skip
 
 
@@ -157,7 +157,8 @@ def test_html_from_explain_is_the_validators_report(run, files: Files, tmp_path:
     assert run("explain", *files.ask("--target", "paid", "--output", str(output))).code == 0
     html = output.read_text(encoding="utf-8")
     assert "How to check it" in html
-    assert command_in(html)[3:] == ["--model", files.model, "--data", files.data, "--target", "paid"]
+    again = ["--model", files.model, "--data", files.data, "--target", "paid", "--desired", "yes"]
+    assert command_in(html)[3:] == again
 
 
 def test_an_extended_domain_is_heeded_when_the_data_is_read_again(run, files: Files, tmp_path: Path):

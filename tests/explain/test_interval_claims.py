@@ -20,7 +20,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.preprocessing import Binarizer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -338,7 +338,7 @@ def test_a_class_in_the_middle_is_explained_for_whole_numbers_and_refused_for_ot
 def test_a_column_that_rises_and_falls_in_one_sum_is_refused() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": np.round(rng.gamma(2, 3, 200), 1)})
-    twice = make_column_transformer((StandardScaler(), ["a"]), (PowerTransformer(), ["a"]))
+    twice = make_column_transformer((StandardScaler(), ["a"]), (Binarizer(threshold=2.0), ["a"]))
     model = make_pipeline(twice, LogisticRegression(C=100.0)).fit(table, (table.a > 2) & (table.a < 9))
     with pytest.raises(ModelError, match="rises in one sum and falls in another"):
         Explainer(model, table, desired=True, intervals=True)
@@ -370,5 +370,5 @@ def test_long_ranges_of_whole_numbers_are_not_listed_and_nothing_is_claimed_of_t
 def test_a_number_that_stands_for_missing_is_refused() -> None:
     table = pd.DataFrame({"a": [-9.0, 1.0, 2.0, 3.0] * 5})
     model = make_pipeline(SimpleImputer(missing_values=-9.0), DecisionTreeClassifier()).fit(table, table.a > 1.5)
-    with pytest.raises(ModelError, match=r"tells -9\.0 apart"):
+    with pytest.raises(ModelError, match=r"takes the single number -9\.0 for missing"):
         Explainer(model, table, desired=True, intervals=True)

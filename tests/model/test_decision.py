@@ -178,7 +178,7 @@ def test_a_regression_needs_a_threshold():
         (Classifier(["bad", "good"]), "good", "'bad'"),
         (Classifier(["bad", "fair", "good"]), ["fair", "good"], "'bad'"),
         (Classifier(["bad", "fair", "good"]), "good", "not 'good'"),
-        (len, None, "the undesired outcome"),
+        (len, None, "a score of at most 0.5"),
         (len, ["a", "b"], "not 'a' or 'b'"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_wider_rule_that_is_not_proven_is_not_shown(explanation):
 def test_a_missing_value_is_marked_in_its_own_place():
     explainer = ironrule.Explainer(lambda table: table["income"] >= 300, past(), space=SPACE)
     found = explainer.explain(ROW | {"income": None}, "minimum", k=1)
-    assert str(found.rule) == "Everyone with income = missing gets: the undesired outcome."
+    assert str(found.rule) == "Everyone with income = missing gets: a score of at most 0.5."
     (rung,) = ladder_of(found).rungs
     assert (rung.condition, rung.mine) == ("= not given", "not given")
     assert rung.span == (0.93, 1.0)
@@ -172,7 +172,7 @@ def test_a_rule_without_parts_is_drawn_too():
     explainer = ironrule.Explainer(lambda table: table["income"] > 5000, past(), space=SPACE)
     found = explainer.explain(ROW)
     assert found.rule.components == ()
-    assert ladder_drawing(ladder_of(found)).texts[0] == "Everyone gets: the undesired outcome"
+    assert ladder_drawing(ladder_of(found)).texts[0] == "Everyone gets: a score of at most 0.5"
     assert needs_drawing(needs_of(found)).texts[-1] == "The rule has no parts that could go."
     assert growth_drawing(growth_of(found)).texts[1] == "everyone"
     assert overview_drawing(overview_of([found])).texts[0] == "What is known of 1 rule"

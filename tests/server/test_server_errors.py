@@ -33,7 +33,7 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     ("POST", "/api/explain", {"row": {"purpose": "business"}}, "none came"),
     ("POST", "/api/counterfactuals", {"row": 1, "constraints": ["cf.x >"]}, "the end of the text came"),
     ("POST", "/api/counterfactuals", {"row": 1, "permitted_range": {"purpose": [{"date": "now"}]}}, '"now" came'),
-    ("POST", "/api/check", {"explanation": {"format": 99}}, "99 came"),
+    ("POST", "/api/check", {"explanation": {"format": 99}}, "got 99"),
     ("POST", "/api/check", {"explanation": 5}, "5 came"),
     ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": "moon"}}, '"moon" came'),
     ("POST", "/api/what-if", {"row": 1, "explanation": 77_777}, "77777 came, and there is none such"),

@@ -204,7 +204,7 @@ def _check_model(document: Document, scope: Scope) -> str:
 def _check_models(document: Document, scope: Scope) -> str:
     there = len(scope.models)
     if document.models != there:
-        raise ClaimFails(f"the rule is said to hold for {document.models} models together, but {there} are at hand")
+        raise ClaimUndecided(f"the rule is said to hold for {document.models} models together, but {there} are at hand")
     return "it is about that model alone" if document.models == 1 else f"it is about all {document.models} together"
 
 

@@ -18,13 +18,11 @@ from ironrule.errors import InputError
 FORMAT = 4
 CERTIFICATE_VERSION = 1
 CLOSED = -1  # in a cover's tree: a piece that is not cut further
-FIELDS = frozenset(
-    (
-        "format", "instance", "rules", "wider", "widest", "limits", "counterfactuals", "statistics",
-        "history_rows", "space", "weight", "lower_bound", "unread", "model", "decision", "permitted",
-        "witnesses", "undecided", "models", "digest",
-    )
-)  # fmt: skip
+FIELDS = frozenset((
+    "format", "instance", "rules", "wider", "widest", "limits", "counterfactuals", "statistics", "history_rows",
+    "space", "weight", "lower_bound", "unread", "model", "decision", "permitted", "witnesses", "undecided", "models",
+    "digest",
+))  # fmt: skip
 OPTIONAL_FIELDS = frozenset(("constraints", "breakpoints"))
 COUNTS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
 STATISTICS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNTS))
@@ -143,7 +141,7 @@ def parse_document(given: Any) -> Document:
     """The document in an explanation, its plain data or its JSON; raises InputError if it is none."""
     try:
         data = _plain_data(given)
-        if not isinstance(data, dict) or _is_other_format(data.get("format")):
+        if not isinstance(data, dict) or repr(data.get("format")) != str(FORMAT):
             came = repr(data.get("format"))[:40] if isinstance(data, dict) else type(data).__name__
             raise InputError(f"an explanation must have format {FORMAT}, got {came}; explain the row again to get one")
         return _parse_fields(data)
@@ -151,10 +149,6 @@ def parse_document(given: Any) -> Document:
         if isinstance(error, InputError):
             raise
         raise InputError(f"an explanation must be a well-formed document, got one where {error}") from None
-
-
-def _is_other_format(value: Any) -> bool:
-    return isinstance(value, bool) or value != FORMAT
 
 
 def _plain_data(given: Any) -> Any:
@@ -374,7 +368,7 @@ def _parse_integer(value: Any) -> int:
 def _parse_count(value: Any) -> int:
     if _parse_integer(value) < 0:
         raise ValueError(f"a count is {value}, where it must not be negative")
-    return _parse_integer(value)
+    return int(value)
 
 
 def _parse_number(value: Any) -> Any:

@@ -115,8 +115,12 @@ class _SetRegistry:
 
 
 def _drop_empty(known: list[_SetRegistry], rows: SetNumbers, sizes: Sequence[int]) -> Pieces:
-    sets = tuple(one.flags(size) for one, size in zip(known, sizes, strict=True))
-    there = np.ones(len(rows), dtype=np.bool_)
-    for j, some in enumerate(sets):
-        there &= np.asarray(some.any(axis=1))[rows[:, j]]
-    return Pieces(sets, rows[there])
+    """The pieces that have something in them, and the sets without the empty one."""
+    sets, there = [one.flags(size) for one, size in zip(known, sizes, strict=True)], np.ones(len(rows), dtype=np.bool_)
+    filled = [np.asarray(some.any(axis=1)) for some in sets]
+    for j, some in enumerate(filled):
+        there &= some[rows[:, j]]
+    kept = rows[there]
+    for j, some in enumerate(filled):
+        kept[:, j] = (np.cumsum(some) - 1)[kept[:, j]]  # the set's number among those that are not empty
+    return Pieces(tuple(one[some] for one, some in zip(sets, filled, strict=True)), kept)

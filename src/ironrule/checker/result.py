@@ -105,6 +105,7 @@ class Check:
             "reading": self.reading,
             "strict": self.strict,
             "notes": list(self.notes),
+            "remarks": list(self.remarks),
             "findings": [finding._asdict() for finding in self.findings],
         }
 

@@ -19,6 +19,7 @@ ADVICE = {
         "add --keep-constant",
     ", or an object such as GreedyRuleCF()": "",
     "set missing=True instead": "say missing = true instead",
+    "or leave intervals=True out": "or leave --intervals out",
 }  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def problem_of(error: IronruleError) -> Problem:
     '0 came'
     """
     message = str(error)
-    must_hold, but, rest = message.partition(", but ")
+    must_hold, but, rest = message.replace(", got ", ", but got ", 1).partition(", but ")
     came, _, do = (rest if but else message).partition("; ")
     must_hold = must_hold if but else "what was sent must fit the model and the data"
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422

@@ -90,7 +90,7 @@ def _read_linear(estimator: Any, kind: Kind) -> Outputs:
         raise Unreadable(f"{count} classes need {1 if count == 2 else count} rows of coefficients, got {len(scores)}")
     if count == 2:
         if kind == "logistic" and getattr(estimator, "multi_class", "auto") == "multinomial":
-            raise Unreadable("two classes with multi_class='multinomial' are not read")
+            raise Unreadable("two classes fitted as multinomial are not read")
         return Outputs(kind, scores, noise=8 * unit)
     # logistic functions divided by their sum are no sum of columns, so there only labels are read; a softmax adds one
     # exponential per class

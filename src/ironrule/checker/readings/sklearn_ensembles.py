@@ -53,7 +53,7 @@ def _read_ensemble_outputs(estimator: Any) -> Outputs | None:
 def _read_adaboost(estimator: Any) -> Outputs:
     """A tree adds its weight to the class that it predicts and takes weight / (classes - 1) from every other."""
     if getattr(estimator, "algorithm", "SAMME") == "SAMME.R":
-        raise Unreadable("AdaBoost adds logarithms of probabilities with SAMME.R; use algorithm='SAMME'")
+        raise Unreadable("AdaBoost adds logarithms of probabilities with SAMME.R, which is not read")
     count = len(estimator.classes_)
     weights = np.asarray(estimator.estimator_weights_, dtype=np.float64)[: len(estimator.estimators_)]
     # the library divides by the sum of all weights, those behind the last tree included (they are 0.0)
