@@ -48,6 +48,26 @@ def test_a_true_explanation_is_proven(run, files: Files, explanation: Path):
     assert result.err == ""
 
 
+def test_what_counts_as_desired_is_compared_with_what_the_caller_means(run, files: Files, explanation: Path):
+    unsaid = run("check", str(explanation), *given(files))
+    assert "was taken from the document" in unsaid.text
+    said = run("check", str(explanation), *given(files, "--desired", "yes"))
+    assert said.code == 0, said
+    assert "as the caller says" in said.text
+    assert "was taken from the document" not in said.text
+    other = run("check", str(explanation), *given(files, "--desired", "no"))
+    assert other.code == 1
+    assert "another decision than the caller" in other.text
+    assert run("check", str(explanation), *given(files, "--desired", "yes", "--threshold", "0.7")).code == 1
+
+
+def test_strictly_nothing_may_be_left_uncompared(run, files: Files, explanation: Path):
+    assert run("check", str(explanation), *given(files, "--strict")).code == 3
+    strict = run("check", str(explanation), *given(files, "--strict", "--desired", "yes", "--json"))
+    assert strict.code == 0
+    assert (strict.json["reading"], strict.json["strict"]) == ("own", True)
+
+
 def test_json_says_the_same_for_programs(run, files: Files, explanation: Path):
     result = run("check", str(explanation), *given(files, "--target", "paid", "--json"))
     assert result.code == 0
@@ -115,7 +135,9 @@ def test_an_explanation_without_a_proof_is_not_decidable(run, files: Files, tmp_
     assert run("check", path, *given(files)).code == code
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 3}', "\x00", '{"format": 3, "format": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"format": 4}', "\x00", '{"format": 4, "format": 4}', '{"format": 3}']
+)
 def test_what_is_no_explanation_is_refused(refused, files: Files, tmp_path: Path, text: str):
     path = tmp_path / "why.json"
     path.write_text(text)

@@ -372,3 +372,27 @@ def test_a_number_that_stands_for_missing_is_refused() -> None:
     model = make_pipeline(SimpleImputer(missing_values=-9.0), DecisionTreeClassifier()).fit(table, table.a > 1.5)
     with pytest.raises(ModelError, match=r"takes the single number -9\.0 for missing"):
         Explainer(model, table, desired=True, intervals=True)
+
+
+def test_thresholds_of_numbers_on_both_sides_of_zero_are_found() -> None:
+    table = pd.DataFrame({"b": [-20.0, -20.0, 3.0, 3.0, 20.0, 20.0, -20.0, 20.0] * 4, "c": [0, 1] * 16})
+    model = DecisionTreeClassifier(random_state=0).fit(table, table.b == 3)
+    past = table[table.b != 3].reset_index(drop=True)
+    explanation = Explainer(model, past, desired=True, intervals=True).explain(0)
+    assert explanation.minimum
+    covered = explanation.wider.rule.covers(table) if explanation.wider else explanation.rule.covers(table)
+    assert not model.predict(table[covered]).any()
+    assert covered.any()
+
+
+def test_what_rounding_could_turn_between_two_values_is_not_proven() -> None:
+    """The score is exactly zero at a value; between it and the next one nobody could ask about every number."""
+    table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 5, "b": [0.0, 1.0] * 10})
+    model = LinearRegression().fit(table, table.a - table.b)
+    model.coef_, model.intercept_ = np.array([1.0, -1.0]), 0.0
+    explainer = Explainer(model, table, threshold=1.0, intervals=True)
+    explanation = explainer.explain({"a": 1.0, "b": 0.0})
+    doubtful = [
+        one for one in explanation.ranked if isinstance(one.verdict, Proven) and one.rule.covers(table).sum() > 5
+    ]
+    assert doubtful == []

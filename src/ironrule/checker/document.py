@@ -28,8 +28,6 @@ COUNTS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "e
 STATISTICS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNTS))
 CERTIFICATE_FIELDS = frozenset(("version", "method", "points", "space", "model", "low", "high", "covers"))
 UNREFUTED_FIELDS = frozenset(("kind", "tried", "samples", "confidence", "bound"))
-COMPONENT_FIELDS = frozenset(("feature", "op", "value"))
-COMPONENT_OPTIONS = frozenset(("column", "pattern", "allowed"))
 LARGEST_INTEGER = 2**64
 LONGEST_FRACTION = 200  # characters of a weight such as "3/10"
 
@@ -214,7 +212,7 @@ def _parse_rule(data: Any) -> RuleClaim:
 
 
 def _parse_component(data: Any) -> Plain:
-    _require_fields(data, COMPONENT_FIELDS, COMPONENT_OPTIONS)
+    _require_fields(data, frozenset(("feature", "op", "value")), frozenset(("column", "pattern", "allowed")))
     if data["op"] not in ("<=", ">=", "=="):
         raise ValueError(f"the op of a component is {_shorten(data['op'])}, where it must be <=, >= or ==")
     _parse_text(data["feature"])

@@ -31,15 +31,16 @@ NUMBERS = 64  # drawn between two values of a domain, or beside one, per feature
 
 def sample_box(
     scope: Scope, low: Points, high: Points, classes: Sequence[npt.NDArray[np.intp]], instance: Points
-) -> int:
-    """Ask the models about points of a box; how many. Raises ClaimFails with one that is desired and can occur."""
+) -> None:
+    """Ask the models about points of a box; raises ClaimFails with one that is desired and can occur."""
     rng = np.random.default_rng()
     points = _draw_points(rng, low, high, classes)
     points = points[scope.space.admits(points)]
     desired = points[scope.asked.desired(points)]
     if len(desired):
         raise ClaimFails(f"there is an exception: {describe_changes(scope.space, instance, desired[0])}")
-    return len(points) + (_sample_between(scope, low, high, rng) if scope.intervals else 0)
+    if scope.intervals:
+        _sample_between(scope, low, high, rng)
 
 
 def _draw_points(rng: np.random.Generator, low: Points, high: Points, classes: Sequence[Any]) -> Points:
@@ -58,7 +59,7 @@ def _draw_points(rng: np.random.Generator, low: Points, high: Points, classes: S
     return np.concatenate([anywhere, corners, sides]).astype(np.int32)
 
 
-def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Generator) -> int:
+def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Generator) -> None:
     """Ask the models about numbers between the values of the domains: as points of a space that has those numbers."""
     every = zip(scope.space.features, low.tolist(), high.tolist(), strict=True)
     features = [_draw_numbers(feature, first, last, rng) for feature, first, last in every]
@@ -73,7 +74,6 @@ def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Gene
             if len(desired):
                 values = [f"{f.name}: {show_value(f.value(int(c)))}" for f, c in zip(features, desired[0], strict=True)]
                 raise ClaimFails(f"there is an exception between the values of the domains: {', '.join(values)}")
-    return len(points)
 
 
 def _draw_numbers(feature: Feature, low: int, high: int, rng: np.random.Generator) -> Feature:
