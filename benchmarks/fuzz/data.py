@@ -77,7 +77,7 @@ class Table:
 
 
 def _array(column: Column, values: Sequence[Value]) -> np.ndarray[Any, Any]:
-    if column.kind == "int" and not any(value is None for value in (*values, *column.values)):
+    if column.kind == "int" and all(value is not None and value == int(value) for value in (*values, *column.values)):
         return np.array(values, dtype=np.int64)
     if column.numeric:
         wide = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
