@@ -213,6 +213,27 @@ def test_breakpoints_must_show_where_the_model_turns() -> None:
         assert check(altered(document, lambda d, w=wrong: d.update(breakpoints=w)), model, GRID).status == "undecided"
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_columns_of_a_shorter_type_are_not_spoken_of_between_their_values(kind: Any) -> None:
+    table = pd.DataFrame({"a": np.array([0.1, 0.2, 0.7, 0.9] * 3, dtype=kind), "b": [0, 1, 2] * 4})
+    model = DecisionTreeClassifier(random_state=0).fit(table, table.a > 0.5)
+    if kind is np.float64:
+        explanation = Explainer(model, table, desired=True, intervals=True).explain(0)
+        assert check(explanation, model, table, intervals=True).status == "proven"
+        assert check(explanation, model, table.astype({"a": np.float32})).status == "undecided"
+    else:
+        with pytest.raises(ironrule.ModelError, match="convert the column to float64"):
+            Explainer(model, table, desired=True, intervals=True)
+
+
+def test_a_box_of_missing_values_alone_has_no_numbers_to_draw() -> None:
+    table = pd.DataFrame({"a": [0.0, 1.0, np.nan, 3.0] * 3, "b": [0.0, 1.0, 2.0] * 4})
+    model = DecisionTreeClassifier(random_state=0).fit(table, (table.a > 2) | (table.b == 2))
+    explainer = Explainer(model, table, desired=True, intervals=True)
+    missing = explainer.explain({"a": None, "b": 0.0}, require=["a"])
+    assert check(missing, model, table, intervals=True).status == "proven"
+
+
 HOSTILE = {
     "a number out of reach": lambda text: text.replace('"threshold": null', '"threshold": 1e999'),
     "a number of 400 digits": lambda text: text.replace('"lower_bound": ', '"lower_bound": 1' + "0" * 400 + ', "x": '),

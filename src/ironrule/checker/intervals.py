@@ -30,6 +30,7 @@ from ironrule.checker.readings.normal_form import Margin, Split, SumReading, Ter
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.constraints import Node, parse_constraint
 from ironrule.checker.space.spaces import Feature, Space
+from ironrule.checker.space.tables import Table
 
 Mask = npt.NDArray[np.bool_]
 Gaps = dict[int, Mask]  # per numeric feature, for every value but the last whether numbers lie between it and the next
@@ -51,6 +52,14 @@ def find_gaps(feature: Feature) -> Mask:
         return np.array([after - before > 1 for before, after in pairs], dtype=np.bool_)
     numbers = np.array(feature.values, dtype=np.float64)
     return np.asarray(np.nextafter(numbers[:-1], np.inf) < numbers[1:])
+
+
+def require_doubles(table: Table, space: Space) -> None:
+    """Raise ClaimUndecided if a numeric feature's column cannot hold every number of its range."""
+    for feature in filter(is_numeric, space.features):
+        kind = table.column(feature.columns[0]).values.dtype
+        if kind.kind == "f" and kind != np.float64:
+            raise ClaimUndecided(f"{feature.name!r} comes as {kind}, which does not hold every number in between")
 
 
 def require_intervals(reading: object, columns: Sequence[Column], preparation: Preparation, space: Space) -> None:

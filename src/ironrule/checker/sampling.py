@@ -64,8 +64,8 @@ def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Gene
     every = zip(scope.space.features, low.tolist(), high.tolist(), strict=True)
     features = [_draw_numbers(feature, first, last, rng) for feature, first, last in every]
     space = replace(scope.space, features=tuple(features))
-    first = np.where([is_numeric(feature) for feature in features], 0, low)
-    last = np.where([is_numeric(feature) for feature in features], space.sizes - 1, high)
+    moved = [new is not old for new, old in zip(features, scope.space.features, strict=True)]
+    first, last = np.where(moved, 0, low), np.where(moved, space.sizes - 1, high)
     points = rng.integers(first, last, size=(ANYWHERE, len(low)), endpoint=True, dtype=np.int32)
     points = points[space.admits(points)]
     for member in scope.asked.members:
@@ -78,9 +78,9 @@ def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Gene
 
 def _draw_numbers(feature: Feature, low: int, high: int, rng: np.random.Generator) -> Feature:
     """A numeric feature with other numbers of the box in its domain: drawn ones, and neighbours of those it has."""
-    if not is_numeric(feature):
+    known = feature.values[low : min(high, feature.last) + 1]
+    if not is_numeric(feature) or not known:  # the box may hold nothing but missing
         return feature
-    known = [feature.values[code] for code in range(low, min(high, feature.last) + 1)]
     beside = [known[place] for place in rng.integers(0, len(known), size=NUMBERS)]
     if feature.whole:
         drawn = [int(n) for n in rng.integers(known[0], known[-1], size=NUMBERS, endpoint=True)]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ironrule.checker.asked_models import AnswersPoints, AskedModel, AskedModels, ask_models, find_fitted_columns
 from ironrule.checker.columns import tabulate_columns
-from ironrule.checker.intervals import find_gaps_in_sums, is_numeric, require_intervals
+from ironrule.checker.intervals import find_gaps_in_sums, is_numeric, require_doubles, require_intervals
 from ironrule.checker.outcomes import Target
 from ironrule.checker.pieces import Pieces
 from ironrule.checker.pipelines import take_apart
@@ -202,6 +202,8 @@ def make_scope(materials: Materials, target: Target, breakpoints: Mapping[str, S
     not fit the space.
     """
     space = materials.space if breakpoints is None else _with_breakpoints(materials.space, breakpoints)
+    if breakpoints is not None:
+        require_doubles(materials.table, space)
     asked = ask_models(materials.models, materials.table, space, target)
     past = space.encode(materials.table)
     past = past[space.admits(past)]

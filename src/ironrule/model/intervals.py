@@ -134,6 +134,7 @@ def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature
     transform, final = split_steps(model)
     require_monotone(transform)
     _require_exact_between(space)
+    _require_doubles(space, table)
     _require_straight_terms(space, read)
     layout = layout_of(model, table)
     stretches = [_stretch(feature, j, read) for j, feature in enumerate(space.features)]
@@ -160,6 +161,17 @@ def _require_exact_between(space: Space) -> None:
             raise Unreadable(
                 f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
                 f"between; make it text if it is an identifier, or rescale it (seconds instead of nanoseconds)"
+            )
+
+
+def _require_doubles(space: Space, table: Table) -> None:
+    """A column of a shorter type cannot hold the numbers on both sides of a threshold."""
+    for feature in filter(is_number, space.features):
+        kind = table.column(feature.columns[0]).values.dtype
+        if kind.kind == "f" and kind != np.float64:
+            raise Unreadable(
+                f"feature {feature.name!r} comes as {kind}, which does not hold every number in between; convert the "
+                f"column to float64"
             )
 
 
