@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.checker.asked_models import AnswerCache, Points
 from ironrule.checker.document import Certificate
@@ -27,6 +28,9 @@ MOST_ENUMERATED = 2_000_000
 MOST_PER_PIECE = 4096
 MOST_ASKED = 1_000_000
 CHUNK = 1 << 16
+TOGETHER = 256  # pieces whose points are put to the model at once
+
+Codes = npt.NDArray[np.intp]
 
 
 def check_certificate(certificate: Certificate, scope: Scope, answers: AnswerCache) -> str:
@@ -83,10 +87,10 @@ def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scop
     return min(left, key=lambda pieces: _measure_asking(pieces, model))
 
 
-def _measure_asking(pieces: Pieces, model: ReadModel) -> tuple[bool, int]:
+def _measure_asking(pieces: Pieces, model: ReadModel) -> tuple[bool, float]:
     """Whether a piece has too many kinds of points to be asked about, and how many kinds all pieces have together."""
-    kinds = [math.prod(map(len, _find_firsts(pieces.codes(piece), model))) for piece in range(len(pieces))]
-    return max(kinds) > MOST_PER_PIECE, sum(kinds)
+    kinds = _count_kinds(pieces, _list_representatives(pieces, model))
+    return bool(kinds.max() > MOST_PER_PIECE), float(kinds.sum())
 
 
 def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:
@@ -99,47 +103,48 @@ def ask_about_pieces(pieces: Pieces, model: ReadModel, scope: Scope, answers: An
     """Ask the model about one point for every combination of classes in every piece; how many points that took. Raises
     ClaimFails with a desired point that can occur, or if there are too many to ask.
     """
-    asked, waiting = 0, list[tuple[CodeSets, Points]]()
-    for piece in range(len(pieces)):
-        codes = pieces.codes(piece)
-        points = _list_representatives(codes, model)
-        asked += len(points)
-        if asked > MOST_ASKED:
-            raise ClaimFails(f"more than {MOST_ASKED:,} points would have to be put to the model, so it proves nothing")
-        waiting.append((codes, points))
-        if sum(len(points) for _, points in waiting) > CHUNK:
-            _ask(waiting, model, scope, answers)
-            waiting.clear()
-    _ask(waiting, model, scope, answers)
-    return asked
-
-
-def _list_representatives(codes: CodeSets, model: ReadModel) -> Points:
-    """One point for every combination of classes: points that differ only within classes are the same to the model."""
-    firsts = _find_firsts(codes, model)
-    count = math.prod(map(len, firsts))
-    if count > MOST_PER_PIECE:
+    codes = _list_representatives(pieces, model)
+    kinds = _count_kinds(pieces, codes)
+    if len(kinds) and kinds.max() > MOST_PER_PIECE:
         raise ClaimFails(
-            f"no bound shows that a piece with {count:,} kinds of points has no desired one, and up to "
+            f"no bound shows that a piece with {int(kinds.max()):,} kinds of points has no desired one, and up to "
             f"{MOST_PER_PIECE:,} are put to the model"
         )
-    return np.array(list(itertools.product(*(some.tolist() for some in firsts))), dtype=np.int32)
+    if kinds.sum() > MOST_ASKED:
+        raise ClaimFails(f"more than {MOST_ASKED:,} points would have to be put to the model, so it proves nothing")
+    ends = np.cumsum(kinds).astype(np.intp)
+    for start in range(0, len(pieces), TOGETHER):  # some pieces at a time
+        some = range(start, min(start + TOGETHER, len(pieces)))
+        points = [_combine([codes[j][row] for j, row in enumerate(pieces.rows[piece])]) for piece in some]
+        desired, first = answers.desired(np.concatenate(points)), int(ends[start] - kinds[start])
+        for piece, own in zip(some, points, strict=True):
+            here = desired[int(ends[piece] - kinds[piece]) - first : int(ends[piece]) - first]
+            for point in own[here]:
+                _refuse_desired(point, pieces.codes(piece), model, scope, answers)
+    return int(kinds.sum())
 
 
-def _find_firsts(codes: CodeSets, model: ReadModel) -> CodeSets:
-    """For every feature one code of each class."""
-    classes = model.bounds.classes
-    return [some[np.unique(of[some], return_index=True)[1]] for some, of in zip(codes, classes, strict=True)]
+def _list_representatives(pieces: Pieces, model: ReadModel) -> list[list[Codes]]:
+    """Per feature and set of its codes one code of each class: codes of one class are the same to the model."""
+    return [
+        [np.flatnonzero(row)[np.unique(of[row], return_index=True)[1]] for row in sets]
+        for sets, of in zip(pieces.sets, model.bounds.classes, strict=True)
+    ]
 
 
-def _ask(waiting: list[tuple[CodeSets, Points]], model: ReadModel, scope: Scope, answers: AnswerCache) -> None:
-    if not waiting:
-        return
-    desired, start = answers.desired(np.concatenate([points for _, points in waiting])), 0
-    for codes, points in waiting:
-        for point in points[desired[start : start + len(points)]]:
-            _refuse_desired(point, codes, model, scope, answers)
-        start += len(points)
+def _count_kinds(pieces: Pieces, codes: list[list[Codes]]) -> npt.NDArray[np.float64]:
+    """How many combinations of classes every piece has."""
+    kinds = np.ones(len(pieces))
+    for j, some in enumerate(codes):
+        kinds *= np.array([len(one) for one in some], dtype=np.float64)[pieces.rows[:, j]]
+    return kinds
+
+
+def _combine(codes: Sequence[Codes]) -> Points:
+    """Every combination of codes."""
+    if all(len(some) == 1 for some in codes):
+        return np.concatenate(codes).astype(np.int32)[None, :]
+    return np.array(list(itertools.product(*(some.tolist() for some in codes))), dtype=np.int32)
 
 
 def _refuse_desired(point: Points, codes: CodeSets, model: ReadModel, scope: Scope, answers: AnswerCache) -> None:
