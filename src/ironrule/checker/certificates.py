@@ -74,7 +74,8 @@ def _check_covers(certificate: Certificate, models: tuple[ReadModel, ...], scope
             raise ClaimUndecided("rounding could decide between two values of a domain, where the model is not asked")
         asked += ask_about_pieces(left, model, scope, answers.of(model.asked))
     more = f"; the model itself denies {asked:,} points on which rounding could decide" if asked else ""
-    return f"none of the {count:,} pieces that cover the box can hold a desired point{more}"
+    what = "the box cannot" if count == 1 else f"none of the {count:,} pieces that cover the box can"
+    return f"{what} hold a desired point{more}"
 
 
 def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scope: Scope) -> Pieces:
