@@ -31,7 +31,7 @@ from ironrule.checker.readings.normal_form import (
     Unreadable,
     Values,
 )
-from ironrule.checker.readings.numbers_of import as_doubles
+from ironrule.checker.readings.casts import as_doubles
 
 TINY = 1e-290  # more than products lose that are too small for normal numbers; keeps exact ties undecided
 

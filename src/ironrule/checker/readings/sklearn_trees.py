@@ -26,7 +26,7 @@ from ironrule.checker.readings.normal_form import (
     Unreadable,
     Values,
 )
-from ironrule.checker.readings.numbers_of import as_doubles, as_singles, is_missing
+from ironrule.checker.readings.casts import as_doubles, as_singles, is_missing
 from ironrule.checker.readings.sklearn_outputs import Kind, Outputs, decide, decide_leaves, find_grid
 
 SINGLE_TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier", "DecisionTreeRegressor", "ExtraTreeRegressor")
