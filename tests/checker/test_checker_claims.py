@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.impute import MissingIndicator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import QuantileTransformer
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, QuantileTransformer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ironrule
@@ -19,6 +21,7 @@ from ironrule import Bins, Checker, Explainer, InputError, Scorecard, check
 from ironrule.checker.columns import tabulate_columns
 from ironrule.checker.pipelines import take_apart
 from ironrule.checker.readings import read_estimator
+from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import Question, Unreadable
 from ironrule.checker.sum_bounds.sum_bounds import SumBounds
 from ironrule.verdict.digest import with_digest
@@ -56,7 +59,7 @@ def test_the_decision_is_named_and_compared_with_what_the_caller_means() -> None
     other = check(explanation, model, GRID, threshold=2.0)
     assert other.status == "refuted"
     assert [failure.claim for failure in other.failures] == ["decision"]
-    assert "the threshold is 2.5 there, got 2.0" in other.failures[0].sentence
+    assert "the threshold is 2.5 in the document, got 2.0" in other.failures[0].sentence
 
 
 def test_without_the_callers_word_the_output_says_that_nothing_was_compared() -> None:
@@ -232,6 +235,104 @@ def test_a_box_of_missing_values_alone_has_no_numbers_to_draw() -> None:
     explainer = Explainer(model, table, desired=True, intervals=True)
     missing = explainer.explain({"a": None, "b": 0.0}, require=["a"])
     assert check(missing, model, table, intervals=True).status == "proven"
+
+
+def test_labels_that_are_not_the_largest_probability_count_beside_a_margin() -> None:
+    """Where both classes are as likely, the first is predicted; a margin too small to be seen must not hide that."""
+    table = np.array([[number] for number in range(4)] * 2)
+    tree = DecisionTreeClassifier(random_state=0).fit(table, np.array([1, 1, 0, 1, 1, 1, 1, 1]))
+    explanation = Explainer(tree, table, desired=0, margin=1e-20).explain(0)
+    assert not tree.predict(table[explanation.rule.covers(pd.DataFrame(table, columns=["x0"]))]).tolist().count(0)
+    assert check(explanation, tree, table, desired=0, margin=1e-20).status == "proven"
+
+
+def test_a_margin_is_compared_where_the_caller_names_one() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    explanation = Explainer(model, GRID, desired=True, margin=0.25).explain(1)
+    unsaid = check(explanation, model, GRID, desired=True)
+    assert not unsaid.strict
+    assert any("margin" in note for note in unsaid.notes)
+    assert check(explanation, model, GRID, desired=True, margin=0.25).strict
+    assert check(explanation, model, GRID, desired=True, margin=0.125).status == "refuted"
+
+
+def test_what_was_permitted_and_what_may_change_is_noted() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    explanation = Explainer(model, GRID, desired=True).explain(1, forbid=["x0 >="])
+    assert any("permitted" in note for note in check(explanation, model, GRID, desired=True).notes)
+    plain = Explainer(model, GRID, desired=True).explain(1)
+    found = check(plain, model, GRID, desired=True, constraints=["cf.x0 <= x.x0"])
+    assert any("cf.x0 <= x.x0" in note for note in found.notes)
+
+
+WRAPPED = DecisionTreeClassifier.predict
+
+
+def test_a_wrapped_method_of_a_class_is_not_the_librarys_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    @functools.wraps(WRAPPED)
+    def predict(self: Any, X: Any, check_input: bool = True) -> Any:
+        return np.where(np.asarray(X)[:, 1] == 3, True, WRAPPED(self, X, check_input))
+
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    assert name_in("sklearn", model) == "DecisionTreeClassifier"
+    monkeypatch.setattr(DecisionTreeClassifier, "predict", predict)
+    with pytest.raises(Unreadable, match="predict"):
+        name_in("sklearn", model)
+
+
+def test_steps_that_single_out_a_number_say_nothing_of_intervals() -> None:
+    steps = [
+        MissingIndicator(missing_values=3.0, features="all"),
+        OrdinalEncoder(categories=[[*range(6)], [*range(4)]]),
+    ]
+    steps.append(OneHotEncoder(categories=[np.array([*range(6)], dtype=object), np.array([*range(4)], dtype=object)]))
+    for step in steps:
+        model = make_pipeline(step, DecisionTreeClassifier()).fit(GRID, TARGET > 0)
+        preparation, _ = take_apart(model)
+        with pytest.raises(Unreadable, match="single"):
+            preparation.require_monotone()
+
+
+def test_columns_that_lightgbm_does_not_tell_apart_are_refused() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    rows = [[a, b, c] for a in range(4) for b in range(4) for c in range(4)]
+    table = pd.DataFrame(rows, columns=["a_b", "a b", "c"])
+    own = table[["a b", "c"]]
+    model = lightgbm.LGBMClassifier(n_estimators=3, min_child_samples=2, verbose=-1).fit(own, own.sum(axis=1) > 3)
+    explanation = Explainer(model, own, desired=True).explain(0)
+    assert check(explanation, model, own, desired=True).status == "proven"
+    for ask in (lambda: Explainer(model, table, desired=True), lambda: check(explanation, model, table)):
+        with pytest.raises(ironrule.TableError, match="LightGBM does not tell apart"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [({"threshold": "0.5"}, "threshold"), ({"threshold": [0.5]}, "threshold"), ({"threshold": 10**400}, "threshold"),
+     ({"threshold": np.True_}, "threshold"), ({"margin": -1.0}, "margin"), ({"desired": [[1]]}, "class")],
+    ids=str,
+)  # fmt: skip
+def test_what_the_caller_means_must_make_sense(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(ironrule.OutcomeError, match=what):
+        Checker(regression(), GRID, **given)
+
+
+def test_weights_do_not_depend_on_the_order_in_which_they_are_named() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    explainer = Explainer(model, GRID, desired=True)
+    both = [{"x0": 2, "x0 <=": 3}, {"x0 <=": 3, "x0": 2}]
+    first, second = (explainer.explain(1, weights=weights) for weights in both)
+    assert first.weight == second.weight
+    for explanation in (first, second):
+        assert check(explanation, model, GRID, desired=True).status == "proven"
+
+
+def test_weights_too_fine_to_be_written_are_refused() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    document = document_of(Explainer(model, GRID, desired=True).explain(1))
+    fine = {"x0": "1/" + "7" * 190, "x1": "1/" + "3" * 189 + "1"}
+    found = check(altered(document, lambda d: d["permitted"].update(weights=fine)), model, GRID)
+    assert "permitted rules" in [failure.claim for failure in found.failures]
 
 
 HOSTILE = {

@@ -69,8 +69,18 @@ def ask_models(models: Sequence[Any], table: Table, space: Space, target: Target
     own = _ask_model(models[0], table, space, target, target.threshold)
     if len(models) == 1 and target.margin == 0:
         return AskedModels(own, (own,), own.decision)
-    members = tuple(_ask_model(model, table, space, target, target.lower(model)) for model in models)
+    members = tuple(_ask_model(model, table, space, target, level) for model, level in list_levels(models, target))
     return AskedModels(own, members, own.decision)
+
+
+def list_levels(models: Sequence[Any], target: Target) -> list[tuple[Any, float | None]]:
+    """The models with the thresholds of their members. A classifier that decides by its labels is asked for these too:
+    its labels need not be those of the largest probability.
+    """
+    if len(models) == 1 and target.margin == 0:
+        return [(models[0], target.threshold)]
+    levels = [(model, target.lower(model)) for model in models]
+    return [(models[0], None), *levels] if target.margin and target.threshold is None else levels
 
 
 def find_fitted_columns(model: Any, table: Table) -> tuple[str, ...] | None:
@@ -81,11 +91,18 @@ def find_fitted_columns(model: Any, table: Table) -> tuple[str, ...] | None:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return None
-    known = {name.replace(" ", "_"): name for name in table.names} | {name: name for name in table.names}
-    absent = [str(name) for name in names if str(name) not in known]
-    if absent:
-        raise TableError(f"the data must have the model's column {absent[0]!r}, got {', '.join(table.names)}")
-    return tuple(known[str(name)] for name in names)
+    return tuple(_find_column(str(name), set(map(str, names)), table) for name in names)
+
+
+def _find_column(name: str, fitted: set[str], table: Table) -> str:
+    """The table's column that a model calls so; raises TableError if there is none, or no telling which."""
+    alike = [one for one in table.names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
+    if name in table.names and not alike:
+        return name
+    if len(alike) != 1:
+        what = f"got {', '.join(table.names)}" if not alike else f"got {alike}, which LightGBM does not tell apart"
+        raise TableError(f"the data must have one column that the model calls {name!r}, {what}")
+    return alike[0]
 
 
 def _ask_model(model: Any, table: Table, space: Space, target: Target, threshold: float | None) -> AskedModel:

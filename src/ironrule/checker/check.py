@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -36,10 +36,10 @@ class Checker:
     """Checks explanations of one model, made once for many of them.
 
     Takes the model, the data, the space and the constraints as an :class:`~ironrule.Explainer` does. What counts as
-    desired stands in each explanation; ``desired`` and ``threshold`` say what the caller means, and an explanation that
-    means something else is refuted. ``intervals=True`` demands that the claims are about whole intervals. A model that
-    the checker cannot read itself is read as the explainer does, and the result says "reading shared"; with
-    ``shared=False`` its proofs stay undecided.
+    desired stands in each explanation; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
+    explanation that means something else is refuted. ``intervals=True`` demands that the claims are about whole
+    intervals. A model that the checker cannot read itself is read as the explainer does, and the result says "reading
+    shared"; with ``shared=False`` its proofs stay undecided.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Checker:
         intervals: bool = False,
         desired: Any = NOT_GIVEN,
         threshold: Any = NOT_GIVEN,
+        margin: float | None = None,
         shared: bool = True,
     ) -> None:
         self._materials = collect_materials((model, *models), data, space, constraints, columns, shared)
@@ -63,6 +64,7 @@ class Checker:
             self._expected = make_target(
                 None if desired is NOT_GIVEN else desired, None if threshold is NOT_GIVEN else threshold
             )
+        self._margin = None if margin is None else make_target(None, None, margin).margin
         self._scopes: dict[str, Scope] = {}
 
     def check(self, explanation: Any) -> Check:
@@ -80,9 +82,22 @@ class Checker:
         if scope is not None:
             findings += self._check_claims(document, scope)
         best = document.rules[0]
-        notes = (NOT_COMPARED,) if self._expected is None else ()
         sentence = describe_rule(best.components, best.outcome)
+        notes = tuple(self._list_notes(document))
         return Check(sentence, _name_verdict(best), tuple(findings), _find_source(document, scope), notes)
+
+    def _list_notes(self, document: Document) -> Iterator[str]:
+        """What was taken from the document without comparing it with what the caller means."""
+        if self._expected is None:
+            yield NOT_COMPARED
+        if document.decision.margin and self._margin is None:
+            yield "the margin by which scores may move was taken from the document; pass margin= (--margin) to compare"
+        permission = document.permission
+        if permission.require or permission.forbid or permission.weights:
+            yield "which rules were permitted, and what their components weigh, was taken from the document"
+        if self._materials.left_out:
+            texts = " and ".join(self._materials.left_out)
+            yield f"constraints on what may change say nothing about rules, and were not checked: {texts}"
 
     def _find_scope(self, document: Document) -> Scope:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
@@ -126,6 +141,8 @@ class Checker:
             compare_targets(scope.target, self._expected, scope.asked.decision, scope.models[0])
         except InputError as reason:
             raise ClaimFails(f"the document speaks of another decision than the caller: {reason}") from None
+        if self._margin is not None and scope.target.margin != self._margin:
+            raise ClaimFails(f"the margin is {scope.target.margin!r} in the document, got {self._margin!r}")
         return f"{sentence}, as the caller says"
 
     def _check_space(self, document: Document, scope: Scope) -> str:
@@ -156,6 +173,7 @@ def check(
     intervals: bool = False,
     desired: Any = NOT_GIVEN,
     threshold: Any = NOT_GIVEN,
+    margin: float | None = None,
     shared: bool = True,
 ) -> Check:
     """Check every claim of an explanation against a model and the past rows.
@@ -173,6 +191,7 @@ def check(
         intervals=intervals,
         desired=desired,
         threshold=threshold,
+        margin=margin,
         shared=shared,
     )
     return checker.check(explanation)

@@ -77,7 +77,7 @@ class Claims:
             yield from self._check_rule("wider rule", wider, partial(self._check_wider, wider, best))
         if self.document.widest or self.document.limits:
             yield judge("widest", self._check_widest)
-        yield judge("undecided", self._check_undecided)
+        yield judge("needed components", self._check_undecided)
         yield judge("weight", partial(self._check_weight, permitted))
         yield judge("lower bound", partial(self._check_lower_bound, permitted))
 
@@ -93,7 +93,7 @@ class Claims:
         rows = len(self.scope.past)
         if self.document.history_rows != rows:
             raise ClaimFails(f"{self.document.history_rows:,} past rows are claimed, but {rows:,} are at hand")
-        return f"{rows:,} are at hand"
+        return f"{rows:,}, as claimed"
 
     def _check_counterfactuals(self) -> str:
         encode = partial(encode_counterfactual, self.scope.space, self.answers.instance)
@@ -114,7 +114,7 @@ class Claims:
         places, best = self.document.undecided, self.document.rules[0]
         if len(set(places)) < len(places) or any(place >= len(best.components) for place in places):
             raise ClaimFails("components that may not be needed must be different ones of the rule")
-        return f"{len(places)} components are not said to be needed" if places else "none is left open"
+        return f"{len(places)} are left open" if places else "none is said to be left open"
 
     def _check_weight(self, permitted: PermittedRules) -> str:
         weight = permitted.weigh(self._number_rule(self.document.rules[0], permitted))
@@ -136,7 +136,9 @@ class Claims:
             raise ClaimFails(f"the witnesses need no more than {permitted.weigh(found)}, but {bound} is claimed")
         if bound == 0:
             return "none is claimed"
-        return f"the {len(points):,} counterfactuals that it rests on need a permitted rule that weighs {bound}"
+        return (
+            f"the {len(points):,} counterfactuals that it rests on need a permitted rule that weighs at least {bound}"
+        )
 
     def _decode(self, codes: tuple[int, ...]) -> Points:
         return _read_codes(codes, self.scope)
@@ -147,7 +149,7 @@ class Claims:
         if not self.document.widest:
             return "nothing is claimed of how far bounds can go"
         if wider is None:
-            raise ClaimFails("a widest rule must be shown, but there is none")
+            raise ClaimFails("a widest rule is claimed, but no wider rule is shown")
         for plain in wider.components:  # one step further, every bound must let a counterfactual in
             (low, high), place = (end.copy() for end in self._find_box(wider)), self._find_range(plain).feature
             feature = self.scope.space.features[place]
@@ -162,7 +164,7 @@ class Claims:
             gap = self.scope.intervals and is_numeric(feature) and find_gaps(feature)[step]
             if gap or not any(((low <= point) & (point <= high)).all() for point in points):
                 raise ClaimFails(f"nothing shows that {plain['feature']} {plain['op']} could not go further")
-        return "behind every bound of the wider rule comes a counterfactual"
+        return "moving any bound of the wider rule by one value lets a counterfactual in"
 
     def _check_rule(self, name: str, claim: RuleClaim, check: partial[str]) -> Iterator[Finding]:
         """What becomes of a rule, its coverage and its verdict."""
@@ -178,7 +180,7 @@ class Claims:
         number = self._number_rule(claim, permitted)
         if not all(number & some for some in permitted.required):
             raise ClaimFails("the rule must use what was required, but it does not")
-        return "it covers the instance, and speaks of its values alone"
+        return "it covers the instance, and uses only its values"
 
     def _check_wider(self, claim: RuleClaim, best: RuleClaim) -> str:
         self._require_instance_covered(claim)

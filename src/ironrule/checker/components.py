@@ -22,6 +22,7 @@ from ironrule.checker.result import ClaimFails
 from ironrule.checker.space.spaces import Feature, Space, from_plain, to_plain
 
 Points = npt.NDArray[np.int32]
+FINEST = 10**300
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,10 @@ def find_permitted(space: Space, instance: Points, permission: Permission) -> Pe
         raise ClaimFails("what a rule must use must be usable for this instance, but something is not")
     weights = _find_weights(space, components, permission)
     unit = Fraction(1, math.lcm(*(weight.denominator for weight in weights)))
+    if max(unit.denominator, *(weight.numerator for weight in weights)) > FINEST:
+        raise ClaimFails(
+            "weights must be multiples of one unit that is not finer than 10**-300, nor larger than 10**300"
+        )
     return PermittedRules(components, allowed, required, tuple(int(weight / unit) for weight in weights), unit)
 
 
@@ -237,7 +242,9 @@ def _find_weights(space: Space, components: dict[int, UsableComponent], permissi
     each = [Fraction(1)] * (2 * len(space.features))
     if permission.weights == "paper":
         return [Fraction(1 if space.features[bit // 2].ordered or bit % 2 else 2) for bit in range(len(each))]
-    for name, weight in permission.weights.items() if isinstance(permission.weights, dict) else ():
+    given = permission.weights if isinstance(permission.weights, dict) else {}
+    for name in sorted(given, key=lambda name: name not in space.names):  # a component's own weight counts
+        weight = given[name]
         if weight <= 0:
             raise ClaimFails(f"a weight must be positive, got {weight} for {name!r}")
         chosen = _select(space, components, name)

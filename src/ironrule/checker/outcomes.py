@@ -45,21 +45,33 @@ class Target:
         return DEFAULT_THRESHOLD - self.margin
 
 
-def make_target(desired: Any, threshold: Any, margin: float = 0.0) -> Target:
+def make_target(desired: Any, threshold: Any, margin: Any = 0.0) -> Target:
     """What a caller or a document says, checked; raises OutcomeError."""
-    if threshold is not None and (isinstance(threshold, bool) or not np.isfinite(threshold)):
-        raise OutcomeError(f"a threshold must be a finite number, got {threshold!r}")
-    if not 0 <= margin < float("inf"):
+    level = None if threshold is None else _finite(threshold, "a threshold")
+    moved = _finite(margin, "a margin")
+    if moved < 0:
         raise OutcomeError(f"a margin must be a number of at least 0, got {margin!r}")
-    return Target(
-        None if desired is None else as_labels(desired), None if threshold is None else float(threshold), margin
-    )
+    return Target(None if desired is None else as_labels(desired), level, moved)
+
+
+def _finite(value: Any, what: str) -> float:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    try:
+        if number and np.isfinite(float(value)):
+            return float(value)
+    except OverflowError:
+        pass
+    raise OutcomeError(f"{what} must be a finite number, got {repr(value)[:40]}")
 
 
 def as_labels(desired: Any) -> tuple[Any, ...]:
     """The desired labels, each once; raises OutcomeError if there are none."""
-    several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
-    labels = tuple(dict.fromkeys(as_python(label) for label in (desired if several else (desired,))))
+    given = desired.tolist() if isinstance(desired, np.ndarray) else desired
+    several = given if isinstance(given, (list, tuple, set, frozenset)) else (given,)
+    try:
+        labels = tuple(dict.fromkeys(as_python(label) for label in several))
+    except TypeError:
+        raise OutcomeError(f"a desired class must be one value, got {repr(desired)[:40]}") from None
     if not labels:
         raise OutcomeError("at least one desired class must be named, got an empty collection")
     return labels
@@ -175,7 +187,8 @@ def _above(answer: Answer, threshold: float) -> Mask:
 
 def _columns_above(answer: Answer, places: tuple[int, ...], threshold: float | None, columns: int) -> Mask:
     scores = _numbers(answer)
-    if scores.ndim != 2 or scores.shape[1] != columns or not set(places) < set(range(columns)):
+    known = all(type(place) is int for place in places) and set(places) < set(range(columns))
+    if scores.ndim != 2 or scores.shape[1] != columns or not known:
         raise OutcomeError(f"there must be a score for each of {columns} classes, got an answer of {answer.shape}")
     chosen = scores[:, list(places)]
     if threshold is not None:
@@ -203,6 +216,8 @@ def compare_targets(document: Target, caller: Target, decision: Decision, model:
     known = [] if classes is None else [as_python(label) for label in np.asarray(classes).ravel()]
     wanted = resolve_labels(caller.desired, known) if known else caller.desired
     if (wanted is None) != (decision.labels is None) or set(wanted or ()) != set(decision.labels or ()):
-        raise InputError(f"the desired classes are {list(decision.labels or ())} there, got {list(wanted or ())}")
+        raise InputError(
+            f"the desired classes are {list(decision.labels or ())} in the document, got {list(wanted or ())}"
+        )
     if document.threshold != caller.threshold:
-        raise InputError(f"the threshold is {document.threshold!r} there, got {caller.threshold!r}")
+        raise InputError(f"the threshold is {document.threshold!r} in the document, got {caller.threshold!r}")

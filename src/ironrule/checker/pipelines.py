@@ -23,12 +23,11 @@ SELECTORS = frozenset(
         "GenericUnivariateSelect", "SelectFromModel", "SequentialFeatureSelector", "RFE", "RFECV",
     )
 )  # fmt: skip
-MONOTONE = frozenset(
-    ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer", "MissingIndicator")
-)
+MONOTONE = frozenset(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer"))
+IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
 ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
-COLUMNWISE = SELECTORS | MONOTONE | ENCODERS | frozenset(
-    ("SimpleImputer", "KBinsDiscretizer", "PowerTransformer", "QuantileTransformer", "SplineTransformer")
+COLUMNWISE = SELECTORS | MONOTONE | ENCODERS | IMPUTERS | frozenset(
+    ("KBinsDiscretizer", "PowerTransformer", "QuantileTransformer", "SplineTransformer")
 )  # fmt: skip
 SEARCHES = frozenset(("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"))
 
@@ -96,11 +95,12 @@ def _require_monotone(step: Any) -> None:
         for part in INNER[name](step):
             _require_monotone(part)
     elif name in ENCODERS:
-        if any(np.asarray(kinds).dtype.kind in "iuf" for kinds in step.categories_):
+        categories = [one for kinds in step.categories_ for one in np.asarray(kinds).tolist()]
+        if any(isinstance(one, (int, float)) and one == one for one in categories):
             raise Unreadable(f"a {name} tells single numbers apart")
-    elif name == "SimpleImputer":
+    elif name in IMPUTERS:
         if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
-            raise Unreadable("a SimpleImputer that replaces a value other than NaN tells single numbers apart")
+            raise Unreadable(f"a {name} for a value other than NaN tells single numbers apart")
     elif not (name in MONOTONE | {"VarianceThreshold"} or (name == "FunctionTransformer" and step.func is None)):
         raise Unreadable(
             f"a {type(step).__name__} may fall between two neighbouring numbers, or tell single ones apart"

@@ -26,6 +26,7 @@ Points = npt.NDArray[np.int32]
 ANYWHERE = 1024
 CORNERS = 512
 MOST_TURNS = 2048
+FURTHEST = 2**62  # whole numbers beyond are not drawn
 NUMBERS = 64  # drawn between two values of a domain, or beside one, per feature
 
 
@@ -79,8 +80,8 @@ def _sample_between(scope: Scope, low: Points, high: Points, rng: np.random.Gene
 def _draw_numbers(feature: Feature, low: int, high: int, rng: np.random.Generator) -> Feature:
     """A numeric feature with other numbers of the box in its domain: drawn ones, and neighbours of those it has."""
     known = feature.values[low : min(high, feature.last) + 1]
-    if not is_numeric(feature) or not known:  # the box may hold nothing but missing
-        return feature
+    if not is_numeric(feature) or not known or max(abs(known[0]), abs(known[-1])) > FURTHEST:
+        return feature  # the box may hold nothing but missing
     beside = [known[place] for place in rng.integers(0, len(known), size=NUMBERS)]
     if feature.whole:
         drawn = [int(n) for n in rng.integers(known[0], known[-1], size=NUMBERS, endpoint=True)]

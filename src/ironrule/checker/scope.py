@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.asked_models import AnswersPoints, AskedModel, AskedModels, ask_models, find_fitted_columns
+from ironrule.checker.asked_models import (
+    AnswersPoints,
+    AskedModel,
+    AskedModels,
+    ask_models,
+    find_fitted_columns,
+    list_levels,
+)
 from ironrule.checker.columns import tabulate_columns
 from ironrule.checker.intervals import find_gaps_in_sums, is_numeric, require_doubles, require_intervals
 from ironrule.checker.outcomes import Target
@@ -83,6 +90,7 @@ class Materials:
     table: Table
     space: Space
     shared: bool = True
+    left_out: tuple[str, ...] = ()  # constraints that speak of the row explained
 
 
 def collect_materials(
@@ -99,13 +107,14 @@ def collect_materials(
         raise InputError(f"space must be a Space, such as Space.from_file gives, got {type(space).__name__}")
     texts = [constraints] if isinstance(constraints, str) else [str(one) for one in constraints]
     on_space = tuple(text for text in texts if not parse_constraint(text).mentions_instance)
+    left_out = tuple(text for text in texts if text not in on_space)
     if given is not None:
         known = space_from_plain(given)
         table = read_table(data, known.columns if isinstance(data, np.ndarray) else None)
     else:
         table = read_table(data)
         known = infer_space(table, columns if columns is not None else find_fitted_columns(models[0], table))
-    return Materials(models, table, replace(known, constraints=(*known.constraints, *on_space)), shared)
+    return Materials(models, table, replace(known, constraints=(*known.constraints, *on_space)), shared, left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +134,8 @@ class Scope:
     def read_models(self) -> tuple[ReadModel, ...] | str:
         """The models, read; or why they could not be, or are not to be trusted."""
         try:
-            return tuple(self._read(*both) for both in zip(self.models, self.asked.members, strict=True))
+            models = [model for model, _ in list_levels(self.models, self.target)]
+            return tuple(self._read(*both) for both in zip(models, self.asked.members, strict=True))
         except Unreadable as reason:
             return str(reason)
 
@@ -164,7 +174,9 @@ class Scope:
         try:
             from ironrule.shared_reading import lend_reading
         except ImportError:
-            raise Unreadable("the checker has no reading of its own, and nobody is here to lend one") from None
+            raise Unreadable(
+                "the checker has no reading of its own for this model, and the explainer is not installed"
+            ) from None
         return lend_reading(estimator, asked.decision.question, asked.decision.labels), "shared"
 
     def _agrees(self, bounds: Bounds, asked: AskedModel) -> bool:

@@ -34,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help="those it holds for too")
     shared.add_target(group)
     shared.add_trust(group)
+    group.add_argument("--margin", metavar="M", type=float, help="by how much scores may move, to be compared")
     group.add_argument("--strict", action="store_true", help="exit with 3 unless nothing is shared or left uncompared")
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="DATA", type=Path, required=True, help="the past rows that it was made with")
@@ -72,6 +73,7 @@ def run(options: argparse.Namespace) -> Answer:
         constraints=constraints,
         models=others,
         intervals=options.intervals,
+        margin=options.margin,
         **_expected(options, model),
     )
     status = "undecided" if found.status == "proven" and options.strict and not found.strict else found.status

@@ -13,6 +13,7 @@ def recheck_of(options: argparse.Namespace, explanation: str = EXPLANATION) -> R
     for name in ("target", "space", "threshold"):
         value = getattr(options, name, None)
         more += [] if value is None else [f"--{name}", str(value)]
+    more += ["--margin", str(options.margin)] if getattr(options, "margin", 0.0) else []
     for name in ("keep_constant", "extend_domain", "intervals", "trust_pickle"):
         more += [f"--{name.replace('_', '-')}"] if getattr(options, name) else []
     for name in ("desired", "constraint", "models", "trust"):

@@ -125,8 +125,8 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def chosen_weights(weights: Weights, relevant: Relevant) -> tuple[npt.NDArray[np.float64], Fraction]:
-    """What every component counts: 1, or as the caller says by feature or by component; in whole multiples of a unit,
-    and this unit.
+    """What every component counts: 1, or as the caller says by feature or by component, of which the latter counts
+    where both are given; in whole multiples of a unit, and this unit.
     """
     if weights is None:
         return unit_weights(2 * len(relevant.space)), Fraction(1)
@@ -137,7 +137,7 @@ def chosen_weights(weights: Weights, relevant: Relevant) -> tuple[npt.NDArray[np
         counted_twice[[2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]] = 2.0
         return counted_twice, Fraction(1)
     each = {part: Fraction(1) for part in _parts(relevant.space)}
-    for name, weight in weights.items():
+    for name, weight in sorted(weights.items(), key=lambda one: one[0] not in relevant.space.names):
         exact, (j, op) = exact_weight(name, weight), relevant.parse(name)
         each |= {(bit, own): exact for bit, own in each if bit // 2 == j and op in ("", own)}
     multiples, unit = in_units(list(each.values()))

@@ -54,7 +54,7 @@ class Assembly:
             self.wider is not None and self.wider.maximal,
             () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
             self._undecided(),
-            len(ready.model.boxes),
+            ready.model.models,
             tuple(map(str, ready.space.constraints)),
             ready.breakpoints,
             Unseen(self._background),

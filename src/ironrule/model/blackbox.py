@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.errors import ModelError
+from ironrule.errors import ModelError, TableError
 from ironrule.model.decision import Decision, decision_of
 from ironrule.progress import track
 from ironrule.space import Codes, Feature, Layout, Points, Space, Table, layout_like
@@ -67,8 +67,18 @@ def names_in_data(fitted_on: Iterable[Any], names: Sequence[str]) -> tuple[str, 
 
     LightGBM keeps underscores in the place of blanks, so that its names are not always those of the data.
     """
-    known = {name.replace(" ", "_"): name for name in names}
-    return tuple(name if name in names else known.get(name, name) for name in map(str, fitted_on))
+    fitted = [str(name) for name in fitted_on]
+    return tuple(_name_in_data(name, fitted, names) for name in fitted)
+
+
+def _name_in_data(name: str, fitted: Sequence[str], names: Sequence[str]) -> str:
+    alike = [one for one in names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
+    if len(alike) > 1:
+        raise TableError(
+            f"the data must have one column that the model calls {name!r}, but it has {alike[0]!r} and {alike[1]!r}, "
+            f"which LightGBM does not tell apart; rename one of them"
+        )
+    return alike[0] if alike else name
 
 
 def _check_layout(box: BlackBox, table: Table, space: Space) -> None:

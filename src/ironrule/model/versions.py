@@ -71,6 +71,7 @@ class Versions:
 
     own: BlackBox
     boxes: tuple[BlackBox, ...]
+    models: int = 1  # how many models there are; one of them may be asked in two ways
 
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points some version desires, its threshold lowered by the margin."""
@@ -87,16 +88,23 @@ def ask_versions(models: Sequence[Any], table: Table, space: Space, wanted: Want
     own = black_box(models[0], table, space, wanted.desired, wanted.threshold)
     if len(models) == 1 and wanted.margin == 0:
         return Versions(own, (own,))
-    return Versions(
-        own, tuple(black_box(model, table, space, wanted.desired, wanted.lowered(model)) for model in models)
-    )
+    boxes = tuple(black_box(model, table, space, wanted.desired, level) for model, level in _levels(models, wanted))
+    return Versions(own, boxes, len(models))
+
+
+def _levels(models: Sequence[Any], wanted: Wanted) -> list[tuple[Any, float | None]]:
+    """The models with the thresholds that they must withstand. A classifier that decides by its labels is asked for
+    these too: its labels need not be those of the largest probability.
+    """
+    levels = [(model, wanted.lowered(model)) for model in models]
+    return [(models[0], None), *levels] if wanted.margin and wanted.threshold is None else levels
 
 
 def read_versions(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> Readable:
     """The models, read; raises Unreadable if one of them cannot be."""
     parts = [
-        readable(model, box, space, past, wanted.desired, wanted.lowered(model))
-        for model, box in zip(models, asked.boxes, strict=True)
+        readable(model, box, space, past, wanted.desired, level)
+        for (model, level), box in zip(_levels(models, wanted), asked.boxes, strict=True)
     ]
     forests = tuple(forest for part in parts for forest in part.forests)
     own = parts[0].own
@@ -109,8 +117,8 @@ def read_versions(models: Sequence[Any], asked: Versions, space: Space, past: Po
 def read_each(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> tuple[Read, ...]:
     """The reading of every model, not yet checked against it; raises Unreadable if one of them has none."""
     return tuple(
-        read_model(model, box, space, past, wanted.desired, wanted.lowered(model))
-        for model, box in zip(models, asked.boxes, strict=True)
+        read_model(model, box, space, past, wanted.desired, level)
+        for (model, level), box in zip(_levels(models, wanted), asked.boxes, strict=True)
     )
 
 

@@ -47,7 +47,7 @@ class Subject:
         own = tuple(both.pop("constraints", ()))
 
         def new_checker(more: Texts) -> Checker:
-            meant = {name: wanted[name] for name in ("desired", "threshold") if name in wanted}
+            meant = {name: wanted[name] for name in ("desired", "threshold", "margin") if name in wanted}
             return Checker(model, data, constraints=(*own, *more), **meant, **both)
 
         return cls(Explainer(model, data, constraints=own, **wanted, **both), new_checker, title)

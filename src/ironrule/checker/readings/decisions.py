@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ironrule.checker.readings.casts import as_doubles
 from ironrule.checker.readings.cuts import DOUBLE, logit_cut
 from ironrule.checker.readings.normal_form import (
     ALWAYS,
@@ -31,7 +32,6 @@ from ironrule.checker.readings.normal_form import (
     Unreadable,
     Values,
 )
-from ironrule.checker.readings.casts import as_doubles
 
 TINY = 1e-290  # more than products lose that are too small for normal numbers; keeps exact ties undecided
 

@@ -13,6 +13,7 @@ from typing import Any
 from ironrule.checker.readings.normal_form import Unreadable
 
 DECIDING = ("predict", "predict_proba", "decision_function", "predict_log_proba", "transform", "score_samples")
+INNER = ("fn", "__wrapped__", "__func__", "fget")
 DEPTH = 8  # wrappers to look through
 
 
@@ -43,14 +44,16 @@ def _is_found_by_name(kind: type) -> bool:
 
 
 def _is_own(kind: type, method: str, library: str) -> bool:
-    """Whether a method, where there is one, was written by the library."""
+    """Whether a method, where there is one, was written by the library. A function is known by the module of its global
+    names, which no wrapper can copy; descriptors and wrappers keep what they wrap under one of a few names.
+    """
     found = inspect.getattr_static(kind, method, None)
-    for _ in range(DEPTH):  # descriptors and wrappers keep what they wrap under one of these names
-        inner = next(
-            (getattr(found, name) for name in ("fn", "__wrapped__", "__func__", "fget") if hasattr(found, name)), None
-        )
-        if inner is None:
-            break
-        found = inner
-    module = getattr(found, "__module__", None)
-    return found is None or (isinstance(module, str) and module.split(".")[0] == library)
+    for _ in range(DEPTH):
+        if found is None:
+            return True
+        written_in = getattr(found, "__globals__", {}).get("__name__")
+        home = written_in or getattr(found, "__module__", None) or type(found).__module__
+        if home.split(".")[0] not in ({library} if written_in else {library, "builtins", "functools"}):
+            return False
+        found = next((getattr(found, name) for name in INNER if hasattr(found, name)), None)
+    return False

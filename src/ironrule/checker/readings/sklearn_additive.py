@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.checker.readings.casts import as_doubles
 from ironrule.checker.readings.cuts import DOUBLE, SINGLE
 from ironrule.checker.readings.decisions import TINY, Line, Score
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import Floats, Question, SumReading, Term, Unreadable, Values
-from ironrule.checker.readings.casts import as_doubles
 from ironrule.checker.readings.sklearn_outputs import Kind, Outputs, decide
 
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.checker.readings.casts import as_doubles, as_singles, is_missing
 from ironrule.checker.readings.cuts import DOUBLE
 from ironrule.checker.readings.decisions import TINY, Score, tree_size
 from ironrule.checker.readings.library_class import name_in
@@ -26,7 +27,6 @@ from ironrule.checker.readings.normal_form import (
     Unreadable,
     Values,
 )
-from ironrule.checker.readings.casts import as_doubles, as_singles, is_missing
 from ironrule.checker.readings.sklearn_outputs import Kind, Outputs, decide, decide_leaves, find_grid
 
 SINGLE_TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier", "DecisionTreeRegressor", "ExtraTreeRegressor")
