@@ -14,13 +14,13 @@ def decide(reading: SumReading, columns: Sequence[Values]) -> tuple[Mask, Mask]:
     rows = len(columns[0])
     possible, sure = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
     for alternative in reading.alternatives:
-        values = [_margin(margin, columns) for margin in alternative]
+        values = [margin_values(margin, columns) for margin in alternative]
         possible |= np.all([value > -error for value, error in values], axis=0)
         sure |= np.all([value > error for value, error in values], axis=0)
     return possible, sure
 
 
-def _margin(margin: Margin, columns: Sequence[Values]) -> tuple[np.ndarray, float]:
+def margin_values(margin: Margin, columns: Sequence[Values]) -> tuple[np.ndarray, float]:
     """A margin at every row, in extended precision, and how far off the model's own arithmetic may be."""
     total = np.full(len(columns[0]), margin.offset, dtype=np.longdouble)
     sizes = abs(margin.offset)
