@@ -70,6 +70,8 @@ def altered(document: Mapping[str, Any], path: Path, value: Any) -> dict[str, An
     """A copy with something else at a place; with ``DROP`` it is left out."""
     made = copy.deepcopy(dict(document))
     inside = read(made, path[:-1])
+    if not isinstance(inside, (dict, list)):  # something else stands there by now
+        return made
     if value is DROP:
         del inside[path[-1]]
     else:

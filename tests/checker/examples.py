@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[str, Change, str]] = {
         "linear", _put("rules", 0, "verdict", "certificate", "model", "0" * 64), "rule: verdict"
     ),
     "more models than there are": ("versions", _put("models", 3), "models"),
-    "something undecided of no component": ("linear", _put("undecided", [9]), "undecided"),
+    "something undecided of no component": ("linear", _put("undecided", [9]), "needed components"),
     "a bound too high": ("linear", _put("lower_bound", 99.0), "lower bound"),
     "witnesses that need less": ("linear", lambda document: document["witnesses"].pop(), "lower bound"),
     "a witness that is denied": ("linear", lambda d: d["witnesses"].append([0, 2, 0, 0]), "lower bound"),

@@ -110,6 +110,7 @@ def test_no_reader_makes_a_check_large(reader: str) -> None:
     loaded = load(f"""
 import ironrule.checker
 import ironrule.checker.{bounds}.{bounds}
+import ironrule.checker.space.constraints
 import ironrule.checker.readings.{reader}
 """)
     assert [module for module in loaded if module != "ironrule" and not below(module, OWN)] == []

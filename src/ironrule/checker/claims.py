@@ -35,7 +35,6 @@ from ironrule.checker.lower_bound import find_lighter
 from ironrule.checker.result import ClaimFails, ClaimUndecided, Finding, judge
 from ironrule.checker.scope import Scope
 
-CLOSE = 1e-9  # how near a computed bound must be to the one that is claimed
 Box = tuple[Points, Points]
 
 
@@ -123,7 +122,7 @@ class Claims:
         return f"the best rule weighs {weight}"
 
     def _check_lower_bound(self, permitted: PermittedRules) -> str:
-        points, bound = [self._decode(point) for point in self.document.witnesses], self.document.lower_bound
+        points, bound = [_read_codes(point, self.scope) for point in self.document.witnesses], self.document.lower_bound
         self._require_desired(points, self.answers)
         if bound < 0:
             raise ClaimFails(f"a lower bound must not be negative, got {bound}")
@@ -140,11 +139,8 @@ class Claims:
             f"the {len(points):,} counterfactuals that it rests on need a permitted rule that weighs at least {bound}"
         )
 
-    def _decode(self, codes: tuple[int, ...]) -> Points:
-        return _read_codes(codes, self.scope)
-
     def _check_widest(self) -> str:
-        points, wider = [self._decode(point) for point in self.document.limits], self.document.wider
+        points, wider = [_read_codes(point, self.scope) for point in self.document.limits], self.document.wider
         self._require_desired(points, self.answers)
         if not self.document.widest:
             return "nothing is claimed of how far bounds can go"
@@ -240,13 +236,12 @@ class Claims:
         return f"refuted, as is claimed: {describe_changes(self.scope.space, self.answers.instance, point)}"
 
     def _check_search(self, claimed: Searched, box: Box) -> str:
-        if not math.isclose(claimed.bound, _bound_share(claimed), rel_tol=CLOSE):
+        if not math.isclose(claimed.bound, _bound_share(claimed), rel_tol=1e-9):
             raise ClaimFails(f"the bound must follow from samples and confidence, but {claimed.bound!r} does not")
         if not 0.0 <= claimed.explored < 1.0:
             raise ClaimFails(f"the share explored must be below 1 where nothing is proven, got {claimed.explored!r}")
         rows = self.scope.find_inside(*box)
-        points = [*self.answers.desired_in(*box), *rows[self.scope.asked.desired(rows)][:1]]
-        for point in points:
+        for point in (*self.answers.desired_in(*box), *rows[self.scope.asked.desired(rows)][:1]):
             if self.scope.space.admits(point[None, :])[0]:
                 self.answers.refuse_exception(point)
         return "no proof is claimed, and no exception is known"

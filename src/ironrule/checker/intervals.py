@@ -19,7 +19,7 @@ the gap; such claims are left undecided (:func:`find_gaps_in_sums`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,11 @@ from ironrule.checker.columns import Column
 from ironrule.checker.pipelines import Preparation
 from ironrule.checker.readings.normal_form import Margin, Split, SumReading, Term
 from ironrule.checker.result import ClaimUndecided
-from ironrule.checker.space.constraints import Node, parse_constraint
 from ironrule.checker.space.spaces import Feature, Space
 from ironrule.checker.space.tables import Table
+
+if TYPE_CHECKING:
+    from ironrule.checker.space.constraints import Node
 
 Mask = npt.NDArray[np.bool_]
 Gaps = dict[int, Mask]  # per numeric feature, for every value but the last whether numbers lie between it and the next
@@ -71,9 +73,8 @@ def require_intervals(reading: object, columns: Sequence[Column], preparation: P
     preparation.require_monotone()
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_numeric(feature)}
     for j in gaps:
-        first, *_, last = (*space.features[j].values, *space.features[j].values)
-        if space.features[j].whole and max(abs(first), abs(last)) > LARGEST:
-            name = space.features[j].name
+        name, values = space.features[j].name, space.features[j].values
+        if space.features[j].whole and max(abs(values[0]), abs(values[-1])) > LARGEST:
             raise ClaimUndecided(
                 f"{name!r} has whole numbers beyond 2**53, which libraries round each in their own way"
             )
@@ -83,8 +84,8 @@ def require_intervals(reading: object, columns: Sequence[Column], preparation: P
             _require_neighbours(split, column, gaps[column.feature], space.features[column.feature])
     for margins in reading.alternatives:
         _require_one_direction(margins, columns, gaps, space)
-    for text in space.constraints:
-        _require_constants(parse_constraint(text).formula, gaps, space)
+    for formula in space.formulas:
+        _require_constants(formula, gaps, space)
 
 
 def find_gaps_in_sums(reading: object, columns: Sequence[Column], space: Space) -> Gaps:

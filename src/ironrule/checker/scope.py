@@ -31,7 +31,6 @@ from ironrule.checker.pipelines import take_apart
 from ironrule.checker.readings import find_absent, read_estimator
 from ironrule.checker.readings.normal_form import SumReading, Unreadable
 from ironrule.checker.result import ClaimUndecided, ReadingSource
-from ironrule.checker.space.constraints import parse_constraint
 from ironrule.checker.space.occurrence import Occurrence, list_combinations
 from ironrule.checker.space.spaces import Space, infer_space, space_from_plain
 from ironrule.checker.space.tables import Table, read_table
@@ -106,7 +105,7 @@ def collect_materials(
     if given is not None and not isinstance(given, Mapping):
         raise InputError(f"space must be a Space, such as Space.from_file gives, got {type(space).__name__}")
     texts = [constraints] if isinstance(constraints, str) else [str(one) for one in constraints]
-    on_space = tuple(text for text in texts if not parse_constraint(text).mentions_instance)
+    on_space = tuple(text for text in texts if not _mentions_instance(text))
     left_out = tuple(text for text in texts if text not in on_space)
     if given is not None:
         known = space_from_plain(given)
@@ -115,6 +114,12 @@ def collect_materials(
         table = read_table(data)
         known = infer_space(table, columns if columns is not None else find_fitted_columns(models[0], table))
     return Materials(models, table, replace(known, constraints=(*known.constraints, *on_space)), shared, left_out)
+
+
+def _mentions_instance(constraint: str) -> bool:
+    from ironrule.checker.space.constraints import parse_constraint
+
+    return parse_constraint(constraint).mentions_instance
 
 
 @dataclass(frozen=True, eq=False)

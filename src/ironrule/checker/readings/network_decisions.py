@@ -12,7 +12,7 @@ import numpy as np
 
 from ironrule.checker.readings.cuts import logit_cut
 from ironrule.checker.readings.network_form import DOUBLE, Layer, NetworkMargin, NetworkReading
-from ironrule.checker.readings.normal_form import Question, Unreadable, positions_left
+from ironrule.checker.readings.normal_form import Question, Unreadable
 
 NOISE = 128.0  # units that a probability, computed by exponentials, may be off, relatively or of the number 1
 
@@ -97,3 +97,8 @@ def _decide_probability(
 def _decide_constant(layers: Layers, value: float, unit: float) -> NetworkReading:
     """The same everywhere."""
     return NetworkReading(layers, ((NetworkMargin(np.zeros(len(layers[-1].bias)), value),),), unit)
+
+
+def positions_left(question: Question, classes: int) -> tuple[int, ...]:
+    """The positions of the undesired classes."""
+    return tuple(place for place in range(classes) if place not in question.wanted)

@@ -143,8 +143,3 @@ class Question:
 
     wanted: tuple[int, ...]
     threshold: float | None
-
-
-def positions_left(question: Question, classes: int) -> tuple[int, ...]:
-    """The positions of the undesired classes."""
-    return tuple(place for place in range(classes) if place not in question.wanted)

@@ -17,14 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.space.constraints import Predicate, parse_constraint
 from ironrule.checker.space.tables import Array, Column, Mask, Table, as_python, is_missing, read_table
 from ironrule.errors import SpaceError, TableError
+
+if TYPE_CHECKING:
+    from ironrule.checker.space.constraints import Constraint, Node, Predicate
 
 Points = npt.NDArray[np.int32]
 """Points of a space: a row of codes for every point, a column for every feature."""
@@ -123,6 +125,7 @@ class Space:
 
     features: tuple[Feature, ...]
     constraints: tuple[str, ...] = ()
+    formulas: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     predicates: tuple[Predicate, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,8 +135,9 @@ class Space:
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
                 raise SpaceError(f"every feature and column must have a name of its own, but {twice!r} occurs twice")
-        bound = tuple(parse_constraint(text).bind(self) for text in self.constraints)
-        object.__setattr__(self, "predicates", bound)
+        parsed = _parse_all(self.constraints) if self.constraints else ()
+        object.__setattr__(self, "formulas", tuple(one.formula for one in parsed))
+        object.__setattr__(self, "predicates", tuple(one.bind(self) for one in parsed))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -177,6 +181,13 @@ class Space:
         for place, feature in enumerate(self.features):
             codes[:, place] = _encode_group(feature, read) if feature.one_hot else _encode_column(feature, read)
         return codes
+
+
+def _parse_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
+    """The constraints; what reads them is loaded when there are any."""
+    from ironrule.checker.space.constraints import parse_constraint
+
+    return tuple(map(parse_constraint, texts))
 
 
 def _encode_column(feature: Feature, table: Table) -> npt.NDArray[np.int64]:
