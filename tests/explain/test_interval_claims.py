@@ -396,3 +396,19 @@ def test_what_rounding_could_turn_between_two_values_is_not_proven() -> None:
         one for one in explanation.ranked if isinstance(one.verdict, Proven) and one.rule.covers(table).sum() > 5
     ]
     assert doubtful == []
+
+
+@pytest.mark.parametrize("given", [{"margin": 0.1}, {"margin": 0.1, "threshold": 0.5}, {"models": True}], ids=str)
+def test_margins_and_several_models_go_with_intervals(given: dict[str, Any]) -> None:
+    table = pd.DataFrame(list(product(range(6), range(5))), columns=["a", "b"]).astype(float)
+    model, other = (RandomForestClassifier(5, random_state=seed).fit(table, table.a > table.b) for seed in (0, 1))
+    others = [other] if given.pop("models", False) else []
+    explainer = Explainer(model, table, desired=True, intervals=True, models=others, **given)
+    explanation = explainer.explain({"a": 0.0, "b": 4.0})
+    assert isinstance(explanation.verdict, Proven)
+    rng = np.random.default_rng(0)
+    points = pd.DataFrame(rng.uniform(0, [5, 4], size=(4000, 2)), columns=["a", "b"])
+    points = points[(explanation.wider or explanation.ranked[0]).rule.covers(points)]
+    assert len(points)
+    level = given.get("threshold", 0.5) - given.get("margin", 0.0)
+    assert not any((one.predict_proba(points)[:, 1] > level).any() for one in (model, *others))

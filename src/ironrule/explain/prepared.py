@@ -31,7 +31,6 @@ from ironrule.model import (
     read_each,
     read_versions,
 )
-from ironrule.model.readable import read_model
 from ironrule.rule.named import Named
 from ironrule.space import Codes, Constraint, Points, Space, Table, Value, as_constraint, bind, read_table
 from ironrule.space.sources import as_source
@@ -242,11 +241,9 @@ def _with_intervals(
     """The space of whole intervals, and what its domains leave out."""
     some = _occurring(space, past, progress=False, quiet=True)[0].points(slice(0, PAST_CHECKED))
     try:
-        reads = read_each(models, asked, space, some, wanted)
-        if wanted.margin:  # counterfactuals are those of the first model as it is
-            own = read_model(models[0], asked.own, space, some, wanted.desired, wanted.threshold)
-            models, reads = (*models, models[0]), (*reads, own)
-        refined = between(space, models, reads, past.table)
+        each = read_each(models, asked, space, some, wanted)
+        reads = [read for _, read in each]
+        refined = between(space, [model for model, _ in each], reads, past.table)
         return refined, gaps_of(refined, reads)
     except Unreadable as reason:
         raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None

@@ -114,12 +114,18 @@ def read_versions(models: Sequence[Any], asked: Versions, space: Space, past: Po
     return Readable(forests, joint_fingerprint([part.fingerprint for part in parts]), own, quick)
 
 
-def read_each(models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted) -> tuple[Read, ...]:
-    """The reading of every model, not yet checked against it; raises Unreadable if one of them has none."""
-    return tuple(
-        read_model(model, box, space, past, wanted.desired, level)
+def read_each(
+    models: Sequence[Any], asked: Versions, space: Space, past: Points, wanted: Wanted
+) -> list[tuple[Any, Read]]:
+    """Every model with its reading, for every way in which it is asked, not yet checked against it; the first one also
+    as it is, since counterfactuals are its own. Raises Unreadable if one of them has none.
+    """
+    found = [
+        (model, read_model(model, box, space, past, wanted.desired, level))
         for (model, level), box in zip(_levels(models, wanted), asked.boxes, strict=True)
-    )
+    ]
+    own = [(models[0], read_model(models[0], asked.own, space, past, wanted.desired, wanted.threshold))]
+    return [*found, *(own if wanted.margin and wanted.threshold is not None else [])]
 
 
 def joint_fingerprint(fingerprints: Sequence[str]) -> str:
