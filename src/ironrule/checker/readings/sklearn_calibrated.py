@@ -16,7 +16,7 @@ from ironrule.checker.readings.cuts import DOUBLE
 from ironrule.checker.readings.decisions import TINY, Score, logistic_above
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import ALWAYS, NEVER, Margin, Question, SumReading, Unreadable
-from ironrule.checker.readings.sklearn_ensembles import read_outputs
+from ironrule.checker.readings.sklearn_members import read_outputs
 from ironrule.checker.readings.sklearn_outputs import Outputs, mix_above
 
 UNDECIDED = Margin(0.0, (), 1.0)

@@ -11,14 +11,13 @@ from ironrule.checker.readings.cuts import DOUBLE
 from ironrule.checker.readings.decisions import TINY, Score, tree_size
 from ironrule.checker.readings.library_class import name_in
 from ironrule.checker.readings.normal_form import Link, Margin, Part, Question, SumReading, Unreadable
-from ironrule.checker.readings.sklearn_additive import read_additive_outputs
+from ironrule.checker.readings.sklearn_members import read_outputs
 from ironrule.checker.readings.sklearn_outputs import Outputs, add, decide, find_grid, gap, mix_above
 from ironrule.checker.readings.sklearn_trees import (
     SINGLE_TREES,
     PlainTree,
     mean_of,
     read_plain_tree,
-    read_tree_outputs,
 )
 
 
@@ -26,20 +25,12 @@ def read_sklearn_ensembles(estimator: Any, question: Question) -> SumReading | N
     """The reading of AdaBoost, bagging or a vote; None for everything else."""
     if name_in("sklearn", estimator) == "VotingClassifier":
         return _read_vote(estimator, question)
-    outputs = _read_ensemble_outputs(estimator)
+    outputs = read_ensemble_outputs(estimator)
     return None if outputs is None else decide(outputs, question)
 
 
-def read_outputs(estimator: Any) -> Outputs:
-    """What a single estimator or an ensemble computes before it decides; raises Unreadable where nothing is known."""
-    for reader in (read_tree_outputs, read_additive_outputs, _read_ensemble_outputs):
-        outputs = reader(estimator)
-        if outputs is not None:
-            return outputs
-    raise Unreadable(f"a member of the class {type(estimator).__name__} cannot be read")
-
-
-def _read_ensemble_outputs(estimator: Any) -> Outputs | None:
+def read_ensemble_outputs(estimator: Any) -> Outputs | None:
+    """What an ensemble computes before it decides; None for everything else."""
     match name_in("sklearn", estimator):
         case "AdaBoostClassifier":
             return _read_adaboost(estimator)
