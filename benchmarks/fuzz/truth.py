@@ -77,7 +77,9 @@ class Truth:
         if given == "paper":
             ordered = {axis.name: axis.ordered for axis in self.world.axes}
             return [Fraction(1 if ordered[name] else 2) for name, _, _ in self.parts]
-        for name, weight in given.items() if isinstance(given, Mapping) else ():
+        features = {axis.name for axis in self.world.axes}
+        named = given.items() if isinstance(given, Mapping) else ()
+        for name, weight in sorted(named, key=lambda one: one[0] not in features):  # a component's own weight counts
             chosen = self.select(name)
             each = [_exact(weight) if chosen >> bit & 1 else known for bit, known in enumerate(each)]
         return each
