@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tiny_settings import Setting, bounds_for, scope_of_reading, settings_of_models
 
 from ironrule.checker import document
-from ironrule.checker.pieces import Pieces, cut_box
+from ironrule.checker.pieces import Pieces, cut_box, split_pieces
 from ironrule.checker.result import ClaimFails, ClaimUndecided
 from ironrule.model.forest import compile_reading
 from ironrule.model.readable import Read
@@ -166,10 +167,41 @@ def test_a_margin_is_surely_not_positive_only_where_rounding_cannot_turn_it(marg
 
 def test_too_many_points_to_ask_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ironrule.checker.certificates.MOST_PER_PIECE", 1)
+    monkeypatch.setattr("ironrule.checker.certificates.LEVELS", 0)
     made = undecided_setting()
     certificate = Certificate("cover", 1, "", "", (0,), (1,), (Cover((), (-1,)),))
     with pytest.raises(ClaimFails, match="2 kinds of points"):
         confirm(made, certificate)
+
+
+def test_an_open_piece_is_cut_in_two_until_its_points_can_be_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ironrule.checker.certificates.MOST_PER_PIECE", 1)
+    certificate = Certificate("cover", 1, "", "", (0,), (1,), (Cover((), (-1,)),))
+    assert "the model itself denies 2 points" in confirm(undecided_setting(), certificate)
+
+
+@settings(deadline=None, max_examples=60)
+@given(settings_of_models(), st.data())
+def test_the_halves_of_pieces_are_a_partition_of_them(made: Setting, data: st.DataObject) -> None:
+    sizes = made.case.space.sizes.tolist()
+    cover = data.draw(covers(sizes))
+    try:
+        pieces = cut_box(
+            document.Cover(cover.splits, cover.tree), [0] * len(sizes), [size - 1 for size in sizes], sizes
+        )
+    except ClaimFails:
+        return
+    parts = split_pieces(pieces, made.scope.read_models[0].bounds.classes)
+    assert list_points(parts) == list_points(pieces)
+
+
+def list_points(pieces: Pieces) -> list[tuple[int, ...]]:
+    """Every point of every piece."""
+    return sorted(
+        point for place in range(len(pieces)) for point in product(*(c.tolist() for c in pieces.codes(place)))
+    )
 
 
 def test_a_piece_on_which_rounding_decides_is_put_to_the_model() -> None:

@@ -19,13 +19,15 @@ import numpy.typing as npt
 
 from ironrule.checker.asked_models import AnswerCache, Points
 from ironrule.checker.document import Certificate
-from ironrule.checker.pieces import CodeSets, Pieces, cut_box
+from ironrule.checker.pieces import CodeSets, Pieces, cut_box, split_pieces
 from ironrule.checker.result import ClaimFails, ClaimUndecided
 from ironrule.checker.sampling import sample_box
 from ironrule.checker.scope import ReadModel, Scope
 
 MOST_ENUMERATED = 2_000_000
 MOST_PER_PIECE = 4096
+LEVELS = 16  # how often what bounds do not close is cut in two
+MOST_PARTS = 1 << 14
 MOST_ASKED = 1_000_000
 CHUNK = 1 << 16
 TOGETHER = 256  # pieces whose points are put to the model at once
@@ -97,7 +99,15 @@ def _measure_asking(pieces: Pieces, model: ReadModel) -> tuple[bool, float]:
 def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:
     """The pieces that neither bounds nor constraints close."""
     holds_any = scope.occurrence.holds_any if scope.occurrence.groups else None
-    return pieces.some(np.flatnonzero(~model.bounds.close(pieces, alternative, holds_any)))
+    left = pieces.some(np.flatnonzero(~model.bounds.close(pieces, alternative, holds_any)))
+    # The explainer's reading may bound rounding more tightly than the checker's: what is only just open here is closed
+    # part by part. Networks do so themselves.
+    for _ in range(0 if model.bounds.closes_in_parts else LEVELS):
+        parts = split_pieces(left, model.bounds.classes) if len(left) else left
+        if not len(left) < len(parts) <= MOST_PARTS:
+            break
+        left = parts.some(np.flatnonzero(~model.bounds.close(parts, alternative, holds_any)))
+    return left
 
 
 def ask_about_pieces(pieces: Pieces, model: ReadModel, scope: Scope, answers: AnswerCache) -> int:

@@ -124,3 +124,28 @@ def _drop_empty(known: list[_SetRegistry], rows: SetNumbers, sizes: Sequence[int
     for j, some in enumerate(filled):
         kept[:, j] = (np.cumsum(some) - 1)[kept[:, j]]  # the set's number among those that are not empty
     return Pieces(tuple(one[some] for one, some in zip(sets, filled, strict=True)), kept)
+
+
+def split_pieces(pieces: Pieces, classes: Sequence[npt.NDArray[np.intp]]) -> Pieces:
+    """Both halves of every piece, cut in the middle of the feature whose codes are of most classes; a piece whose codes
+    are of one class each is kept. Equal sets are cut once.
+    """
+    kinds = [np.array([len(np.unique(of[row])) for row in sets]) for sets, of in zip(pieces.sets, classes, strict=True)]
+    counts = np.stack([some[pieces.rows[:, j]] for j, some in enumerate(kinds)], axis=1)
+    sets, rows, known = [list(some) for some in pieces.sets], list[SetNumbers](), dict[tuple[int, int], int]()
+    for row, feature in zip(pieces.rows, counts.argmax(axis=1).tolist(), strict=True):
+        number = int(row[feature])
+        if kinds[feature][number] < 2:
+            rows.append(row)
+            continue
+        if (feature, number) not in known:
+            whole = pieces.sets[feature][number]
+            codes = np.flatnonzero(whole)
+            turns = np.flatnonzero(np.diff(classes[feature][codes])) + 1  # where neighbouring codes differ in class
+            first = whole & (np.arange(len(whole)) < codes[turns[len(turns) // 2]])
+            known[feature, number] = len(sets[feature])
+            sets[feature] += [first, whole & ~first]
+        for part in (0, 1):
+            rows.append(row.copy())
+            rows[-1][feature] = known[feature, number] + part
+    return Pieces(tuple(map(np.array, sets)), np.array(rows, dtype=np.int32).reshape(-1, len(sets)))

@@ -56,6 +56,11 @@ class Bounds(Protocol):
         ...
 
     @property
+    def closes_in_parts(self) -> bool:
+        """Whether it cuts what it cannot close in two by itself."""
+        ...
+
+    @property
     def classes(self) -> tuple[npt.NDArray[np.intp], ...]:
         """Per feature the class of every code; codes of one class are the same to the model."""
         ...

@@ -15,6 +15,7 @@ from ironrule.model.reading import Group, Margin
 
 ROUNDING = 2.0**-51
 EXPONENTIAL = 32
+AGREEMENT = 1.25  # a checker bounds the model's rounding by itself, and may come to somewhat more
 
 
 def size_of(group: Group) -> float:
@@ -36,7 +37,8 @@ def slack_of(margin: Margin) -> float:
         own += _behind_link(group)
     if margin.error == 0.0 and own == 0.0 and len(margin.groups) <= 1:
         return 0.0
-    return margin.error + own + ROUNDING * ((len(margin.groups) + 2) * reach + 8 * margin.error)
+    error = AGREEMENT * margin.error
+    return error + own + ROUNDING * ((len(margin.groups) + 2) * reach + 8 * error)
 
 
 def _behind_link(group: Group) -> float:

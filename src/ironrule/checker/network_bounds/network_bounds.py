@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,7 @@ class NetworkBounds:
     features: Integers  # that every column depends on
     values: tuple[Floats, ...]  # of every column, per code
     network: PreparedNetwork
+    closes_in_parts: ClassVar[bool] = True
 
     def close(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Mask] | None = None) -> Mask:
         """Which pieces surely hold no point where all margins of this alternative are positive. ``holds_any`` says

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class SumBounds:
     alternatives: tuple[tuple[MarginBound, ...], ...]
     path_sets_of: tuple[Integers, ...]  # per feature its path sets
     runs: tuple[Runs, ...]
+
+    closes_in_parts: ClassVar[bool] = False
 
     @property
     def classes(self) -> tuple[Integers, ...]:
