@@ -13,12 +13,14 @@ from benchmarks.fuzz.report import Report, failure_text
 from benchmarks.fuzz.workers import run_cases
 
 ALTERED_ALONE = 300
+POINTS_ALONE = 150
 
 
 def main(given: list[str] | None = None) -> int:
     """Run the fuzzer; the exit status is 1 if a claim was false or something crashed."""
     chosen = _parser().parse_args(given)
     effort = Effort(ALTERED_ALONE, claims=False) if chosen.documents else Effort()
+    effort = Effort(0, claims=False, points=POINTS_ALONE, checks=False) if chosen.explanations else effort
     known = registry()
     unknown = [name for name in chosen.family if name not in known]
     if unknown:
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--case", type=int, default=None, help="run the case of this number alone")
     parser.add_argument("--workers", type=int, default=1, help="processes (1)")
     parser.add_argument("--documents", action="store_true", help="mostly altered documents, fewer other claims")
+    parser.add_argument("--explanations", action="store_true", help="many explanations of each model, and nothing else")
     parser.add_argument("--json", type=Path, default=None, help="write all counts to this file")
     return parser
 

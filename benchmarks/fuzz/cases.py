@@ -38,10 +38,14 @@ OTHER_ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "min_set_cover", "anch
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much a case does: altered documents per explanation, and whether the claims are looked at as well."""
+    """How much a case does: altered documents per explanation, whether other claims are looked at as well, how many
+    points of the space are explained, and whether explanations are checked.
+    """
 
     altered: int = 12
     claims: bool = True
+    points: int = 1
+    checks: bool = True
 
 
 @dataclass(slots=True)
@@ -158,8 +162,8 @@ class _Run:
             found = self._row(number, undesired[number])
             if found is not None:
                 alone[number] = found
-        if len(others):
-            point = world.points[int(self.rng.choice(others))]
+        for place in self.rng.permutation(others)[: self.effort.points].tolist():
+            point = world.points[place]
             if all(axis.values[code] in axis.domain for axis, code in zip(world.axes, point, strict=True)):
                 self._row(world.decode(point), point)
         if self.effort.claims and alone:
@@ -174,7 +178,7 @@ class _Run:
         with self.guarded("explain"):
             explanation = self.explainer.explain(row)
             judge_explanation(truth, explanation, self.tally)
-        if explanation is not None:
+        if explanation is not None and self.effort.checks:
             self._check(explanation)
         if not self.effort.claims or explanation is None:
             return explanation
