@@ -12,7 +12,7 @@ from benchmarks.fuzz.families import registry
 from benchmarks.fuzz.report import Report, failure_text
 from benchmarks.fuzz.workers import run_cases
 
-ALTERED_ALONE = 300
+ALTERED_ALONE = 1000
 POINTS_ALONE = 150
 
 

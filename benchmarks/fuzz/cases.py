@@ -7,7 +7,7 @@ import traceback
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from benchmarks.fuzz.listings import (
     judge_recheck,
     judge_rules,
 )
+from benchmarks.fuzz.remembering import remember_answers
 from benchmarks.fuzz.subjects import NotDrawn, Subject
 from benchmarks.fuzz.tally import Tally
 from benchmarks.fuzz.truth import Truth
@@ -133,7 +134,8 @@ class _Run:
                 intervals=self.subject.intervals,
                 **given,
             )
-        self._rows()
+        with nullcontext() if self.effort.claims else remember_answers():
+            self._rows()
         if self.case.failed and self.world.unstable:
             self.tally.note("unstable: the model contradicts itself", len(self.tally.false) + len(self.case.crashes))
             self.tally.false.clear()

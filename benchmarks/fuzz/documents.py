@@ -67,11 +67,15 @@ def read(document: Any, path: Path) -> Any:
 
 
 def altered(document: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    """A copy with something else at a place; with ``DROP`` it is left out."""
-    made = copy.deepcopy(dict(document))
-    inside = read(made, path[:-1])
-    if not isinstance(inside, (dict, list)):  # something else stands there by now
-        return made
+    """A copy with something else at a place; with ``DROP`` it is left out. What is not on the way there is shared."""
+    made = dict(document)
+    inside: Any = made
+    for name in path[:-1]:
+        part = inside[name]
+        if not isinstance(part, (dict, list)):  # something else stands there by now
+            return made
+        inside[name] = copy.copy(part)
+        inside = inside[name]
     if value is DROP:
         del inside[path[-1]]
     else:

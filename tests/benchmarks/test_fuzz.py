@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from benchmarks.fuzz.data import Column, Table
 from benchmarks.fuzz.documents import altered, judge_altered, judge_document, with_digest
 from benchmarks.fuzz.families import registry
 from benchmarks.fuzz.listings import judge_judgement, judge_rules
+from benchmarks.fuzz.remembering import remember_answers
 from benchmarks.fuzz.report import Report, failure_text
 from benchmarks.fuzz.statements import false_statements
 from benchmarks.fuzz.subjects import Decision, Subject
@@ -212,6 +214,35 @@ def test_the_checker_is_given_a_digest_that_fits(setting: Setting) -> None:
     assert not tally.false
 
 
+def test_altering_leaves_the_document_as_it_was(setting: Setting) -> None:
+    document = setting.explanation.to_dict()
+    before = copy.deepcopy(document)
+    judge_altered(np.random.default_rng(1), setting.checker, document, setting.world, 100, Tally())
+    assert document == before
+
+
+class CountingTree(DecisionTreeClassifier):
+    """A tree that counts what it is asked."""
+
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        """What the tree says."""
+        self.asked_ = getattr(self, "asked_", 0) + len(X)
+        return super().predict(X, check_input)
+
+
+def test_a_checker_that_remembers_asks_each_point_once_and_says_the_same(setting: Setting) -> None:
+    model = CountingTree(random_state=0).fit(setting.data, setting.data.a + setting.data.b >= 4)
+    explanation = ironrule.Explainer(model, setting.data, desired=True).explain(setting.row)
+    plain = ironrule.Checker(model, setting.data).check(explanation)
+    with remember_answers():
+        checker = ironrule.Checker(model, setting.data)
+        checker.check(explanation)
+        model.asked_ = 0
+        remembered = [checker.check(explanation) for _ in range(20)]
+    assert {str(one) for one in remembered} == {str(plain)}
+    assert model.asked_ <= len(setting.world.points)
+
+
 def test_a_case_is_the_same_every_time() -> None:
     one, other = (run_case(FAMILIES["tree"], FIRST, Effort(altered=3)) for _ in range(2))
     assert one.subject == other.subject
@@ -236,3 +267,11 @@ def test_the_command_line_says_what_it_found(capsys: pytest.CaptureFixture[str],
     assert "explanations" in capsys.readouterr().out
     assert '"false claims": 0' in path.read_text()
     assert main(["--family", "no such"]) == 2
+
+
+def test_many_explanations_of_each_model(tmp_path: Any) -> None:
+    path = tmp_path / "found.json"
+    assert main(["--explanations", "--family", "linear", "--case", str(FIRST), "--json", str(path)]) == 0
+    found = json.loads(path.read_text())["totals"]
+    assert found["explanations"] > 10
+    assert found["altered documents"] == 0
