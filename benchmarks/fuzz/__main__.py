@@ -45,11 +45,14 @@ def main(given: list[str] | None = None) -> int:
         if sys.stderr.isatty():
             print(f"\r{report.progress()}", end="", file=sys.stderr, flush=True)
 
-    if chosen.case is not None:
-        for name in names:
-            seen(run_case(known[name], chosen.case, effort))
-    else:
-        run_cases(names, chosen.seed, effort, chosen.seconds, chosen.workers, seen, chosen.cases)
+    try:
+        if chosen.case is not None:
+            for name in names:
+                seen(run_case(known[name], chosen.case, effort))
+        else:
+            run_cases(names, chosen.seed, effort, chosen.seconds, chosen.workers, seen, chosen.cases)
+    except KeyboardInterrupt:
+        print("stopped; what was found so far:", file=sys.stderr)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(report)

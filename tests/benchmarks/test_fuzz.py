@@ -269,6 +269,19 @@ def test_the_command_line_says_what_it_found(capsys: pytest.CaptureFixture[str],
     assert main(["--family", "no such"]) == 2
 
 
+def test_a_run_that_is_stopped_says_what_it_found(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop_after_one(*given: Any) -> None:
+        seen = given[5]
+        seen(run_case(FAMILIES["tree"], FIRST, Effort(altered=0, claims=False)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.fuzz.__main__.run_cases", stop_after_one)
+    assert main(["--family", "tree"]) == 0
+    assert ": 1 cases" in capsys.readouterr().out
+
+
 def test_many_explanations_of_each_model(tmp_path: Any) -> None:
     path = tmp_path / "found.json"
     assert main(["--explanations", "--family", "linear", "--case", str(FIRST), "--json", str(path)]) == 0
