@@ -141,8 +141,13 @@ def _classifier_decision(model: Any, known: list[Any], target: Target, threshold
     if not hasattr(model, "predict_proba"):
         raise OutcomeError("a threshold needs a classifier with predict_proba, got one without")
     names = (f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}")
-    read = lambda answer: _columns_above(answer, places, threshold, len(known))  # noqa: E731
-    return Decision(model.predict_proba, read, *names, question, labels)
+    return Decision(
+        model.predict_proba,
+        lambda answer: _columns_above(answer, places, threshold, len(known)),
+        *names,
+        question,
+        labels,
+    )
 
 
 def resolve_labels(desired: tuple[Any, ...] | None, known: Sequence[Any]) -> tuple[Any, ...]:

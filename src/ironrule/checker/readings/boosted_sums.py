@@ -100,13 +100,17 @@ def grow_tree(root: Node, look: Callable[[Node], Place[Node] | float]) -> Tree:
     value: list[float] = []
     for node in nodes:  # grows while it is read: the children of a node come last
         seen = look(node)
-        leaf = not isinstance(seen, tuple)
-        splits.append(None if leaf else seen[0])  # type: ignore[index]
-        left.append(-1 if leaf else len(nodes))
-        right.append(-1 if leaf else len(nodes) + 1)
-        value.append(float(seen) if leaf else 0.0)  # type: ignore[arg-type]
         if isinstance(seen, tuple):
+            splits.append(seen[0])
+            left.append(len(nodes))
+            right.append(len(nodes) + 1)
+            value.append(0.0)
             nodes += seen[1:]
+        else:
+            splits.append(None)
+            left.append(-1)
+            right.append(-1)
+            value.append(float(seen))
     if not np.isfinite(value).all():
         raise Unreadable("it has a leaf whose value is not finite")
     return Tree(tuple(splits), np.array(left, np.intp), np.array(right, np.intp), np.array(value))
