@@ -121,7 +121,7 @@ class _Run:
             return
         self.tally.note("models read" if explainer.unread is None else "models asked")
         self.explainer = explainer
-        self.world = World(self.subject, explainer.space, self.rng)
+        self.world = World(self.subject, explainer.space)
         self._outcomes()
         self.checker: Any = None
         with self.guarded("checker"):
@@ -298,7 +298,7 @@ class _Run:
         with self.guarded("recheck"):
             texts = [rule.text for rule in self.subject.space_rules]
             explainer = ironrule.Explainer(second, self.data, constraints=texts, **other.arguments())
-            world = World(other, explainer.space, self.rng)
+            world = World(other, explainer.space)
             judge_recheck(world, explainer.recheck(explanations, progress=False), explanations, self.tally)
 
     def _part(self, undesired: dict[int, Any]) -> None:
@@ -311,7 +311,7 @@ class _Run:
         part = replace(self.subject, space_rules=(*self.subject.space_rules, *rules))
         with self.guarded("where"):
             explainer = self.explainer.where(rules[0].text)
-            world = World(part, explainer.space, self.rng)
+            world = World(part, explainer.space)
             for number, point in list(undesired.items())[:2]:
                 if world.index(point) is not None:
                     judge_explanation(Truth(world, point), explainer.explain(number), self.tally)

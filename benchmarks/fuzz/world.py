@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.fuzz.data import Rng, Value
-from benchmarks.fuzz.subjects import Answers, Decision, Flags, Subject
+from benchmarks.fuzz.data import Value
+from benchmarks.fuzz.subjects import Answers, Decision, Flags, NotDrawn, Subject
 
 Ints = npt.NDArray[np.int64]
 MOST_POINTS = 100_000
-SAMPLED = 6_000
 LONGEST_RANGE = 60
 ASKED_ALONE = 150
 
@@ -67,7 +66,7 @@ class Axis:
 class World:
     """All points of a subject's space that can occur, and what the models say of each."""
 
-    def __init__(self, subject: Subject, space: Any, rng: Rng) -> None:
+    def __init__(self, subject: Subject, space: Any) -> None:
         self.subject, self.space = subject, space
         named = dict(zip(space.columns, subject.table.names, strict=False)) if subject.table.form == "numpy" else {}
         self._column_names = named
@@ -75,10 +74,8 @@ class World:
         self.axes = [self._axis(feature) for feature in space.features]
         sizes = [len(axis.values) for axis in self.axes]
         if np.prod([float(size) for size in sizes]) > MOST_POINTS:
-            self.dense = True
-            points = np.unique(np.column_stack([rng.integers(0, size, SAMPLED) for size in sizes]), axis=0)
-        else:
-            points = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
+            raise NotDrawn(f"a space of more than {MOST_POINTS} points cannot be enumerated")
+        points = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
         rules = subject.space_rules
         occurs = [all(rule.holds(cf, cf) for rule in rules) for cf in map(self.decode, points)] if rules else True
         self.points: Ints = points[np.broadcast_to(np.array(occurs, dtype=np.bool_), len(points))]

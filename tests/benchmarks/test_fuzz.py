@@ -70,7 +70,7 @@ class Setting:
         self.model = DecisionTreeClassifier(random_state=0).fit(self.data, self.data.a + self.data.b >= 4)
         subject = Subject(self.model, self.table, Decision((True,)))
         self.explainer = ironrule.Explainer(self.model, self.data, desired=True)
-        self.world = World(subject, self.explainer.space, np.random.default_rng(0))
+        self.world = World(subject, self.explainer.space)
         self.row = {"a": 1, "b": 2}
         self.truth = Truth(self.world, np.array([1, 2]))
         self.explanation = self.explainer.explain(self.row)
