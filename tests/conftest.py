@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("same", derandomize=True)
-settings.register_profile("hunt", max_examples=500)
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("hunt", max_examples=500, deadline=None)
 settings.load_profile("same")

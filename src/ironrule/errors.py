@@ -1,65 +1,155 @@
 """Every error that Ironrule raises on purpose.
 
     IronruleError
-    ├── InputError               what came in cannot be used; the message says what must hold, what came, what to do
+    ├── InputError               an argument, a file or a request cannot be used
     │   ├── TableError           a table or a row does not fit
     │   ├── SpaceError           a space, a feature or a domain is not well formed
     │   ├── ConstraintError      a constraint cannot be read, names an unknown feature, or nothing satisfies it
     │   ├── OutcomeError         the desired outcome or the threshold does not fit the model, or the row is not denied
     │   └── BudgetError          a budget that allows nothing
-    ├── StorageError             a file could not be written; the message says what is safe and what to do
+    ├── StorageError             a file could not be written
     ├── ModelError               the user's model failed or answered with something that is no decision
     ├── AuditError               the server's audit log cannot be read or written
-    └── MissingExtraError        an optional dependency is not installed; the message names the exact command
+    └── MissingExtraError        an optional dependency is not installed
+
+An error carries fields, so that nobody has to parse its text:
+
+``code``
+    A stable name for programs, such as ``"value-outside-domain"``; the class has one for the general case.
+``expected``, ``got``
+    What must hold, and what was found instead.
+``hint``
+    What to do about it, in terms of the Python interface. The command line and the server have hints of their own for
+    the codes whose hint names a Python argument.
+
+The text is "expected, got ...; hint". All fields survive pickling, so an error may cross from a worker process.
 
 A search that finds nothing, or runs out of budget, is no error: its outcome is a value (see :mod:`ironrule.verdict`).
 """
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 
 class IronruleError(Exception):
-    """The root: catch this to catch everything that Ironrule raises on purpose."""
+    """The root: catch this to catch everything that Ironrule raises on purpose.
+
+    >>> error = InputError(expected="k must be a positive integer", got=0, hint="leave it out for one rule")
+    >>> print(error)
+    k must be a positive integer, got 0; leave it out for one rule
+    >>> error.code, error.expected, error.got, error.hint
+    ('input', 'k must be a positive integer', '0', 'leave it out for one rule')
+    >>> print(InputError("digest mismatch: the document was modified after it was written"))
+    digest mismatch: the document was modified after it was written
+    """
+
+    default_code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        statement: str | None = None,
+        *,
+        expected: str | None = None,
+        got: object = None,
+        hint: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        """Give either one ``statement``, or what was ``expected`` and, as it should be read, what was ``got``."""
+        self.expected = expected
+        self.got = None if got is None else str(got)
+        self.hint = hint
+        self.code = code or self.default_code
+        if statement is None:
+            statement = f"{expected or 'something else was expected'}" + (f", got {got}" if got is not None else "")
+        self.statement = statement
+        super().__init__(f"{statement}; {hint}" if hint else statement)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild an error from its fields: a subclass may take other arguments than its text."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(cls: type[IronruleError], args: tuple[Any, ...], fields: dict[str, Any]) -> IronruleError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(fields)
+    if isinstance(error, ImportError):
+        error.msg = str(args[0])  # what ImportError's own text is made of
+    return error
 
 
 class InputError(IronruleError, ValueError):
-    """What came in cannot be used."""
+    """An argument, a file or a request cannot be used."""
+
+    default_code = "input"
 
 
 class TableError(InputError):
     """A table or a row does not fit the space."""
 
+    default_code = "table"
+
 
 class SpaceError(InputError):
     """A space, a feature or a domain is not well formed."""
+
+    default_code = "space"
 
 
 class ConstraintError(InputError):
     """A constraint cannot be read, names an unknown feature, or nothing satisfies it."""
 
+    default_code = "constraint"
+
 
 class OutcomeError(InputError):
     """The desired outcome does not fit the model, or the row already has it."""
+
+    default_code = "outcome"
 
 
 class BudgetError(InputError):
     """A budget that allows nothing."""
 
+    default_code = "budget"
+
 
 class StorageError(IronruleError, OSError):
     """A file could not be written, such as on a full disk."""
+
+    default_code = "storage"
 
 
 class ModelError(IronruleError, RuntimeError):
     """The user's model failed, or answered with something that is no decision."""
 
+    default_code = "model"
+
 
 class AuditError(IronruleError, RuntimeError):
     """The audit log cannot be read or written; an answer without a record is not given."""
+
+    default_code = "audit"
 
 
 class MissingExtraError(IronruleError, ImportError):
     """An optional dependency is not installed."""
 
+    default_code = "missing-extra"
+
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'ironrule[{extra}]'")
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed", hint=f"run pip install 'ironrule[{extra}]'"
+        )
+
+
+def text_with_hint(error: IronruleError, hint: str | None) -> str:
+    """The text of an error with another hint than its own, such as one that names an option of the command line.
+
+    >>> text_with_hint(InputError("unknown feature 'shoe'", hint="see space.names"), "see --help")
+    "unknown feature 'shoe'; see --help"
+    """
+    if hint == error.hint:
+        return str(error)
+    return f"{error.statement}; {hint}" if hint else error.statement

@@ -59,7 +59,7 @@ def test_the_decision_is_named_and_compared_with_what_the_caller_means() -> None
     other = check(explanation, model, GRID, threshold=2.0)
     assert other.status == "refuted"
     assert [failure.claim for failure in other.failures] == ["decision"]
-    assert "the threshold is 2.5 in the document, got 2.0" in other.failures[0].sentence
+    assert "the document's threshold is 2.5, got 2.0" in other.failures[0].sentence
 
 
 def test_without_the_callers_word_the_output_says_that_nothing_was_compared() -> None:

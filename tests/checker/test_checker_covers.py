@@ -280,7 +280,7 @@ def undecided_setting() -> Setting:
         ({"high": (2,)}, "codes from 0 to 1"),
         ({"low": (1,), "high": (0,)}, "in order"),
         ({"high": (10**40,)}, "codes from 0 to 1"),
-        ({"method": "enumeration"}, "nothing to cover"),
+        ({"method": "enumeration"}, "enumeration must not have covers"),
         ({"method": "enumeration", "covers": ()}, "1 points are claimed, but the box has 2"),
     ],
     ids=str,

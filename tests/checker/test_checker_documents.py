@@ -64,10 +64,18 @@ def test_wrong_documents_are_refuted_for_the_right_reason(name: str) -> None:
     assert "digest" not in [failure.claim for failure in check.failures]
 
 
+OTHER_FORMATS = {"a list": "a list of length 1", "another format": "1", "a format that is no number": "True"}
+
+
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_documents_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="must"):
+    with pytest.raises(InputError) as caught:
         CHECKERS["linear"].check((CORPUS / "malformed" / f"{name}.json").read_text())
+    error = caught.value
+    if name in OTHER_FORMATS:
+        assert (error.code, error.got) == ("wrong-format", OTHER_FORMATS[name])
+    else:
+        assert str(error).startswith("malformed explanation: ")
 
 
 def test_one_model_and_space_are_told_from_another() -> None:
@@ -89,8 +97,9 @@ def test_an_altered_document_is_noticed_by_its_digest() -> None:
     check = CHECKERS["linear"].check(document)
     assert check.status == "refuted"
     assert [failure.claim for failure in check.failures] == ["digest"]
-    with pytest.raises(InputError, match="altered"):
+    with pytest.raises(InputError, match="digest mismatch: the document was modified") as caught:
         Explanation.from_dict(document)
+    assert caught.value.code == "digest-mismatch"
 
 
 def test_a_rule_must_hold_for_every_model_that_it_is_claimed_for() -> None:

@@ -257,11 +257,11 @@ def test_what_is_no_table_is_refused(data):
 
 def test_columns_are_named_and_must_be_there():
     assert read_table(np.ones((2, 2)), names=["age", "income"]).names == ("age", "income")
-    with pytest.raises(TableError, match="1 named, but its shape is"):
+    with pytest.raises(TableError, match=r"a column for each of 1 names, got shape \(2, 2\)"):
         read_table(np.ones((2, 2)), names=["age"])
-    with pytest.raises(TableError, match="must have the column 'b', but it has 'a'"):
+    with pytest.raises(TableError, match=r"must have the column 'b', got columns 'a'$"):
         infer_space(pd.DataFrame({"a": [1, 2]}), columns=["b"])
-    with pytest.raises(TableError, match="must have the column 'a', but it has 'b'"):
+    with pytest.raises(TableError, match=r"must have the column 'a', got columns 'b'$"):
         Space((Feature("a", (1, 2), True),)).encode(pd.DataFrame({"b": [1, 2]}))
 
 
@@ -332,11 +332,11 @@ def test_one_hot_groups_are_encoded_and_laid_out():
     table = pd.DataFrame({"f_b": [1, 0, 0], "f_a": [False, True, False]})
     assert space.encode(table).tolist() == whole.encode(table).points().tolist() == [[1], [0], [2]]
     compare_tables(lay_out(space, read_table(table))(space.encode(table)), table)
-    with pytest.raises(TableError, match="exactly one 1 per row, but 1 of 1 rows"):
+    with pytest.raises(TableError, match="exactly one 1 per row, got none or several in 1 of 1 rows"):
         space.encode(pd.DataFrame({"f_a": [1], "f_b": [1]}))
-    with pytest.raises(TableError, match="exactly one 1 per row, but 1 of 1 rows"):
+    with pytest.raises(TableError, match="exactly one 1 per row, got none or several in 1 of 1 rows"):
         Space((Feature("f", ("a", "b"), False, columns=("f_a", "f_b")),)).encode(pd.DataFrame({"f_a": [0], "f_b": [0]}))
-    with pytest.raises(TableError, match="0 and 1 only"):
+    with pytest.raises(TableError, match="'f_a' must hold 0 and 1 only, got other values"):
         space.encode(pd.DataFrame({"f_a": [2], "f_b": [0]}))
 
 
@@ -351,18 +351,19 @@ def test_arrow_days_may_be_missing_in_pandas():
 def test_columns_that_cannot_be_laid_out_are_named():
     table = read_table(pd.DataFrame({"a": [1, 2]}))
     space = Space((Feature("a", (1, 2), True),))
-    with pytest.raises(SpaceError, match="the space must have every column that is laid out, but 'b' is not in it"):
+    with pytest.raises(SpaceError, match=r"the space must have the column 'b', got columns \['a'\]"):
         lay_out(space, table, order=["a", "b"])
-    with pytest.raises(SpaceError, match="the table must have every column that is laid out, but 'b' is not in it"):
+    with pytest.raises(SpaceError, match=r"the table must have the column 'b', got columns \['a'\]"):
         lay_out(Space((Feature("b", (1, 2), True),)), table)
 
 
 def test_values_outside_the_domain_are_shown():
     space = Space((Feature("f", (1.0, 2.0), ordered=True),))
-    with pytest.raises(TableError, match=r"'f' must be one of 1.0, 2.0, but 2 of 3 rows have .* such as missing"):
+    with pytest.raises(TableError, match=r"'f' must be one of 1.0, 2.0, got .* such as missing, in 2 of 3 rows"):
         space.encode(pd.DataFrame({"f": [1.0, None, 5.0]}))
-    with pytest.raises(TableError, match=r"but 1 of 2 rows have other values, such as 5.0"):
+    with pytest.raises(TableError, match=r"got other values, such as 5.0, in 1 of 2 rows") as caught:
         space.encode(pd.DataFrame({"f": [1.0, 5.0]}))
+    assert caught.value.code == "value-outside-domain"
 
 
 def test_features_know_their_kind():
@@ -395,11 +396,11 @@ def test_domains_that_make_no_sense_are_refused(fields):
 
 
 def test_features_must_have_names_of_their_own():
-    with pytest.raises(SpaceError, match="'a' occurs twice"):
+    with pytest.raises(SpaceError, match="must be unique, got 'a' twice"):
         Space((Feature("a", (1,), True), Feature("a", (1,), True)))
-    with pytest.raises(SpaceError, match="'a' occurs twice"):
+    with pytest.raises(SpaceError, match="must be unique, got 'a' twice"):
         Space((Feature("a", (1,), True), Feature("b", (1,), True, columns=("a",))))
-    with pytest.raises(SpaceError, match="'c' is no feature"):
+    with pytest.raises(SpaceError, match="unknown feature 'c'; the features are a"):
         Space((Feature("a", (1,), True),)).index("c")
 
 

@@ -141,13 +141,17 @@ def test_an_explanation_without_a_proof_is_not_decidable(run, files: Files, tmp_
 def test_what_is_no_explanation_is_refused(refused, files: Files, tmp_path: Path, text: str):
     path = tmp_path / "why.json"
     path.write_text(text)
-    assert "why.json must be an explanation as JSON, but: " in refused("check", str(path), *given(files))
+    assert "cannot read why.json as an explanation: " in refused("check", str(path), *given(files))
 
 
 def test_files_that_are_not_there_are_refused(refused, files: Files, explanation: Path, tmp_path: Path):
-    assert "no file 'nowhere.json'" in refused("check", "nowhere.json", *given(files))
-    assert "model file must exist" in refused("check", str(explanation), "--model", "no.skops", "--data", files.data)
-    assert "data file must exist" in refused("check", str(explanation), "--model", files.model, "--data", "no.csv")
+    assert "explanation not found: 'nowhere.json'" in refused("check", "nowhere.json", *given(files))
+    assert "model file not found: 'no.skops'" in refused(
+        "check", str(explanation), "--model", "no.skops", "--data", files.data
+    )
+    assert "data file not found: 'no.csv'" in refused(
+        "check", str(explanation), "--model", files.model, "--data", "no.csv"
+    )
     assert "--model" in refused("check", str(explanation), "--data", files.data)
     binary = tmp_path / "why.json"
     binary.write_bytes(b"\xff\xfe\x00")

@@ -107,9 +107,9 @@ def test_a_range_is_read_in_the_features_own_type(text: str, name: str, values: 
         ("age=", "such as age=20:40"),
         ("age=20", "lowest:highest"),
         ("age=a:b", "one of 20, 30, 40"),
-        ("age=[20", "JSON list"),
-        ("job=pilot", "'pilot' came"),
-        ("school=low:top", "'top' came"),
+        ("age=[20", "is not a JSON list: Expecting"),
+        ("job=pilot", "must be one of 'clerk', 'cook', 'none, or other', got 'pilot'"),
+        ("school=low:top", "got 'top'"),
     ],
 )
 def test_a_range_that_cannot_be_read_is_refused(text: str, message: str):

@@ -61,7 +61,7 @@ def test_extend_domain_adds_a_value_that_the_data_lacks(run, refused, files: Fil
     arguments = ["explain", files.model, files.data, "--desired", "yes", "--row", row]
     message = refused(*arguments)
     assert "'age' must be one of" in message
-    assert "17 came" in message
+    assert "got 17" in message
     assert "--extend-domain" in message
     assert run(*arguments, "--extend-domain", "--json").json["instance"]["age"] == 17
 
@@ -124,7 +124,7 @@ def test_labels_are_matched_to_classes_of_any_type(run, refused, files: Files, t
     arguments = ["explain", str(tmp_path / "model.skops"), files.data, "--row", str(files.denied)]
     assert run(*arguments, "--desired", "1", "1").code == 0
     assert run(*arguments, "--threshold", "0.5").code == 0
-    assert "must be one of 0, 1, but 'yes' came" in refused(*arguments, "--desired", "yes")
+    assert "the desired class must be one of 0, 1, got 'yes'" in refused(*arguments, "--desired", "yes")
 
 
 def test_a_regression_is_desired_above_a_threshold(run, refused, files: Files, tmp_path: Path):

@@ -64,6 +64,6 @@ def test_a_margin_is_heeded(run, files: Files):
 
 def test_a_rule_that_cannot_be_judged_is_refused(refused, files: Files):
     assert "--rule" in refused("judge", *files.ask())
-    assert "a condition must be written like" in refused("judge", *files.ask("--rule", "years <= 3"))
+    assert "a condition must look like age <= 30, " in refused("judge", *files.ask("--rule", "years <= 3"))
     assert "the row must satisfy the rule" in refused("judge", *files.ask("--rule", "age <= 0"))
     assert "must end in .json" in refused("judge", *files.ask("--rule", "age <= 99", "--output", "judged.html"))

@@ -51,4 +51,4 @@ def test_json_files_can_be_rechecked(files: Files, run: Callable[..., Run], tmp_
 def test_what_is_no_explanation_is_refused(files: Files, refused: Callable[..., str], tmp_path: Path) -> None:
     more = ["--model", files.model, "--data", files.data, "--desired", "yes"]
     assert "no manifest" in refused("recheck", str(tmp_path), *more)
-    assert "there is no" in refused("recheck", str(tmp_path / "none.json"), *more)
+    assert "explanation not found: " in refused("recheck", str(tmp_path / "none.json"), *more)

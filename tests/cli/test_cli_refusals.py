@@ -15,6 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 
+from ironrule.errors import StorageError
+
 
 class Failing(BaseEstimator):
     """A model that raises what it is told to, after a number of answers."""
@@ -46,20 +48,21 @@ def written(tmp_path: Path, text: str, name: str = "data.csv") -> str:
 
 
 ROWS = {
-    '{"age": 25, "income": 1, "job": "clerk", "shoe": 4}': "only columns of the space, but 'shoe' came",
+    '{"age": 25, "income": 1, "job": "clerk", "shoe": 4}': "a row may only have columns of the space, got 'shoe'",
     '{"age": 25, "income": 1}': "a row must have a value for 'job'",
-    '{"age": "old", "income": 1, "job": "clerk"}': "'age' must be a number, but 'old' came",
-    '{"age": 25, "income": 1, "job": 3}': "'job' must be text",
+    '{"age": "old", "income": 1, "job": "clerk"}': "'age' must be a number, got 'old'",
+    '{"age": 25, "income": 1, "job": 3}': "'job' must be a string, one of 'clerk', 'cook', "
+    "'none, or other', got the number 3",
     '{"age": 25, "income": 1, "job": "pilot"}': "'job' must be one of 'clerk', 'cook'",
-    '{"age": null, "income": 1, "job": "clerk"}': "'age' is never missing in this space",
-    '{"age": 25, "age": 26}': "one occurs twice",
-    '{"age": 25': "a row must be a number or a JSON object",
-    "[1, 2]": "a row must be a number or a JSON object, but list came",
-    "true": "but bool came",
-    "1.5": "but float came",
-    "60": "the row number must be below 60",
-    " -1": "a row number must count from 0, but -1 came",
-    '{"age": 25, "income": 8, "job": "clerk"}': "already gives it the desired one",
+    '{"age": null, "income": 1, "job": "clerk"}': "'age' cannot be missing in this space",
+    '{"age": 25, "age": 26}': "a row must have every column once, got 'age' more than once",
+    '{"age": 25': "a row must be a row number or a JSON object, got invalid JSON: Expecting",
+    "[1, 2]": "a row must be a row number or a JSON object, got a list",
+    "true": "got a bool",
+    "1.5": "got a float",
+    "60": "the row number must be from 0 to 59, got 60",
+    " -1": "the row number must be a non-negative integer, got -1",
+    '{"age": 25, "income": 8, "job": "clerk"}': "the row must have the undesired outcome, got the desired outcome",
 }
 
 
@@ -69,22 +72,22 @@ def test_a_row_that_does_not_fit_is_refused(refused, files: Files, row: str):
 
 
 OPTIONS = {
-    ("--seconds", "0"): "a budget's seconds must be more than zero",
-    ("--evaluations", "0"): "a budget's evaluations must be more than zero",
-    ("--seconds", "nan"): "must be more than zero",
-    ("--k", "0"): "k must be a whole number of at least 1",
+    ("--seconds", "0"): "a budget's seconds must be positive, got 0.0",
+    ("--evaluations", "0"): "a budget's evaluations must be positive, got 0",
+    ("--seconds", "nan"): "a budget's seconds must be positive, got nan",
+    ("--k", "0"): "k must be a positive integer, got 0",
     ("--k", "x"): "argument --k: invalid int value",
-    ("--seed", "-1"): "a seed must be a whole number from 0",
+    ("--seed", "-1"): "argument --seed: the seed must be a non-negative integer, got '-1'; see ironrule explain --help",
     ("--algorithm", "magic"): "invalid choice: 'magic'",
-    ("--require", "shoe"): "'shoe' is no feature of this space",
-    ("--forbid", "shoe"): "'shoe' is no feature of this space",
-    ("--constraint", "cf.shoe > 3"): "'shoe' is none",
+    ("--require", "shoe"): "unknown feature 'shoe'",
+    ("--forbid", "shoe"): "unknown feature 'shoe'",
+    ("--constraint", "cf.shoe > 3"): "unknown feature 'shoe'",
     ("--constraint", "cf.age > 100"): "satisf",
-    ("--target", "shoe"): "the target must be a column of the data, but 'shoe' came; columns: age, income, job, paid",
-    ("--space", "nowhere.toml"): "there is no file 'nowhere.toml'",
-    ("--output", "why.pdf"): "must end in .json or .html or .txt",
-    ("--output", "nowhere/why.json"): "there is no 'nowhere'",
-    ("--desired", "maybe"): "the desired class must be one of no, yes, but 'maybe' came",
+    ("--target", "shoe"): "the target must be a column of the data, got 'shoe'; the columns are age, income, job, paid",
+    ("--space", "nowhere.toml"): "space file not found: 'nowhere.toml'",
+    ("--output", "why.pdf"): "the output file must end in .json or .html or .txt, got 'why.pdf'",
+    ("--output", "nowhere/why.json"): "the folder of the output file does not exist: 'nowhere'; create it first",
+    ("--desired", "maybe"): "the desired class must be one of no, yes, got 'maybe'",
     ("--shoe",): "unrecognized arguments: --shoe",
 }
 
@@ -105,13 +108,15 @@ def test_the_desired_class_must_be_named_unless_it_is_1(refused, files: Files):
 
 
 DATA = {
-    "": "it is empty",
-    "age,income,job\n": "at least one row, but it is empty",
-    "age,income,job,age\n1,2,clerk,3\n": "column names must be distinct, but 'age' occur more than once",
+    "": "data.csv must have a header line and rows, got an empty file",
+    "age,income,job\n": "the table must have at least one row, got none",
+    "age,income,job,age\n1,2,clerk,3\n": "column names must be distinct, got 'age' more than once",
     "age,income\n20,1\n30,2\n": "'job'",
-    "age,income,job\n20,1,clerk,surplus\n30,1,clerk,surplus\n": "as many fields as its header",
-    "age,income,job\n20,1,clerk\n30,1,clerk,surplus\n": "must be a well-formed .csv file",
-    "age,income,job\n20,1,clerk\n20,2,cook\n": "'age' never changes",
+    "age,income,job\n20,1,clerk,surplus\n30,1,clerk,surplus\n": "some lines of data.csv have more fields "
+    "than its header",
+    "age,income,job\n20,1,clerk\n30,1,clerk,surplus\n": "cannot read data.csv as a .csv file: ",
+    "age,income,job\n20,1,clerk\n20,2,cook\n": "got one value, or only missing ones, in 'age'; drop it, "
+    "declare its domain in a --space file, or add --keep-constant",
 }
 
 
@@ -122,12 +127,16 @@ def test_a_table_that_cannot_be_used_is_refused(refused, files: Files, tmp_path:
 
 
 def test_data_files_that_cannot_be_read_are_refused(refused, tmp_path: Path):
-    assert "there is no file" in refused("inspect", str(tmp_path / "nowhere.csv"))
-    assert "must end in .csv" in refused("inspect", written(tmp_path, "a\n1\n", "data.xlsx"))
-    assert "well-formed .csv.gz" in refused("inspect", written(tmp_path, "a\n1\n", "data.csv.gz"))
-    assert "well-formed .parquet" in refused("inspect", written(tmp_path, "a\n1\n", "data.parquet"))
+    assert "data file not found: " in refused("inspect", str(tmp_path / "nowhere.csv"))
+    assert "the data file must end in one of .csv, " in refused("inspect", written(tmp_path, "a\n1\n", "data.xlsx"))
+    assert "cannot read data.csv.gz as a .csv.gz file: " in refused(
+        "inspect", written(tmp_path, "a\n1\n", "data.csv.gz")
+    )
+    assert "cannot read data.parquet as a .parquet file: " in refused(
+        "inspect", written(tmp_path, "a\n1\n", "data.parquet")
+    )
     (tmp_path / "latin.csv").write_bytes("straße\n1\n2\n".encode("latin-1"))
-    assert "well-formed .csv" in refused("inspect", str(tmp_path / "latin.csv"))
+    assert "cannot read latin.csv as a .csv file: " in refused("inspect", str(tmp_path / "latin.csv"))
 
 
 def test_a_column_named_like_a_renamed_duplicate_is_fine(run, tmp_path: Path):
@@ -136,11 +145,13 @@ def test_a_column_named_like_a_renamed_duplicate_is_fine(run, tmp_path: Path):
 
 def test_a_missing_or_corrupt_model_file_is_refused(refused, files: Files, tmp_path: Path):
     arguments = [files.data, "--row", "0", "--trust-pickle"]
-    assert "there is no file" in refused("explain", str(tmp_path / "nowhere.skops"), *arguments)
+    assert "model file not found: " in refused("explain", str(tmp_path / "nowhere.skops"), *arguments)
     for name in ("bad.skops", "bad.joblib", "bad.pkl"):
-        assert f"{name} must be a readable model file" in refused("explain", written(tmp_path, "hi", name), *arguments)
-    assert "must end in .skops, .onnx" in refused("explain", written(tmp_path, "hi", "model.h5"), *arguments)
-    assert "must take one matrix" in refused("explain", written(tmp_path, "hi", "model.onnx"), *arguments)
+        assert f"cannot load the model in {name}: " in refused("explain", written(tmp_path, "hi", name), *arguments)
+    assert "must end in one of .skops, .onnx, " in refused("explain", written(tmp_path, "hi", "model.h5"), *arguments)
+    assert "the model must take one input, a matrix of all columns, got 0 inputs" in refused(
+        "explain", written(tmp_path, "hi", "model.onnx"), *arguments
+    )
 
 
 def test_a_pickle_is_not_loaded_unless_it_is_trusted(run, refused, files: Files, tmp_path: Path):
@@ -161,7 +172,7 @@ class Ending:
 
 def test_a_pickle_that_ends_the_program_is_refused_like_any_other_broken_file(refused, files: Files, tmp_path: Path):
     message = refused("explain", saved(tmp_path, Ending()), files.data, "--row", "0", "--trust-pickle")
-    assert "must be a readable model file, but loading it failed: SystemExit" in message
+    assert "cannot load the model in model.joblib: SystemExit" in message
 
 
 def test_untrusted_types_in_a_skops_file_are_listed_with_the_option_that_accepts_them(run, refused, tmp_path: Path):
@@ -170,7 +181,9 @@ def test_untrusted_types_in_a_skops_file_are_listed_with_the_option_that_accepts
     table.to_csv(tmp_path / "data.csv", index=False)
     arguments = ["explain", str(tmp_path / "tree.skops"), str(tmp_path / "data.csv"), "--row", "0"]
     message = refused(*arguments)
-    assert "must hold only types that are trusted" in message
+    assert (
+        "tree.skops has types that are not trusted: sklearn.tree._tree.Tree; if you trust them, add --trust " in message
+    )
     assert run(*arguments, "--trust", *message.partition("--trust ")[2].split()).code == 0
 
 
@@ -225,7 +238,14 @@ def test_errors_come_as_json_on_standard_error_with_json(run, files: Files):
     result = run("explain", *files.ask("--k", "0", "--json"))
     assert result.code == 2
     assert result.out == ""
-    assert json.loads(result.err)["error"]["type"] == "InputError"
+    assert json.loads(result.err)["error"] == {
+        "type": "InputError",
+        "code": "input",
+        "message": "k must be a positive integer, got 0",
+        "expected": "k must be a positive integer",
+        "got": "0",
+        "hint": None,
+    }
 
 
 def test_an_unexpected_failure_is_one_line_that_says_how_to_see_more(run, files: Files, monkeypatch):
@@ -237,11 +257,40 @@ def test_an_unexpected_failure_is_one_line_that_says_how_to_see_more(run, files:
     monkeypatch.setattr(Space, "infer", broken)
     result = run("inspect", files.data)
     assert result.code == 1
-    assert "unexpected ZeroDivisionError: oops" in result.err
-    assert "IRONRULE_DEBUG=1" in result.err
+    assert result.err == "error: unexpected ZeroDivisionError: oops; set IRONRULE_DEBUG=1 to see the traceback\n"
     assert result.err.count("\n") == 1
     monkeypatch.setenv("IRONRULE_DEBUG", "1")
     assert "Traceback" in run("inspect", files.data).err
+
+
+FAILURES = {
+    "file": (PermissionError(13, "Permission denied", "loans.csv"), 2, "cannot use 'loans.csv': Permission denied"),
+    "interrupted": (KeyboardInterrupt(), 130, "interrupted"),
+    "storage": (
+        StorageError("cannot write the batch: disk full", hint="make room"),
+        2,
+        "cannot write the batch: disk full",
+    ),
+    "unexpected": (ZeroDivisionError("oops"), 1, "unexpected ZeroDivisionError: oops"),
+}
+
+
+@pytest.mark.parametrize("code", FAILURES)
+def test_every_failure_has_a_code_and_all_fields_with_json(run, files: Files, monkeypatch, code: str):
+    from ironrule.space import Space
+
+    error, exit_code, statement = FAILURES[code]
+
+    def broken(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr(Space, "infer", broken)
+    result = run("inspect", files.data, "--json")
+    told = json.loads(result.err)["error"]
+    assert (result.code, told["code"]) == (exit_code, code)
+    assert list(told) == ["type", "code", "message", "expected", "got", "hint"]
+    assert told["type"] == ("Interrupted" if code == "interrupted" else type(error).__name__)
+    assert told["message"] == (f"{statement}; {told['hint']}" if told["hint"] else statement)
 
 
 @pytest.mark.parametrize(

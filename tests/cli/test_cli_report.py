@@ -117,7 +117,8 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
     output = tmp_path / "why.html"
     output.write_text("mine")
     message = refused("report", str(document), "--output", str(output))
-    assert "exists; to replace it, add --overwrite" in message
+    assert "the output file already exists: " in message
+    assert "; add --overwrite to replace it" in message
     assert output.read_text() == "mine"
     assert run("report", str(document), "--output", str(output), "--overwrite").code == 0
     assert output.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -128,18 +129,24 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
     [
         (["{json}"], "required: --output"),
         (["{json}", "--output", "why.pdf"], "must end in .html"),
-        (["{json}", "--output", "no/such/why.html"], "must lie in a folder that exists"),
-        (["{json}", "--row", "3", "--output", "{out}"], "must be of explanations (.json), of a batch"),
-        (["{model}", "{data}", "--output", "{out}"], "must be of explanations (.json), of a batch"),
-        (["{model}", "--row", "3", "--output", "{out}"], "must be of explanations (.json), of a batch"),
-        (["{model}", "{data}", "--row", "3", "--data", "{data}", "--output", "{out}"], "belong to explanations from"),
-        (["{json}", "--space", "space.toml", "--output", "{out}"], "--space must come with --data"),
+        (["{json}", "--output", "no/such/why.html"], "the folder of the output file does not exist: 'no/such'"),
+        (["{json}", "--row", "3", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
+        (["{model}", "{data}", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
+        (["{model}", "--row", "3", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
+        (["{model}", "{data}", "--row", "3", "--data", "{data}", "--output", "{out}"], "are for explanations from"),
+        (["{json}", "--space", "space.toml", "--output", "{out}"], "--space needs --data, whose values it describes"),
         (["{json}", "--data", "{data}", "--output", "{out}", "--voice", "poet"], "invalid choice: 'poet'"),
-        (["{json}", "--data", "nothing.csv", "--output", "{out}"], "there is no file 'nothing.csv'"),
-        (["nothing.json", "--output", "{out}"], "there is no file 'nothing.json'"),
-        (["{broken}", "--output", "{out}"], "must be an explanation as JSON"),
-        (["{altered}", "--output", "{out}"], "it was altered"),
-        (["{json}", "--data", "{data}", "--constraint", "cf.age >= 20", "--output", "{out}"], "give another"),
+        (["{json}", "--data", "nothing.csv", "--output", "{out}"], "data file not found: 'nothing.csv'"),
+        (["nothing.json", "--output", "{out}"], "explanation not found: 'nothing.json'"),
+        (
+            ["{broken}", "--output", "{out}"],
+            "cannot read broken.json as an explanation: the explanation is not valid JSON: ",
+        ),
+        (["{altered}", "--output", "{out}"], "digest mismatch: the document was modified after it was written"),
+        (
+            ["{json}", "--data", "{data}", "--constraint", "cf.age >= 20", "--output", "{out}"],
+            "was made with another space",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_told_without_a_traceback(refused, files, document, tmp_path, arguments, message):
@@ -214,8 +221,10 @@ def test_an_explanation_made_with_intervals_is_reported_with_its_past_rows_by_th
     assert run("explain", *tree.ask("--trust-pickle", "--intervals", "--output", why)).code == 0
     behind = ["--data", tree.data, "--output", str(out)]
     assert "one made with intervals needs the model too" in refused("report", why, *behind)
-    assert "--intervals must come with --model" in refused("report", why, *behind, "--intervals")
-    assert "--intervals must come with --data" in refused("report", why, "--intervals", "--output", str(out))
+    assert "--intervals needs --model, whose thresholds are part of the space" in refused(
+        "report", why, *behind, "--intervals"
+    )
+    assert "--intervals needs --data" in refused("report", why, "--intervals", "--output", str(out))
     whole = [*behind, "--intervals", "--model", tree.model]
     assert "--trust-pickle" in refused("report", why, *whole)
     assert not out.exists()
@@ -252,4 +261,4 @@ def test_another_model_than_the_explained_one_is_refused_with_intervals(run, ref
         "--output",
         str(tmp_path / "w.html"),
     ]
-    assert "must be about this explainer's model, but it is about another" in refused("report", why, *more)
+    assert "the explanation is about another model than this explainer's" in refused("report", why, *more)

@@ -71,15 +71,15 @@ def test_tokens_of_a_file_have_names(files: Files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--host", "0.0.0.0"], "must have a token"),
-        (["--token", "short"], "at least 16 characters"),
-        (["--port", "123456"], "the port must be from 0 to 65535"),
-        (["--seconds", "0"], "the limit seconds must be more than zero"),
-        (["--workers", "0"], "the limit workers must be more than zero"),
-        (["--model", "model.skops"], "--model and --data must come together"),
-        (["--tokens", "no-such-file"], "there is no file"),
+        (["--host", "0.0.0.0"], "must have a token, got host '0.0.0.0' without one; set IRONRULE_TOKEN"),
+        (["--token", "short"], "at least 16 characters, got 5"),
+        (["--port", "123456"], "the port must be from 0 to 65535, got 123456"),
+        (["--seconds", "0"], "the limit seconds must be positive, got 0.0"),
+        (["--workers", "0"], "the limit workers must be positive, got 0"),
+        (["--model", "model.skops"], "--model and --data must be given together, got --model alone"),
+        (["--tokens", "no-such-file"], "tokens file not found: 'no-such-file'"),
         (["--audit", "nonsense"], "the audit log must be a URL"),
-        (["--audit", "sqlite:////no/such/folder/log"], "a folder that exists"),
+        (["--audit", "sqlite:////no/such/folder/log"], "the folder of the audit log does not exist: '/no/such/folder'"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_is(
@@ -94,7 +94,7 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(comman
     code = f"import sys; sys.modules[{package!r}] = None; from ironrule.cli import main; sys.exit(main(sys.argv[1:]))"
     arguments = [command] if command == "serve" else [command, "verify"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-    told = f"error: ironrule {command} needs {package}, which is not installed: pip install 'ironrule[server]'\n"
+    told = f"error: ironrule {command} needs {package}, which is not installed; run pip install 'ironrule[server]'\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 
@@ -103,14 +103,14 @@ def test_a_port_that_is_taken_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "must be able to listen" in refused("serve", "--port", str(taken.getsockname()[1]))
+        assert "cannot listen at 127.0.0.1:" in refused("serve", "--port", str(taken.getsockname()[1]))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["verify"], "there is no file 'ironrule-audit.sqlite'"),
-        (["verify", "--audit", "mysql://there/log"], "must be in sqlite or postgresql"),
+        (["verify"], "audit log not found: 'ironrule-audit.sqlite'"),
+        (["verify", "--audit", "mysql://there/log"], "must be in sqlite or postgresql, got 'mysql'"),
         (["nonsense"], "invalid choice"),
     ],
 )
@@ -128,9 +128,9 @@ def test_an_export_and_a_record_must_be_named(refused: Callable[..., str], tmp_p
 
     url = f"sqlite:///{tmp_path}/audit.sqlite"
     AuditLog(url).close()
-    assert "--output is missing" in refused("audit", "export", "--audit", url)
-    assert "show must name a record" in refused("audit", "show", "--audit", url)
-    assert "show must name a record" in refused("audit", "show", "3", "--audit", url)
+    assert "audit export needs a file to write to; add --output" in refused("audit", "export", "--audit", url)
+    assert "audit show needs the number of a record" in refused("audit", "show", "--audit", url)
+    assert "not found: record 3; the log has 0 records" in refused("audit", "show", "3", "--audit", url)
     assert "must end in .jsonl or .csv" in refused(
         "audit", "export", "--audit", url, "--output", str(tmp_path / "x.txt")
     )

@@ -152,8 +152,9 @@ def test_a_folder_of_another_batch_is_refused(tmp_path: Path, what: str, change:
     asked, rows = explainer(), history().iloc[:20] if what == "another history" else None
     asked.explain_many(rows, output=tmp_path / "batch", workers=1)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=what):
+    with pytest.raises(InputError, match=f"holds another batch: it was begun with .*{what}") as refused:
         change(asked, tmp_path / "batch")
+    assert (refused.value.code, refused.value.hint) == ("batch-mismatch", "choose another folder, or remove it")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -169,15 +170,19 @@ def test_a_batch_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match="neither"):
+    with pytest.raises(InputError, match=r"output must be a new folder .*, which has other files in it"):
         explainer().explain_many(output=tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
-    with pytest.raises(InputError, match="neither"):
+    with pytest.raises(InputError, match=r"output must be a new folder .*, which is a file"):
         explainer().explain_many(output=tmp_path / "letter.txt")
     with pytest.raises(InputError, match="no manifest"):
         Batch.open(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": 99}')
-    with pytest.raises(InputError, match="format"):
+    with pytest.raises(InputError, match=r"must have format 2, got 99") as other:
+        Batch.open(tmp_path)
+    assert other.value.code == "wrong-format"
+    (tmp_path / "manifest.json").write_text("[]")
+    with pytest.raises(InputError, match=r"must have format 2, got list"):
         Batch.open(tmp_path)
 
 
@@ -190,8 +195,9 @@ def test_a_run_that_was_killed_before_it_had_begun_is_no_hindrance(tmp_path: Pat
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
-    with locked(tmp_path / "batch"), pytest.raises(InputError, match="another one is at work"):
+    with locked(tmp_path / "batch"), pytest.raises(InputError, match="another run is writing to") as refused:
         explainer().explain_many(output=tmp_path / "batch")
+    assert refused.value.code == "batch-in-use"
     assert explainer().explain_many(range(5), output=tmp_path / "batch", workers=1).complete
 
 

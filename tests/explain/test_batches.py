@@ -15,7 +15,7 @@ import pytest
 from denials import Fragile, boosted, contents, essence, explainer, history
 
 from applications import decide, past
-from ironrule import Batch, Explainer, InputError, IronruleError, ModelError, OutcomeError
+from ironrule import Batch, ConstraintError, Explainer, InputError, IronruleError, ModelError, OutcomeError
 from ironrule.explain.batches import crew, few
 from ironrule.explain.batches.crew import Tasks
 from ironrule.explain.batches.few import covers, minimum_cover
@@ -84,7 +84,7 @@ def test_rows_that_no_rule_can_explain_are_counted_not_explained() -> None:
     beyond = [row for row in denied if row not in batch.rows]
     assert batch.about["beyond"] == len(beyond) > 0
     for row in beyond:
-        with pytest.raises(OutcomeError, match="withstand"):
+        with pytest.raises(OutcomeError, match="no robust rule"):
             asked.explain(row)
     assert "within the margin" in str(batch)
 
@@ -104,20 +104,30 @@ def test_a_model_that_can_only_be_asked_is_served_by_all_workers_too() -> None:
 
 def test_an_unusable_question_is_refused_before_any_work() -> None:
     asked = explainer()
-    with pytest.raises(InputError, match="workers must be"):
+    with pytest.raises(InputError, match="workers must be a positive integer, got 0"):
         asked.explain_many(workers=0)
-    with pytest.raises(InputError, match="algorithm must be"):
+    with pytest.raises(InputError, match=r"algorithm must be one of .*, got 'guess'"):
         asked.explain_many(algorithm="guess")
-    with pytest.raises(InputError, match="list of row numbers"):
+    with pytest.raises(InputError, match=r"list of row numbers of the data, got a list with 'a'"):
         asked.explain_many(["a"])
-    with pytest.raises(InputError, match="below 120"):
+    with pytest.raises(InputError, match=r"between -120 and 119 \(120 rows\), got 120"):
         asked.explain_many([120])
+
+
+def test_a_row_that_breaks_a_constraint_is_named() -> None:
+    part, table = explainer().where("cf.income >= 2"), history()
+    poor = table[table["income"] == 1].head(1)
+    with pytest.raises(ConstraintError, match=r"row 1 does not satisfy 'cf\.income >= 2'; leave it out") as refused:
+        part.explain_many(pd.concat([table[table["income"] == 2].head(1), poor]), workers=1)
+    assert refused.value.code == "row-violates-constraint"
+    with pytest.raises(ConstraintError, match=f"row {poor.index[0]} does not satisfy the constraints on the space"):
+        part.explain_many([int(poor.index[0])], workers=1)
 
 
 def test_a_row_that_is_not_in_the_batch_is_named() -> None:
     asked = explainer()
     batch = asked.explain_many(workers=1)
-    with pytest.raises(InputError, match="does not"):
+    with pytest.raises(InputError, match="the batch does not explain row"):
         batch.of(int(np.flatnonzero(asked.outcomes)[0]))
     assert essence(batch.of(batch.rows[3])) == essence(batch[3])
     assert [essence(one) for one in batch[1:3]] == [essence(batch[1]), essence(batch[2])]
@@ -134,8 +144,12 @@ def test_without_documents_there_is_a_table_but_no_explanation() -> None:
         .drop(columns=["seconds", "digest"])
         .equals(whole.to_frame().drop(columns=["seconds", "digest"]))
     )
-    with pytest.raises(InputError, match="without documents"):
+    with pytest.raises(InputError, match="without documents") as refused:
         batch[0]
+    assert (refused.value.code, refused.value.hint) == (
+        "batch-without-documents",
+        "explain the row again, or make the batch with documents=True",
+    )
     assert batch.few_rules() == whole.few_rules()
 
 
@@ -171,8 +185,9 @@ def test_a_worker_that_always_dies_is_an_error_not_an_endless_wait(monkeypatch: 
 
 def test_an_error_in_a_worker_reaches_the_caller() -> None:
     asked = explainer()
-    with pytest.raises(InputError, match="must be usable"):
+    with pytest.raises(InputError, match="'income' cannot be required") as raised:
         asked.explain_many(workers=2, require=["income"], forbid=["income"])
+    assert raised.value.code == "unusable-requirement"
 
 
 def test_a_model_that_cannot_be_handed_over_is_served_here_with_a_warning() -> None:
@@ -185,7 +200,7 @@ def test_a_model_that_cannot_be_handed_over_is_served_here_with_a_warning() -> N
             return decide(table)
 
     asked = Explainer(locked, past(40), desired="good")
-    with pytest.warns(UserWarning, match="cannot be handed"):
+    with pytest.warns(UserWarning, match="cannot be sent to other processes"):
         batch = asked.explain_many(workers=2)
     assert batch.complete
 
@@ -291,7 +306,7 @@ def test_a_model_that_contradicts_its_reading_is_reported_by_a_batch_too(monkeyp
     asked.explain_many(workers=1)
     for kind in {type(asked._prepared.word), type(asked._prepared.model)}:
         monkeypatch.setattr(kind, "desired", lambda _, points: np.zeros(len(points), np.bool_))
-    with pytest.raises(ModelError, match="decides otherwise than its reading"):
+    with pytest.raises(ModelError, match="decisions differ from its reading"):
         asked.explain_many(workers=1)
 
 

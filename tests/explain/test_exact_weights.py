@@ -145,7 +145,7 @@ def test_other_numbers_are_refused_when_a_document_is_read(name: str, written: A
     explainer = explainer_of(1)
     document = explainer.explain(denied(explainer, 1)[0]).to_dict()
     del document["digest"]
-    with pytest.raises(InputError, match="exact number must be a whole number or a text"):
+    with pytest.raises(InputError, match="exact number must be a non-negative integer or a string"):
         Explanation.from_dict(with_digest(document | {name: written}))
 
 
@@ -155,7 +155,7 @@ def test_other_numbers_are_refused_when_a_document_is_read(name: str, written: A
 def test_weights_too_far_apart_are_refused_whatever_the_row(weights: dict[str, Any]) -> None:
     explainer = explainer_of(1)
     for row in denied(explainer, 3):
-        with pytest.raises(InputError, match=r"less than 2\*\*53 of it, got .* beside .*; use weights closer"):
+        with pytest.raises(InputError, match=r"less than 2\*\*53 units, got .* beside .*; use weights closer"):
             explainer.explain(row, weights=weights)
 
 

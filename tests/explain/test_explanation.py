@@ -59,10 +59,35 @@ def test_json_is_strict_and_dates_and_missing_are_plain(explanations):
     assert data["rules"][0]["rule"]["components"][0].keys() >= {"feature", "op", "value"}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", '"x"', "{}", '{"format": 7}', '{"format": 3}', None, 5])
-def test_json_that_is_no_explanation_is_refused(text):
-    with pytest.raises(InputError, match="an explanation must"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the explanation is not valid JSON: Expecting value"),
+        ("{", "the explanation is not valid JSON: Expecting property name"),
+        ("[]", "an explanation must be a JSON object, got list"),
+        ("null", "an explanation must be a JSON object, got NoneType"),
+        ("5", "an explanation must be a JSON object, got int"),
+        ('"x"', "an explanation must be a JSON object, got str"),
+        ("{}", "an explanation must have format 4, got None"),
+        ('{"format": 7}', "an explanation must have format 4, got 7"),
+        ('{"format": 3}', "an explanation must have format 4, got 3"),
+        ('{"format": 4}', "an explanation must have at least one rule, got none"),
+        ('{"format": 4, "rules": [1]}', "malformed explanation: KeyError"),
+        (None, "the explanation is not valid JSON: .* not NoneType"),
+        (5, "the explanation is not valid JSON: .* not int"),
+    ],
+)
+def test_json_that_is_no_explanation_is_refused(text, message):
+    with pytest.raises(InputError, match=message) as refused:
         Explanation.from_json(text)
+    assert (refused.value.code == "wrong-format") == ("must have format" in message)
+
+
+def test_an_explanation_that_was_modified_is_refused(explanations):
+    document = explanations[Proven].to_dict() | {"history_rows": 1}
+    with pytest.raises(InputError, match="digest mismatch: the document was modified after it was written") as refused:
+        Explanation.from_dict(document)
+    assert refused.value.code == "digest-mismatch"
 
 
 @pytest.mark.parametrize(

@@ -134,5 +134,6 @@ def test_preparation_that_tells_single_numbers_apart_is_refused() -> None:
 
 def test_a_model_that_can_only_be_asked_is_refused() -> None:
     table, _ = measured()
-    with pytest.raises(ModelError, match="whole intervals"):
+    with pytest.raises(ModelError, match="whole intervals need a model whose thresholds can be read") as refused:
         Explainer(lambda rows: (rows["income"] > 700).to_numpy().astype(float), table, intervals=True)
+    assert refused.value.code == "intervals-unavailable"

@@ -180,9 +180,9 @@ def test_time_between_two_answers_is_not_counted() -> None:
 def test_wrong_requests_are_refused_before_anything_is_searched() -> None:
     explainer, _, table = explained()
     row = rows_denied(explainer, table, 1)[0]
-    with pytest.raises(InputError, match="a limit must be"):
+    with pytest.raises(InputError, match="limit must be a positive integer or None, got 0"):
         explainer.rules(row, limit=0)
-    with pytest.raises(InputError, match="a limit must be"):
+    with pytest.raises(InputError, match="limit must be a positive integer or None, got True"):
         explainer.changes(row, limit=True)
     with pytest.raises(InputError):
         explainer.rules(row, forbid=["nonsense"])

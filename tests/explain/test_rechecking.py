@@ -89,8 +89,19 @@ def test_explanations_may_come_as_they_are_or_in_a_list() -> None:
     one = Explanation.from_json(asked.explain(row).to_json())
     assert [item.status for item in asked.recheck(one)] == ["holds"]
     assert [item.name for item in asked.recheck([one, one])] == [0, 1]
-    with pytest.raises(InputError, match="rechecked"):
+    with pytest.raises(InputError, match=r"explanations must be a batch, .*, got int"):
         asked.recheck(7)
+
+
+def test_an_explanation_of_other_data_is_refused_with_what_does_not_fit() -> None:
+    asked, table = explainer(), history()
+    stored = {"first": asked.explain(int(np.flatnonzero(~asked.outcomes)[0]))}
+    richer = table.assign(income=table["income"] + 10)
+    with pytest.raises(InputError, match="'first' does not fit the data: 'income' must be one of 11, 12") as refused:
+        Explainer(boosted(richer), richer, desired="good").recheck(stored)
+    assert refused.value.hint is not None
+    assert refused.value.hint.startswith("use the data, the space and the constraints that it was made with")
+    assert "extend" not in str(refused.value)
 
 
 def test_a_recheck_can_be_shown_and_kept() -> None:

@@ -99,15 +99,15 @@ def test_odd_names_and_values_may_be_permitted():
     ("ranges", "error", "message"),
     [
         ({"incme": [1, 2]}, SpaceError, r"did you mean 'income'\?"),
-        ({"income": [1]}, InputError, r"permitted range of 'income' must be \[lowest, highest\], but \[1\] came"),
-        ({"income": 3}, InputError, "permitted range of 'income' must be a list, but 3 came"),
-        ({"job": "clerk"}, InputError, "permitted range of 'job' must be a list, but 'clerk' came"),
-        ({"job": []}, InputError, "permitted range of 'job' must be a list"),
+        ({"income": [1]}, InputError, r"permitted range of 'income' must be \[lowest, highest\], got \[1\]"),
+        ({"income": 3}, InputError, "permitted range of 'income' must be a non-empty list, got 3"),
+        ({"job": "clerk"}, InputError, "permitted range of 'job' must be a non-empty list, got 'clerk'"),
+        ({"job": []}, InputError, r"permitted range of 'job' must be a non-empty list, got \[\]"),
         ({"job": ["baker"]}, ConstraintError, "must be one of 'clerk', 'cook'"),
-        ({"income": ["a", "b"]}, ConstraintError, "a number must stand here"),
-        ({"income": [4, 1]}, ConstraintError, "nothing satisfies"),
-        ({"income": [50, 60]}, ConstraintError, "nothing satisfies"),
-        ({"since": ["soon", "later"]}, ConstraintError, "a date must be one like"),
+        ({"income": ["a", "b"]}, ConstraintError, "expected a number, got"),
+        ({"income": [4, 1]}, ConstraintError, "no point of the space satisfies the constraints"),
+        ({"income": [50, 60]}, ConstraintError, "no point of the space satisfies the constraints"),
+        ({"since": ["soon", "later"]}, ConstraintError, "a date must look like"),
     ],
     ids=str,
 )
@@ -117,7 +117,7 @@ def test_ranges_that_make_no_sense_are_refused(explainer, ranges, error, message
 
 
 def test_unknown_features_to_vary_are_refused(explainer):
-    with pytest.raises(SpaceError, match="'incme' is no feature"):
+    with pytest.raises(SpaceError, match="unknown feature 'incme'"):
         explainer.counterfactuals(DENIED, features_to_vary=["incme"])
 
 
@@ -146,7 +146,7 @@ def test_constraints_of_the_explainer_and_of_the_call_come_together():
 
 
 def test_constraints_that_nothing_satisfies_are_refused(explainer):
-    with pytest.raises(ConstraintError, match="nothing satisfies"):
+    with pytest.raises(ConstraintError, match="no point of the space satisfies the constraints"):
         explainer.counterfactuals(DENIED, constraints=["cf.income < x.income"])
 
 
@@ -178,7 +178,7 @@ def test_a_counterfactual_is_found_whenever_one_is_permitted(explainer, income, 
 
 def test_k_limits_how_many_come(explainer):
     assert len(explainer.counterfactuals(DENIED, k=1)) == 1
-    with pytest.raises(InputError, match="k must be a whole number of at least 1"):
+    with pytest.raises(InputError, match="k must be a positive integer"):
         explainer.counterfactuals(DENIED, k=0)
 
 
@@ -248,5 +248,6 @@ def test_constraints_that_cannot_be_read_are_searched_unless_exactness_is_insist
     assert explainer.counterfactuals(0, constraints=limits).proven
     monkeypatch.setattr(guards, "MOST_COMBINATIONS", 3)
     assert not explainer.counterfactuals(0, constraints=limits).proven
-    with pytest.raises(InputError, match="cannot be had here"):
+    with pytest.raises(InputError, match="are not available here") as refused:
         explainer.counterfactuals(0, algorithm="exact", constraints=limits)
+    assert (refused.value.code, refused.value.hint) == ("exact-counterfactuals-unavailable", "use algorithm='geco'")

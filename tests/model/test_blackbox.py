@@ -84,7 +84,7 @@ def test_a_threshold_reads_probabilities_and_a_regression_reads_predictions():
 
 def test_the_space_must_have_every_column_of_the_model():
     model = DecisionTreeClassifier().fit(NUMBERS, GOOD)
-    with pytest.raises(SpaceError, match="every column of the model, but 'score' is not in it"):
+    with pytest.raises(SpaceError, match="the space lacks a column of the model: 'score'"):
         asked(model, NUMBERS, columns=["age"])
 
 
@@ -110,9 +110,7 @@ def test_a_model_that_reads_more_than_the_space_is_found_out():
     def by_index(table):
         return (table.index >= 10).astype(float)
 
-    with pytest.raises(
-        ModelError, match="must decide by the values of the space alone, but row 0 gets another outcome"
-    ):
+    with pytest.raises(ModelError, match="must decide by the values of the space alone, got another outcome for row 0"):
         asked(by_index, NUMBERS.set_index(pd.Index([10, 1, 2, 3])))
 
 
@@ -128,9 +126,9 @@ def test_labels_that_never_match_the_desired_one_are_listed():
         return np.where(table["score"] > 0.5, "approved", "denied")
 
     assert asked(model, NUMBERS, "approved") == [False, True, True, False]
-    with pytest.raises(OutcomeError, match=r"one of \['good'\], but the labels are 'approved', 'denied'"):
+    with pytest.raises(OutcomeError, match=r"one of \['good'\], got labels 'approved', 'denied'"):
         asked(model, NUMBERS, "good")
-    with pytest.raises(OutcomeError, match=r"one of \[1\], but the labels are 'approved', 'denied'"):
+    with pytest.raises(OutcomeError, match=r"one of \[1\], got labels 'approved', 'denied'"):
         asked(model, NUMBERS, 1)
 
 

@@ -81,20 +81,26 @@ def test_columns_of_scores_are_desired_where_a_desired_one_beats_all_others():
 @pytest.mark.parametrize(
     ("answer", "desired", "threshold", "error", "message"),
     [
-        (["good", "bad", "bad"], None, None, OutcomeError, "scores must be numbers, .* such as .*'good'.*desired="),
-        ([[0.1, 0.9]] * 3, None, None, OutcomeError, r"desired column must be named \(desired=...\): .* 2 columns"),
-        ([[0.1, 0.9]] * 3, 2, None, OutcomeError, "one of the columns 0 to 1 that the model answers, but 2 came"),
-        ([[0.1, 0.9]] * 3, "good", None, OutcomeError, "one of the columns 0 to 1 .*, but 'good' came"),
-        ([[0.1, 0.9]] * 3, -1, None, OutcomeError, "but -1 came"),
-        ([[0.1, 0.9]] * 3, [0, 1], None, OutcomeError, "every column is desired"),
-        ([0.1, 0.2, 0.3], 1, 0.5, OutcomeError, "either a desired class or a threshold"),
-        ([0.1, np.nan, np.inf], None, None, ModelError, "must be finite, but 2 of 3 are NaN or infinite"),
+        (["good", "bad", "bad"], None, None, OutcomeError, "scores must be numbers, got .* such as .*'good'.*desired="),
+        (
+            [[0.1, 0.9]] * 3,
+            None,
+            None,
+            OutcomeError,
+            r"one of the 2 columns .* must be desired, got none; .*desired=\.\.\.",
+        ),
+        ([[0.1, 0.9]] * 3, 2, None, OutcomeError, "one of the columns 0 to 1 that the model answers, got 2"),
+        ([[0.1, 0.9]] * 3, "good", None, OutcomeError, "one of the columns 0 to 1 .*, got 'good'"),
+        ([[0.1, 0.9]] * 3, -1, None, OutcomeError, "columns 0 to 1 .*, got -1"),
+        ([[0.1, 0.9]] * 3, [0, 1], None, OutcomeError, "one class must be undesired, got all of 2 columns as desired"),
+        ([0.1, 0.2, 0.3], 1, 0.5, OutcomeError, "either a desired class or a threshold must be given, got both"),
+        ([0.1, np.nan, np.inf], None, None, ModelError, "must be finite, got NaN or infinity in 2 of 3"),
         ([[0.1, 0.9], [0.1, 0.9], [np.nan, 0]], 1, None, ModelError, "must be finite"),
         ([1.0, np.nan, 0.0], 1, None, ModelError, "must be finite"),
-        ([0.1, 0.2], None, None, ModelError, r"one label or score per row, but for 3 rows it gave \(2,\)"),
-        (0.5, None, None, ModelError, r"gave \(\)"),
-        (np.ones((3, 2, 2)), None, None, ModelError, r"gave \(3, 2, 2\)"),
-        (None, None, None, ModelError, r"gave \(\)"),
+        ([0.1, 0.2], None, None, ModelError, r"one label or score per row, got an array of shape \(2,\) for 3 rows"),
+        (0.5, None, None, ModelError, r"got an array of shape \(\) for 3 rows"),
+        (np.ones((3, 2, 2)), None, None, ModelError, r"got an array of shape \(3, 2, 2\) for 3 rows"),
+        (None, None, None, ModelError, r"got an array of shape \(\) for 3 rows"),
         ([[1, 2], [3], [4]], None, None, ModelError, "the model failed on a table of 3 rows: ValueError"),
     ],
 )
@@ -114,13 +120,13 @@ def test_an_exception_of_the_model_is_shown_and_chained():
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf"), "0.5"])
 def test_a_threshold_must_be_a_finite_number(threshold):
-    with pytest.raises(OutcomeError, match="a threshold must be a finite number"):
+    with pytest.raises(OutcomeError, match=f"threshold must be a finite number, got {threshold!r}"):
         decision_of(lambda _: None, None, threshold)
 
 
 @pytest.mark.parametrize("model", [None, 5, "model.skops"])
 def test_what_is_no_model_is_refused(model):
-    with pytest.raises(ModelError, match="a function or have a predict method, but"):
+    with pytest.raises(ModelError, match=f"a function or have a predict method, got {type(model).__name__}"):
         decision_of(model, None, None)
 
 
@@ -128,18 +134,20 @@ def test_classes_zero_and_one_need_no_name_and_others_do():
     for classes in ([0, 1], [False, True], [0.0, 1.0]):
         assert decision_of(Classifier(classes, [0, 1, 1]), None, None)(None, 3).tolist() == [False, True, True]
     for classes in ([-1, 1], ["bad", "good"], [0, 1, 2]):
-        with pytest.raises(OutcomeError, match=r"the desired class must be named \(desired=...\), one of \["):
+        with pytest.raises(OutcomeError) as caught:
             decision_of(Classifier(classes), None, None)
+        assert str(caught.value) == f"the desired class must be one of {classes}, got none; pass desired=..."
+        assert caught.value.code == "desired-required"
 
 
 @pytest.mark.parametrize(
     ("desired", "message"),
     [
-        ("best", r"must be one of \['bad', 'fair', 'good'\], but 'best' came"),
-        (1, "but 1 came"),
-        (["good", "best"], "but 'best' came"),
-        (["bad", "fair", "good"], "some class must be undesired"),
-        ([], "at least one desired class"),
+        ("best", r"must be one of \['bad', 'fair', 'good'\], got 'best'"),
+        (1, r"\], got 1"),
+        (["good", "best"], r"\], got 'best'"),
+        (["bad", "fair", "good"], r"one class must be undesired, got all of \['bad', 'fair', 'good'\] as desired"),
+        ([], "at least one desired class must be named, got an empty collection"),
     ],
 )
 def test_a_desired_class_must_be_one_of_several_that_the_model_knows(desired, message):
@@ -161,14 +169,19 @@ def test_with_a_threshold_the_desired_classes_together_must_pass_it():
     scores = [[0.5, 0.25, 0.25], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05]]
     model = Classifier(["bad", "fair", "good"], ["bad"] * 3, scores)
     assert decision_of(model, ["fair", "good"], 0.5)(None, 3).tolist() == [False, True, False]
-    with pytest.raises(OutcomeError, match="a threshold needs a classifier with predict_proba"):
+    with pytest.raises(
+        OutcomeError, match="a threshold needs a classifier with predict_proba, got Classifier without it"
+    ):
         decision_of(Classifier(["bad", "good"]), "good", 0.5)
 
 
 def test_a_regression_needs_a_threshold():
     assert decision_of(Regressor(), None, 2.0)(None, 3).tolist() == [False, False, True]
-    with pytest.raises(OutcomeError, match="must come with a threshold"):
+    with pytest.raises(
+        OutcomeError, match=r"needs a threshold above which .* got none; pass threshold=\.\.\."
+    ) as caught:
         decision_of(Regressor(), None, None)
+    assert caught.value.code == "threshold-required"
 
 
 @pytest.mark.parametrize(

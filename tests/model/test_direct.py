@@ -121,7 +121,7 @@ def test_its_word_on_counterfactuals_counts(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Direct, "desired", denied)
     explainer.explain(row)  # the pipeline has the last word
     monkeypatch.setattr(Versions, "desired", denied)
-    with pytest.raises(ModelError, match="decides otherwise than its reading"):
+    with pytest.raises(ModelError, match="the model's decisions differ from its reading"):
         explainer.explain(row)
     assert [kind for kind, _ in asked] == [Direct, Direct, Versions]
     assert asked[-1][1] == 1

@@ -205,8 +205,8 @@ def test_what_hides_the_model_is_refused_with_a_reason():
     moved = FixedThresholdClassifier(LogisticRegression(), threshold=0.3).fit(RAW[NUMBERS], LABELS)
     unfit = GridSearchCV(LogisticRegression(), {}, cv=2, refit=False).fit(RAW[NUMBERS], LABELS)
     for model, reason in (
-        (moved, "pass that model and threshold="),
-        (make_pipeline(StandardScaler(), moved), "pass that model and threshold="),
+        (moved, "pass that model and the threshold"),
+        (make_pipeline(StandardScaler(), moved), "pass that model and the threshold"),
         (unfit, "keeps no best model"),
         (make_pipeline(StandardScaler(), "passthrough"), "not a model"),
     ):

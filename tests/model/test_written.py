@@ -73,9 +73,9 @@ def test_bins_are_closed_below_and_values_come_first() -> None:
 
 
 def test_a_value_without_points_is_refused_by_name() -> None:
-    with pytest.raises(ModelError, match="'home' alone, but 'boat'"):
+    with pytest.raises(ModelError, match="no points for 'boat' in column 'home'"):
         Bins("home", values={"own": 1}).of(np.array(["own", "boat"], dtype=object))
-    with pytest.raises(ModelError, match="'age'"):
+    with pytest.raises(ModelError, match=r"no points for .*nan.* in column 'age'"):
         Bins("age", edges=(1,), points=(0, 1)).of(np.array([np.nan]))
 
 
@@ -102,9 +102,9 @@ def test_a_scorecard_adds_up_and_a_tie_with_the_cutoff_passes() -> None:
     assert card.points(table).tolist() == [10, 11, 1]
     assert card.predict(table).tolist() == card.predict(pl.from_pandas(table)).tolist() == [0, 1, 0]
     assert card.predict(np.array([[9, "y"], [9, "x"]], dtype=object)).tolist() == [1, 0]
-    with pytest.raises(TableError, match="'b'"):
+    with pytest.raises(TableError, match=r"the table must have the column 'b', got columns 'a'$"):
         card.predict(table[["a"]])
-    with pytest.raises(TableError, match="a, b"):
+    with pytest.raises(TableError, match=r"columns a, b, got shape \(2, 3\)"):
         card.predict(np.zeros((2, 3)))
 
 
@@ -154,7 +154,7 @@ def test_written_models_survive_json(seed: int) -> None:
 
 @pytest.mark.parametrize("classes", ["ab", ("a", "a"), (1,), (1, 2, 3)])
 def test_there_are_two_distinct_classes(classes: Any) -> None:
-    with pytest.raises(InputError, match="two distinct classes"):
+    with pytest.raises(InputError, match="classes must be two distinct labels, got"):
         Scorecard((), 0, classes=classes)
 
 

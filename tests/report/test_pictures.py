@@ -202,7 +202,7 @@ def test_an_overview_of_nothing_is_refused():
 
 
 def test_a_kind_of_picture_that_does_not_exist_is_refused(explanation):
-    with pytest.raises(ironrule.InputError, match="must be one of ladder, needs, growth, but 'pie' came"):
+    with pytest.raises(ironrule.InputError, match="kind must be one of ladder, needs, growth, got 'pie'"):
         explanation.plot("pie")
 
 

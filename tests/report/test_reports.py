@@ -194,9 +194,9 @@ def test_a_report_can_be_written_to_a_file(tmp_path):
 
 
 def test_a_voice_that_does_not_exist_is_refused():
-    with pytest.raises(ironrule.InputError, match="must be one of person, validator, but 'poet' came"):
+    with pytest.raises(ironrule.InputError, match="voice must be one of person, validator, got 'poet'"):
         EXPLANATION.to_html("poet")
-    with pytest.raises(ironrule.InputError, match="but 'poet' came"):
+    with pytest.raises(ironrule.InputError, match="got 'poet'"):
         batch_report([EXPLANATION], "poet")
 
 
@@ -229,7 +229,7 @@ def test_a_batch_for_the_persons_is_a_letter_each():
 def test_a_batch_of_nothing_or_with_missing_names_is_refused():
     with pytest.raises(ironrule.InputError, match="at least one explanation"):
         batch_report([])
-    with pytest.raises(ironrule.InputError, match="1 came for 2"):
+    with pytest.raises(ironrule.InputError, match="names must have 2 names, one for each explanation, got 1"):
         batch_report([EXPLANATION, EXPLANATION], names=["anna"])
 
 

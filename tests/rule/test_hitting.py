@@ -259,11 +259,11 @@ def test_what_cannot_be_asked_is_refused() -> None:
     duals = pack([1, 2], FEATURES)
     with pytest.raises(InputError, match="both required and forbidden"):
         minimum_hitting_set(duals, required=1, forbidden=3)
-    with pytest.raises(InputError, match="positive"):
+    with pytest.raises(InputError, match="positive integers"):
         minimum_hitting_set(duals, weights=[0.0, 1.0])
-    with pytest.raises(InputError, match="positive whole numbers"):
+    with pytest.raises(InputError, match="positive integers, one per component, got "):
         minimum_hitting_set(duals, weights=[0.5, 1.0])
     with pytest.raises(InputError, match=r"add up to less than 2\*\*53"):
         minimum_hitting_set(duals, weights=[2.0**52, 2.0**52])
-    with pytest.raises(InputError, match="At least one"):
+    with pytest.raises(InputError, match="limit must be a positive integer, got 0"):
         minimal_hitting_sets(duals, limit=0)

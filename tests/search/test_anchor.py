@@ -326,5 +326,5 @@ def test_a_budget_stops_the_search_with_the_best_so_far_on_the_trail() -> None:
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(option: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"{option} must be"):
+    with pytest.raises(InputError, match=f"{option} must be .*, got {value}"):
         Anchor(**{option: value})  # type: ignore[arg-type]

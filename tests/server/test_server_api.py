@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -16,9 +17,11 @@ from ironrule.server.subject import Subject
 def refused(answer: Any, status: int) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     error = answer.json()["error"]
-    assert set(error) == {"kind", "what", "must_hold", "came", "do"}
-    assert all(isinstance(value, str) for value in error.values())
-    assert error["what"]
+    assert set(error) == {"code", "message", "expected", "got", "hint"}
+    assert all(value is None or isinstance(value, str) for value in error.values())
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", error["code"])
+    assert error["message"]
+    assert all(error[part] in error["message"] for part in ("expected", "got", "hint") if error[part] is not None)
     assert "Traceback" not in answer.text
     return error
 
@@ -110,7 +113,18 @@ def test_a_what_if_says_the_outcome_and_whether_the_rule_still_applies(client: h
 def test_a_value_that_does_not_occur_is_refused_with_those_that_are_near(client: httpx.Client) -> None:
     body = {"row": DENIED, "changes": {"credit_amount": 5950}}
     error = refused(client.post("/api/what-if", json=body), 422)
-    assert error["do"] == "the nearest that occur are 5943 and 5951"
+    assert (error["code"], error["got"]) == ("value-outside-domain", "5950")
+    assert error["hint"] == "the nearest values are 5943 and 5951"
+
+
+def test_a_row_with_a_value_outside_its_domain_is_refused_without_advice_in_python(
+    client: httpx.Client, german: Subject
+) -> None:
+    values = german.explainer.space.decode_row(german.explainer.codes.row(DENIED)) | {"credit_amount": 5950}
+    error = refused(client.post("/api/explain", json={"row": values}), 422)
+    assert (error["code"], error["got"]) == ("value-outside-domain", "5950")
+    assert error["hint"] == "GET /api/model lists the domain of every feature"
+    assert "extend" not in error["message"]
 
 
 def test_the_list_can_be_searched_and_paged(client: httpx.Client, german: Subject) -> None:
@@ -171,10 +185,13 @@ def test_a_body_that_is_no_question_is_refused(client: httpx.Client, text: str) 
     refused(answer, 400 if len(text) > 5000 else 422)
 
 
-def test_a_refusal_names_what_must_hold_what_came_and_what_to_do(client: httpx.Client) -> None:
+def test_a_refusal_says_what_was_expected_what_was_got_and_what_to_do(client: httpx.Client) -> None:
     error = refused(client.post("/api/explain", json={"row": GRANTED}), 422)
-    assert error["must_hold"] == "the row must have the undesired outcome"
-    assert error["came"] == "the model already gives it the desired one"
+    assert error["code"] == "row-not-denied"
+    assert error["expected"] == "the row must have the undesired outcome"
+    assert error["got"] == "the desired outcome"
+    assert error["hint"] == "choose a row that the model denies, or name another desired class"
+    assert error["message"] == f"{error['expected']}, got {error['got']}; {error['hint']}"
 
 
 def test_the_openapi_document_is_there_and_names_every_call(client: httpx.Client) -> None:

@@ -177,15 +177,22 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / "audit.sqlite").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("url", ["nonsense", "mysql://there/log", "sqlite:////no/such/folder/log.sqlite"])
-def test_a_log_that_cannot_be_is_refused(url: str) -> None:
-    with pytest.raises(InputError, match="the audit log must"):
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "the audit log must be a URL such as sqlite:///audit.sqlite"),
+        ("mysql://there/log", "the audit log must be in sqlite or postgresql, got 'mysql'"),
+        ("sqlite:////no/such/folder/log.sqlite", "the folder of the audit log does not exist: '/no/such/folder'"),
+    ],
+)
+def test_a_log_that_cannot_be_is_refused(url: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         AuditLog(url)
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "audit.sqlite").write_text("no database, and long enough to be read as one" * 100)
-    with pytest.raises(InputError, match="the audit log must be one that can be opened"):
+    with pytest.raises(InputError, match="cannot open the audit log "):
         AuditLog(f"sqlite:///{tmp_path}/audit.sqlite")
 
 
@@ -220,6 +227,6 @@ def test_without_a_record_there_is_no_answer(german: Subject, tmp_path: Path, mo
     with client_of(german, tmp_path) as client:
         answer = client.post("/api/explain", json={"row": DENIED})
         assert answer.status_code == 500
-        assert answer.json()["error"]["kind"] == "AuditError"
+        assert answer.json()["error"]["code"] == "audit"
         assert "rules" not in answer.text
         assert httpx.codes.is_server_error(client.post("/api/counterfactuals", json={"row": DENIED}).status_code)

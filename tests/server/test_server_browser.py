@@ -213,6 +213,6 @@ def test_another_site_can_do_nothing_here(browser: Browser, client: httpx.Client
     form = f"<form method=post action={client.base_url}/applicants/{DENIED}/explain><button>go</button></form>"
     page.evaluate(f"document.body.innerHTML = {json.dumps(form)}")
     page.get_by_role("button").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("This request may not come from there")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Forbidden")
     context.close()
     assert client.post("/api/explain", json={"row": DENIED}).json()["number"] == before + 1

@@ -1,4 +1,4 @@
-"""Errors of the API: each says what must hold, what came, and what to do; what came is short, and in no log."""
+"""Errors of the API: each says what was expected, what was got, and what to do; values are short, and in no log."""
 
 from __future__ import annotations
 
@@ -9,73 +9,118 @@ import httpx
 import pytest
 from served import GRANTED
 
+from ironrule.errors import AuditError, InputError, ModelError, SpaceError
 from ironrule.server.problem import LONGEST, brief, problem_of
 
 LONG = "<script>" + "x" * 5000
-REFUSED: list[tuple[str, str, Any, str]] = [
-    ("GET", "/api/nothing", None, '"/api/nothing" came'),
-    ("PUT", "/api/model", None, "PUT came"),
-    ("GET", "/api/applicants?page=0", None, '"0" came'),
-    ("GET", "/api/applicants?outcome=maybe", None, '"maybe" came'),
-    ("GET", "/api/applicants?search=forgotten", None, '"forgotten" came, and there is none such'),
-    ("POST", "/api/searches", {"text": 5}, "5 came"),
-    ("POST", "/api/searches", {}, "it is missing"),
-    ("POST", "/api/searches", {"text": "duration in month >= long"}, '"long" came'),
-    ("POST", "/api/searches", {"text": "purpose >= business"}, ">= came"),
-    ("POST", "/api/explain", {"row": -1}, "-1 came"),
-    ("POST", "/api/explain", {"row": [1]}, "[1] came"),
-    ("POST", "/api/explain", {"row": 99_999}, "99999 came, and there is none such"),
-    ("POST", "/api/explain", {"row": GRANTED}, "the model already gives it the desired one"),
-    ("POST", "/api/explain", {"row": 1, "algorithm": "magic"}, '"magic" came'),
-    ("POST", "/api/explain", {"row": 1, "shoe": 4}, "4 came"),
-    ("POST", "/api/explain", {"row": 1, "k": 0, "seed": -3}, "0 came (and 1 more does not fit)"),
-    ("POST", "/api/explain", {"row": 1, "require": ["shoe"]}, "'shoe' is no feature of this space"),
-    ("POST", "/api/explain", {"row": {"purpose": "business"}}, "none came"),
-    ("POST", "/api/counterfactuals", {"row": 1, "constraints": ["cf.x >"]}, "the end of the text came"),
-    ("POST", "/api/counterfactuals", {"row": 1, "permitted_range": {"purpose": [{"date": "now"}]}}, '"now" came'),
-    ("POST", "/api/check", {"explanation": {"format": 99}}, "got 99"),
-    ("POST", "/api/check", {"explanation": 5}, "5 came"),
-    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": "moon"}}, '"moon" came'),
-    ("POST", "/api/what-if", {"row": 1, "explanation": 77_777}, "77777 came, and there is none such"),
-    ("GET", "/api/explanations/none", None, '"none" came'),
-    ("POST", "/api/jobs/batch", {"rows": []}, "[] came"),
-    ("GET", "/api/jobs/none", None, '"none" came, and there is none such'),
-    ("POST", "/api/explain", {"row": 1, "k": LONG}, "x… came"),
-    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": LONG}}, "x… came"),
-]
+INVALID, OUTSIDE = "invalid-request", "value-outside-domain"
+REFUSED: list[tuple[str, str, Any, str, str | None, str]] = [  # with the code, what was got, and the message up to it
+    ("GET", "/api/nothing", None, "not-found", None, 'not found: "/api/nothing"; see /api'),
+    ("PUT", "/api/model", None, "method-not-allowed", None, 'PUT is not allowed at "/api/model"; use GET'),
+    ("GET", "/api/applicants?page=0", None, INVALID, '"0"', "query.page must be at least 1"),
+    ("GET", "/api/applicants?page=x", None, INVALID, '"x"', "query.page must be an integer"),
+    ("GET", "/api/applicants?outcome=maybe", None, INVALID, '"maybe"',
+     "query.outcome must be one of 'any', 'desired' or 'undesired'"),
+    ("GET", "/api/applicants?search=old", None, "not-found", None, 'not found: search "old"; old searches are dropped'),
+    ("POST", "/api/searches", {"text": 5}, INVALID, "5", "body.text must be a string"),
+    ("POST", "/api/searches", {}, INVALID, None, "body.text is required; see /api/openapi.json"),
+    ("POST", "/api/searches", [], INVALID, "[]", "body must be an object"),
+    ("POST", "/api/searches", {"text": "duration in month >= long"}, "input", '"long"',
+     "'duration_in_month' must be compared with "),
+    ("POST", "/api/searches", {"text": "purpose >= business"}, "input", ">=",
+     "'purpose' has no order and must be searched with = or !="),
+    ("POST", "/api/explain", {"row": -1}, INVALID, "-1", "body.row must be at least 0 or be an object"),
+    ("POST", "/api/explain", {"row": [1]}, INVALID, "[1]", "body.row must be an integer or be an object"),
+    ("POST", "/api/explain", {"row": 99_999}, "not-found", None, "not found: applicant 99999; see /applicants"),
+    ("POST", "/api/explain", {"row": GRANTED}, "row-not-denied", "the desired outcome",
+     "the row must have the undesired outcome"),
+    ("POST", "/api/explain", {"row": 1, "algorithm": "magic"}, INVALID, '"magic"',
+     "body.algorithm must be one of 'auto', 'minimum', "),
+    ("POST", "/api/explain", {"row": 1, "shoe": 4}, INVALID, None,
+     "unknown field body.shoe (value 4); see /api/openapi.json"),
+    ("POST", "/api/explain", {"row": 1, "k": 0, "seed": -3}, INVALID, "0", "body.k must be at least 1"),
+    ("POST", "/api/explain", {"row": 1, "widen": "perhaps"}, INVALID, '"perhaps"', "body.widen must be true or false"),
+    ("POST", "/api/explain", {"row": 1, "seconds": 0}, INVALID, "0", "body.seconds must be greater than 0"),
+    ("POST", "/api/explain", {"row": 1, "require": ["a", 5]}, INVALID, "5", "body.require.1 must be a string"),
+    ("POST", "/api/explain", {"row": 1, "require": ["shoe"]}, "unknown-feature", None, "unknown feature 'shoe'; "),
+    ("POST", "/api/explain", {"row": {"purpose": "business"}}, "table", "none", "a row must have a value for "),
+    ("POST", "/api/counterfactuals", {"row": 1, "constraints": ["cf.x >"]}, "constraint", "the end of the text", ""),
+    ("POST", "/api/counterfactuals", {"row": 1, "permitted_range": {"purpose": [{"date": "now"}]}}, "table", '"now"',
+     "a date must be written as 2024-12-31"),
+    ("POST", "/api/check", {"explanation": {"format": 99}}, "wrong-format", "99", "an explanation must have format "),
+    ("POST", "/api/check", {"explanation": 5}, INVALID, "5", "body.explanation must be an object"),
+    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": "moon"}}, OUTSIDE, '"moon"',
+     "'purpose' must be one of "),
+    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": []}}, INVALID, "[]",
+     "body.changes.purpose must be true or false or be an integer or be a number or be a string or be an object"),
+    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": {"date": 5}}}, INVALID, '{"date": 5}',
+     "body.changes.purpose must be true or false or "),
+    ("POST", "/api/what-if", {"row": 1, "explanation": 77_777}, "not-found", None,
+     "not found: explanation 77777; see /explanations"),
+    ("GET", "/api/explanations/none", None, INVALID, '"none"', "path.number must be an integer"),
+    ("POST", "/api/jobs/batch", {"rows": []}, INVALID, "[]", "body.rows must have 1 or more entries"),
+    ("GET", "/api/jobs/none", None, "not-found", None, 'not found: job "none"; old jobs are dropped'),
+    ("POST", "/api/explain", {"row": 1, "k": LONG}, INVALID, f'"{LONG}'[:LONGEST] + "…", "body.k must be an integer"),
+    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": LONG}}, OUTSIDE, f'"{LONG}'[:LONGEST] + "…",
+     "'purpose' must be one of "),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "path", "body", "came"), REFUSED, ids=lambda one: str(one)[:40])
-def test_every_refusal_says_what_must_hold_what_came_and_what_to_do(
-    client: httpx.Client, method: str, path: str, body: Any, came: str
+@pytest.mark.parametrize(("method", "path", "body", "code", "got", "message"), REFUSED, ids=lambda one: str(one)[:40])
+def test_every_refusal_says_what_was_expected_what_was_got_and_what_to_do(
+    client: httpx.Client, method: str, path: str, body: Any, code: str, got: str | None, message: str
 ) -> None:
     answer = client.request(method, path, json=body)
     assert 400 <= answer.status_code < 500
     error = answer.json()["error"]
     assert list(answer.json()) == ["error"]
-    assert set(error) == {"kind", "what", "must_hold", "came", "do"}
-    assert all(error.values())
-    assert came in error["came"]
-    assert error["came"] in error["what"]
-    assert len(error["came"]) < LONGEST + 200
+    assert list(error) == ["code", "message", "expected", "got", "hint"]
+    assert (error["code"], error["got"]) == (code, got)
+    assert error["message"].startswith(message)
+    if got is not None:
+        assert f"{error['expected']}, got {got}" in error["message"]
+    assert error["hint"] is None or error["hint"] in error["message"]
+    assert len(error["got"] or "") < LONGEST + 200
+
+
+def test_other_fields_that_are_not_valid_are_counted(client: httpx.Client) -> None:
+    error = client.post("/api/explain", json={"row": 1, "k": 0, "seed": -3}).json()["error"]
+    assert error["hint"] == "1 other problem in this request; see /api/openapi.json"
+
+
+def test_every_type_of_error_that_pydantic_has_is_told() -> None:
+    from typing import get_args
+
+    from fastapi.exceptions import RequestValidationError
+    from pydantic_core.core_schema import ErrorType
+
+    from ironrule.server.refusing import MUST, invalid_request
+
+    assert set(MUST) <= set(get_args(ErrorType))
+    strange = {"type": "url_parsing", "loc": ("body", "link"), "msg": "Input should be a valid URL", "input": 5}
+    found = invalid_request(RequestValidationError([strange], body={"link": 5}))
+    assert found.message == "body.link must be valid (Input should be a valid URL), got 5; see /api/openapi.json"
 
 
 @pytest.mark.parametrize(
-    ("headers", "came"),
+    ("headers", "code", "got"),
     [
-        ({"host": "evil.example"}, '"evil.example" came'),
-        ({"origin": "https://evil.example"}, 'from "https://evil.example"'),
-        ({"content-type": "text/plain"}, '"text/plain" came'),
+        ({"host": "evil.example"}, "unknown-host", '"evil.example"'),
+        ({"origin": "https://evil.example"}, "cross-site-request", 'one from "https://evil.example"'),
+        ({"content-type": "text/plain"}, "not-json", '"text/plain"'),
     ],
 )
-def test_headers_that_are_refused_are_shown(client: httpx.Client, headers: dict[str, str], came: str) -> None:
+def test_headers_that_are_refused_are_shown(client: httpx.Client, headers: dict[str, str], code: str, got: str) -> None:
     content = {"content-type": "application/json"} | headers
-    assert came in client.post("/api/searches", content=b"{}", headers=content).json()["error"]["came"]
+    error = client.post("/api/searches", content=b"{}", headers=content).json()["error"]
+    assert (error["code"], error["got"]) == (code, got)
 
 
 def test_a_body_that_is_no_json_is_told_where(client: httpx.Client) -> None:
     answer = client.post("/api/searches", content=b'{"text" 5}', headers={"content-type": "application/json"})
-    assert answer.json()["error"]["came"].startswith("at character 8: Expecting")
+    error = answer.json()["error"]
+    assert error["code"] == "invalid-json"
+    assert error["message"].startswith("the body is not valid JSON: Expecting ':' delimiter at character 8; ")
 
 
 def test_what_came_is_escaped_on_a_page(client: httpx.Client) -> None:
@@ -96,7 +141,7 @@ def test_what_came_is_in_no_log(client: httpx.Client, caplog: pytest.LogCaptureF
 def test_a_token_that_is_not_known_is_told_from_none() -> None:
     from ironrule.server.guard import _nobody
 
-    assert (_nobody(True).came, _nobody(False).came) == ("one came that is not known here, or no longer", "none came")
+    assert (_nobody(True).got, _nobody(False).got) == ("an unknown or expired token", "none")
 
 
 def test_what_cannot_be_written_as_json_is_named_by_its_type() -> None:
@@ -104,9 +149,31 @@ def test_what_cannot_be_written_as_json_is_named_by_its_type() -> None:
     assert brief("ä\n") == '"\\u00e4\\n"'
 
 
-def test_a_message_without_a_but_is_taken_apart_too() -> None:
-    from ironrule.errors import SpaceError
+def test_the_fields_of_an_error_of_the_library_are_those_of_the_answer() -> None:
+    error = InputError(
+        expected="k must be a positive integer, not 1, 2", got="'x; y', got 5", hint="leave; it, got out"
+    )
+    assert problem_of(error).to_dict()["error"] == {
+        "code": "input",
+        "message": "k must be a positive integer, not 1, 2, got 'x; y', got 5; leave; it, got out",
+        "expected": "k must be a positive integer, not 1, 2",
+        "got": "'x; y', got 5",
+        "hint": "leave; it, got out",
+    }
+    plain = problem_of(SpaceError("unknown feature 'shoe'", hint="did you mean 'show'?", code="unknown-feature"))
+    assert (plain.expected, plain.got, plain.hint) == (None, None, "did you mean 'show'?")
+    assert (plain.status, plain.code) == (422, "unknown-feature")
 
-    told = problem_of(SpaceError("'shoe' is no feature of this space; did you mean 'show'?")).to_dict()["error"]
-    assert told["came"] == "'shoe' is no feature of this space"
-    assert told["do"] == "did you mean 'show'?"
+
+def test_a_failure_of_the_model_or_of_the_log_is_the_servers() -> None:
+    assert [problem_of(kind("no")).status for kind in (ModelError, AuditError, InputError)] == [500, 500, 422]
+
+
+def test_the_hint_of_the_server_replaces_one_in_python() -> None:
+    error = InputError("no exact search here", hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
+    assert problem_of(error).message == "no exact search here; use the algorithm geco"
+    error = InputError(
+        expected="algorithm must be one of a, b", got="'c'", hint="or pass C()", code="unknown-algorithm"
+    )
+    assert problem_of(error).to_dict()["error"]["hint"] is None
+    assert problem_of(error).message == "algorithm must be one of a, b, got 'c'"

@@ -63,7 +63,7 @@ def test_a_job_ends_with_the_number_of_its_record(client: httpx.Client) -> None:
 
 def test_a_job_that_fails_says_why(client: httpx.Client) -> None:
     job = ended(client, client.post("/api/jobs/explain", json={"row": GRANTED}).json()["job"])
-    assert (job["state"], job["result"], job["error"]["kind"]) == ("failed", None, "OutcomeError")
+    assert (job["state"], job["result"], job["error"]["code"]) == ("failed", None, "row-not-denied")
 
 
 def test_progress_comes_as_events_and_the_last_one_ends(client: httpx.Client) -> None:
@@ -99,7 +99,11 @@ def test_a_queue_that_is_full_is_said_so_and_one_who_waits_can_leave(slow: tuple
     gate.open.clear()
     names = [client.post("/api/jobs/explain", json={"row": row}).json()["job"] for _ in range(3)]
     full = client.post("/api/jobs/explain", json={"row": row})
-    assert (full.status_code, full.json()["error"]["kind"], full.headers["retry-after"]) == (429, "Busy", "1")
+    assert (full.status_code, full.json()["error"]["code"], full.headers["retry-after"]) == (
+        429,
+        "too-many-requests",
+        "1",
+    )
     waiting = next(name for name in names if client.get(f"/api/jobs/{name}").json()["state"] == "waiting")
     assert client.delete(f"/api/jobs/{waiting}").json()["state"] == "cancelled"
     assert events(client, waiting)[-1][1]["result"] is None
@@ -115,7 +119,7 @@ def test_a_batch_has_a_line_per_row_and_a_record_per_explanation(german: Subject
         job = ended(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
     assert [line["row"] for line in job["result"]] == rows
     assert [line["explanation"] for line in job["result"]] == [1, None, 2, 3]
-    assert job["result"][1]["error"]["kind"] == "OutcomeError"
+    assert job["result"][1]["error"]["code"] == "row-not-denied"
     assert (job["progress"]["done"], job["progress"]["total"]) == (4, 4)
     log = AuditLog(f"sqlite:///{tmp_path}/audit.sqlite")
     assert [(record.row, record.rule) for record in log.records()] == [

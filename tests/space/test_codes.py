@@ -76,20 +76,23 @@ def test_days_and_times_meet_at_midnight():
     ],
 )
 def test_values_outside_the_domain_are_counted_and_shown(feature, column):
-    with pytest.raises(TableError, match=r"'f' must be one of .*, but 1 row has other values \(.*extend the domain"):
+    with pytest.raises(
+        TableError, match=r"'f' must be one of .*, got other values in 1 row \(.*extend the dom"
+    ) as caught:
         Space((feature,)).encode(pd.DataFrame({"f": column}))
+    assert caught.value.code == "value-outside-domain"
 
 
 def test_missing_values_must_be_declared():
     space = Space((Feature("f", (1.0, 2.0), ordered=True),))
-    with pytest.raises(TableError, match="'f' is never missing in this space, but it is missing in 2 rows; declare it"):
+    with pytest.raises(TableError, match="'f' cannot be missing in this space, got missing values in 2 rows; declare"):
         space.encode(pd.DataFrame({"f": [1.0, None, np.nan]}))
 
 
 def test_one_hot_columns_must_have_one_1():
     space = Space((Feature("f", ("a", "b"), ordered=False, columns=("f_a", "f_b")),))
     for rows in ({"f_a": [1, 0], "f_b": [0, 0]}, {"f_a": [1, 1], "f_b": [0, 1]}):
-        with pytest.raises(TableError, match="'f' must have exactly one 1 per row, but 1 row has none or several"):
+        with pytest.raises(TableError, match="'f' must have exactly one 1 per row, got none or several in 1 row"):
             space.encode(pd.DataFrame(rows))
 
 

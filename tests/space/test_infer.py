@@ -79,7 +79,7 @@ def test_ordered_gives_categories_their_order_and_may_list_more():
     assert kinds(Space.infer(table, ordered={"g": ["low", "middle", "high"]})) == [
         ("g", ("low", "middle", "high"), True, True)
     ]
-    with pytest.raises(SpaceError, match="the order of 'g' must list every value in the table, but 'high' is not"):
+    with pytest.raises(SpaceError, match="the order of 'g' does not list 'high', which is in the table"):
         Space.infer(table, ordered={"g": ["low", "middle"]})
 
 
@@ -94,7 +94,7 @@ def test_domains_add_to_the_values_seen():
     assert all(type(value) is int for value in space["a"].values)
     assert space["b"].values == ("x", "y", "z")
     assert space["c"].values[0] == np.float32(0.1)
-    with pytest.raises(SpaceError, match="the domain of 'c' must fit its column, float32"):
+    with pytest.raises(SpaceError, match="the domain of 'c' must fit the type of its column, float32"):
         Space.infer(table, domains={"c": ["much"]})
 
 
@@ -125,17 +125,20 @@ def test_whole_numbers_beyond_floats_stay_apart():
 
 
 def test_infinity_is_refused_by_column():
-    with pytest.raises(TableError, match="finite, but column 'a' holds infinity; replace it"):
+    with pytest.raises(TableError, match="finite, got infinity in column 'a'; replace it"):
         Space.infer(pd.DataFrame({"a": [1.0, np.inf]}))
-    with pytest.raises(SpaceError, match="'a' must have finite numbers"):
+    with pytest.raises(SpaceError, match="'a' must have finite numbers, got infinity"):
         Space.infer(pd.DataFrame({"a": [1.0, 2.0]}), domains={"a": [np.inf]})
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 def test_constant_and_all_missing_columns_are_refused_unless_kept(library):
     table = library({"same": [1, 1], "never": [None, None], "good": [1, 2]})
-    with pytest.raises(TableError, match=r"'same', 'never' never changes .* constant='keep'.*--keep-constant"):
+    with pytest.raises(
+        TableError, match=r"one value, or only missing ones, in 'same', 'never'; .*constant='keep'"
+    ) as caught:
         Space.infer(table)
+    assert caught.value.code == "constant-column"
     space = Space.infer(table, constant="keep")
     assert space["same"].size == space["never"].size == 1
     assert space.encode(table).points().tolist() == [[0, 0, 0], [0, 0, 1]]
@@ -148,14 +151,14 @@ def test_a_constant_column_with_a_declared_domain_is_no_constant():
 @pytest.mark.parametrize("hint", ["nominal", "ordered", "domains", "missing"])
 def test_a_hint_must_name_a_column(hint):
     value = {"b": [1]} if hint in ("ordered", "domains") else ["b"]
-    with pytest.raises(SpaceError, match="a hint must name a column of the table, but 'b' came; columns: a"):
+    with pytest.raises(SpaceError, match="must name columns of the table, got 'b'; the columns are a"):
         Space.infer(pd.DataFrame({"a": [1, 2]}), **{hint: value})
 
 
 def test_only_the_chosen_columns_are_read():
     table = pd.DataFrame({"a": [1, 2], "target": [[1], [2]]})
     assert Space.infer(table, columns=["a"]).names == ("a",)
-    with pytest.raises(TableError, match="must have the column 'b', but it has 'a', 'target'"):
+    with pytest.raises(TableError, match="must have the column 'b', got columns 'a', 'target'"):
         Space.infer(table, columns=["b"])
 
 
@@ -218,10 +221,14 @@ def test_labels_lose_the_prefix_only_with_its_separator():
     ("groups", "error", "message"),
     [
         ({"job": ["job_a"]}, SpaceError, "two or more columns"),
-        ({"job": ["job_a", "job_x"]}, SpaceError, r"but \['job_x'\] came"),
-        ({"age": ["job_a", "job_b"]}, SpaceError, "there is a column of that name"),
-        ({"one": ["job_a", "job_b"], "two": ["job_b", "job_c"]}, SpaceError, "a name of its own, but 'job_b'"),
-        ({"job": ["job_a", "job_c"]}, TableError, "'job' must be exclusive, but 1 row has several 1s"),
+        ({"job": ["job_a", "job_x"]}, SpaceError, r"got \['job_x'\]"),
+        ({"age": ["job_a", "job_b"]}, SpaceError, "one-hot group 'age' has the same name as a column"),
+        (
+            {"one": ["job_a", "job_b"], "two": ["job_b", "job_c"]},
+            SpaceError,
+            "column names must be unique, got 'job_b' more than once",
+        ),
+        ({"job": ["job_a", "job_c"]}, TableError, "'job' must be exclusive, got several 1s in 1 row"),
         ({"job": ["job_a", "age"]}, TableError, "'age' must hold 0 and 1 only"),
     ],
 )
@@ -234,7 +241,7 @@ def test_a_declared_group_must_make_sense(groups, error, message):
 def test_up_to_128_features_are_allowed_and_a_group_counts_as_one():
     wide = pd.DataFrame({f"f{j}": [0, 1] for j in range(128)})
     assert len(Space.infer(wide)) == 128
-    with pytest.raises(SpaceError, match="1 to 128 features, but it has 129"):
+    with pytest.raises(SpaceError, match="1 to 128 features, got 129"):
         Space.infer(wide.assign(more=[0, 1]))
     hot = pd.DataFrame({f"job_{j}": np.eye(200, dtype=int)[j] for j in range(200)})
     assert Space.infer(hot).features == (

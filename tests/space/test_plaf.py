@@ -185,7 +185,7 @@ def test_overflow_and_infinite_values_give_no_warning():
 
 def test_true_is_not_one():
     assert "one of False, True" in refusal("cf.flag == 1")
-    assert "a number must stand here" in refusal("cf.age == true")
+    assert "expected a number, got `true`" in refusal("cf.age == true")
     mixed = Feature("answer", (1, "yes", "no"), ordered=False)
     assert bind(parse("cf.answer == 1"), [mixed])(np.array([[0], [1]])).tolist() == [True, False]
 
@@ -253,7 +253,7 @@ def test_every_integer_type_and_no_points_at_all_will_do():
 def test_codes_that_do_not_fit_are_refused():
     bound = bind(parse("cf.age > x.age"), FEATURES)
     points = codes()[None, :]
-    with pytest.raises(ConstraintError, match="an instance must be given"):
+    with pytest.raises(ConstraintError, match=r"`cf.age > x.age` refers to x and needs an instance, got None"):
         bound(points, None)
     with pytest.raises(ConstraintError, match="8 per row"):
         bound(points[:, :2], codes())
@@ -272,50 +272,62 @@ def test_codes_that_do_not_fit_are_refused():
         ("", "end of the text", ""),
         ("   ", "end of the text", "   "),
         ("cf.age >=", "end of the text", ""),
-        ("cf.age", "a condition must stand here", "cf.age"),
+        ("cf.age", "expected a condition, got the value `cf.age`; compare it", "cf.age"),
         ("cf.age = 3", "equality must be written `==`", "= 3"),
         ("cf.age > 3 & cf.zip == 1", "must be written `and`", "& cf.zip == 1"),
-        ("cf.age > ?", "but '?' came", "?"),
-        ("cf.age > 12abc", "a number must look like", "12abc"),
-        ("cf.age > 1__0", "a number must look like", "1__0"),
-        ("cf.job == 'skilled", "must be closed by the quote", "'skilled"),
+        ("cf.age > ?", "words, numbers and operators, got '?'", "?"),
+        ("cf.age > 12abc", "invalid number; write it like", "12abc"),
+        ("cf.age > 1__0", "invalid number; write it like", "1__0"),
+        ("cf.job == 'skilled", "unterminated string; close it with ' on the same line", "'skilled"),
         (r"cf.job == 'a\q'", "an escape must be", r"\q'"),
-        ("cf.age > 3 cf.zip", "must go on with an operator", "cf.zip"),
-        ("cf.age cf.zip", "must go on with an operator", "cf.zip"),
-        ("cf.age > 3)", "must go on with an operator", ")"),
+        ("cf.age > 3 cf.zip", "expected an operator", "cf.zip"),
+        ("cf.age cf.zip", "expected an operator", "cf.zip"),
+        ("cf.age > 3)", "expected an operator, `and`, `or` or the end of the constraint, got `)`", ")"),
         ("(cf.age > 3", "opened at column 1 must be closed", ""),
         ("cf.age in 3", "values in parentheses", "3"),
-        ("cf.age in ()", "a value or a condition must stand here", ")"),
+        ("cf.age in ()", "expected a value or a condition, got `)`", ")"),
         ("cf.age not 3", "must be followed by `in`", "3"),
         ("if cf.age > 3 or cf.age < 1", "and `then`", ""),
-        ("cf.age > 3 and if cf.age > 1 then cf.age > 2", "must stand here", "if cf.age > 1 then cf.age > 2"),
-        ("cf.age + (cf.age > 3) > 1", "a value must stand here, but a condition", "> 3) > 1"),
-        ("cf.age and cf.age > 3", "a condition must stand here", "cf.age and cf.age > 3"),
+        (
+            "cf.age > 3 and if cf.age > 1 then cf.age > 2",
+            "expected a value or a condition, got `if`",
+            "if cf.age > 1 then cf.age > 2",
+        ),
+        ("cf.age + (cf.age > 3) > 1", "expected a value, got a condition", "> 3) > 1"),
+        ("cf.age and cf.age > 3", "expected a condition, got the value `cf.age`", "cf.age and cf.age > 3"),
         ("cf[age] > 3", "name in quotes", "age] > 3"),
         ("cf > 3", "followed by a feature's name", "> 3"),
-        ("cf.education-num > 3", "a feature is written", "num > 3"),
+        ("cf.education-num > 3", "write a feature as cf.num or", "num > 3"),
         ("cf.age == 1e999", "at most about 1.8e308", "1e999"),
         ("cf.age == 1" + "0" * 5000, "at most about 1.8e308", None),
         ("cf.age == 9007199254740993", "fit a 64-bit float", "9007199254740993"),
         ("cf.agee > 3", "did you mean cf.age?", "cf.agee > 3"),
         ("1 < x.Zip", "did you mean x.zip?", "x.Zip"),
         ("cf['partners school'] == 1", """did you mean cf["partner's school"]?""", "cf['partners school'] == 1"),
-        ("cf.qqq > 3", "there are age, income", "cf.qqq > 3"),
-        ("cf.job < 'skilled'", "'job' is nominal", "cf.job < 'skilled'"),
-        ("1 < cf.zip", "'zip' is nominal", "cf.zip"),
+        ("cf.qqq > 3", "unknown feature 'qqq'; the features are age, income", "cf.qqq > 3"),
+        (
+            "cf.job < 'skilled'",
+            "< needs an ordered feature, got 'job', which is nominal; use ==, != or in",
+            "cf.job < 'skilled'",
+        ),
+        ("1 < cf.zip", "got 'zip', which is nominal", "cf.zip"),
         ("cf.job == 'clerk'", "one of 'skilled', 'unskilled' or missing", "'clerk'"),
         ("cf.job in ('skilled', 'clerk')", "one of 'skilled', 'unskilled'", "'clerk')"),
         ("cf.job == 3", "one of 'skilled', 'unskilled'", "3"),
-        ("cf.age == 'old'", "a number must stand here", "'old'"),
-        ("cf.age + cf.job > 3", "arithmetic must use numeric features", "cf.job > 3"),
-        ("-'a' > 3", "a number must stand here", "'a' > 3"),
-        ("cf.job == cf.age", "`cf.job` is a category and `cf.age` a number", "== cf.age"),
-        ("cf.since == cf.age", "`cf.since` is a date and `cf.age` a number", "== cf.age"),
+        ("cf.age == 'old'", 'expected a number, got `"old"`', "'old'"),
+        (
+            "cf.age + cf.job > 3",
+            "arithmetic needs numeric features, got 'job', which is one of 'skilled'",
+            "cf.job > 3",
+        ),
+        ("-'a' > 3", 'expected a number, got `"a"`', "'a' > 3"),
+        ("cf.job == cf.age", "same kind, got `cf.job`, a category, and `cf.age`, a number", "== cf.age"),
+        ("cf.since == cf.age", "same kind, got `cf.since`, a date, and `cf.age`, a number", "== cf.age"),
         ("cf.since > 3", "2024-12-31", "3"),
         ("cf.since > 'yesterday'", "2024-12-31", "'yesterday'"),
-        ("cf.age > missing", "must be compared by == or !=", "> missing"),
+        ("cf.age > missing", "can only be compared by == or !=, got >", "> missing"),
         ("cf.age + 1 == missing", "with a feature", "cf.age + 1 == missing"),
-        ("cf.age + missing == 1", "a number must stand here", "missing == 1"),
+        ("cf.age + missing == 1", "expected a number, got `missing`", "missing == 1"),
         ("'a' == 'a'", "must be a feature", "== 'a'"),
     ],
 )
@@ -332,6 +344,20 @@ def test_an_error_names_the_column_and_shows_only_its_line():
     assert "(column 10)" in refusal("cf.age > cf.agee")
 
 
+def test_an_error_has_fields_and_survives_pickling():
+    with pytest.raises(ConstraintError) as caught:
+        bind(parse("cf.agee > 2"), FEATURES)
+    error = caught.value
+    assert (error.statement, error.hint) == ("unknown feature 'agee'", "did you mean cf.age?")
+    assert (error.code, error.expected, error.got) == ("unknown-feature", None, None)
+    assert str(error) == "unknown feature 'agee'; did you mean cf.age? (column 1)\n  cf.agee > 2\n  ^"
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), vars(again)) == (str(error), vars(error))
+    with pytest.raises(ConstraintError) as caught:
+        parse("cf.age = 2")
+    assert (caught.value.expected, caught.value.got) == ("equality must be written `==`", "'='")
+
+
 def test_a_long_line_is_cut_around_the_place():
     message = refusal("cf.age > 1 and " * 500 + "cf.agee > 2" + " and cf.age > 1" * 500)
     assert len(message) < 500
@@ -341,7 +367,8 @@ def test_a_long_line_is_cut_around_the_place():
 def test_ordered_categories_compare_only_within_one_domain():
     other = Feature("other", ("primary", "master"), ordered=True)
     message = refusal("cf.education > cf.other", [*FEATURES, other])
-    assert "same domain" in message
+    assert "same domain to be compared, got 'education' (one of " in message
+    assert "and 'other' (one of 'primary', 'master')" in message
     assert pointed_at(message) == "> cf.other"
     equal = bind(parse("cf.education == cf.other"), [FEATURES[INDEX["education"]], other])
     assert equal(np.array([[0, 0], [2, 1], [1, 1]])).tolist() == [True, True, False]
@@ -353,7 +380,7 @@ def test_integers_that_floats_cannot_hold_are_refused():
 
 
 def test_only_text_is_parsed():
-    with pytest.raises(ConstraintError, match="must be a text"):
+    with pytest.raises(ConstraintError, match=r"must be a string such as .*, got None"):
         parse(None)
 
 
@@ -368,7 +395,7 @@ def test_only_text_is_parsed():
     ],
 )
 def test_deep_nesting_is_refused(text):
-    with pytest.raises(ConstraintError, match=f"at most {cursor.MAX_DEPTH} deep"):
+    with pytest.raises(ConstraintError, match=f"nested more than {cursor.MAX_DEPTH} levels deep"):
         parse(text)
 
 

@@ -97,7 +97,7 @@ def test_the_space_of_a_source_can_be_inferred_by_itself(tmp_path: Path) -> None
     frame = pd.read_parquet(tmp_path / "past.parquet")
     hints = {"constant": "keep", "nominal": ["whole"], "one_hot": None}
     assert Space.infer(tmp_path / "past.parquet", **hints) == Space.infer(frame, **hints)
-    with pytest.raises(TableError, match="never changes"):
+    with pytest.raises(TableError, match="at least two values, got one value, or only missing ones, in "):
         Space.infer(tmp_path / "past.parquet")
 
 
@@ -110,7 +110,7 @@ def test_sql_queries_are_read_in_chunks(tmp_path: Path) -> None:
     read = pd.read_sql("select * from past order by rowid", engine)
     engine.dispose()
     in_memory_equals_streamed(read, SqlQuery(address, "select * from past order by rowid"))
-    with pytest.raises(TableError, match="the query must run"):
+    with pytest.raises(TableError, match=r"the query failed: .*nothing"):
         Explainer(decides, SqlQuery(address, "select * from nothing"))
 
 
@@ -209,7 +209,7 @@ def test_a_declared_space_and_constraints_count_as_in_memory(tmp_path: Path) -> 
         assert both[0]._prepared.history.fingerprint() == both[1]._prepared.history.fingerprint()
         kept = int(both[0]._prepared.rows[np.flatnonzero(~both[0].outcomes)[2]])
         assert both[0].explain(kept).rule == both[1].explain(kept).rule
-        with pytest.raises(TableError, match=f"below {ROWS}"):
+        with pytest.raises(TableError, match=rf"between -{ROWS} and {ROWS - 1} \({ROWS} rows\), got {ROWS}"):
             both[1].explain(ROWS)
 
 
@@ -217,7 +217,9 @@ def test_values_outside_a_declared_domain_are_named(tmp_path: Path) -> None:
     frame = every_kind()
     frame.to_parquet(tmp_path / "past.parquet")
     space = Space.infer(frame[frame["whole"] < 3], columns=["whole", "gaps"])
-    with pytest.raises(TableError, match=r"'whole' must be.*2 rows have other values \(3, 4\).*distinct values"):
+    with pytest.raises(
+        TableError, match=r"'whole' must be.*got other values in 2 rows \(3, 4\), where equal values count once"
+    ):
         Explainer(decides, tmp_path / "past.parquet", space=space)
 
 
@@ -242,21 +244,21 @@ def test_positions_grow_wider_when_they_must(tmp_path: Path) -> None:
 
 def test_columns_of_types_that_do_not_go_together_are_refused() -> None:
     pieces = [pa.table({"n": [1, 2], "m": [0, 1]}), pa.table({"n": ["a", "b"], "m": [0, 1]})]
-    with pytest.raises(TableError, match="one type"):
+    with pytest.raises(TableError, match="column 'n' must have one type, got int64 in some rows and string in others"):
         Explainer(lambda table: table["m"] == 1, Listed(pieces, []))
 
 
 def test_empty_or_absent_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="nothing at"):
+    with pytest.raises(TableError, match=r"data not found: '.*no.parquet'"):
         Explainer(decides, tmp_path / "no.parquet")
     pd.DataFrame({"a": []}).to_csv(tmp_path / "empty.csv", index=False)
-    with pytest.raises(TableError, match="at least one row"):
+    with pytest.raises(TableError, match="at least one row, got none"):
         Explainer(decides, tmp_path / "empty.csv")
     (tmp_path / "broken.parquet").write_text("no")
-    with pytest.raises(TableError, match="readable as Parquet"):
+    with pytest.raises(TableError, match=r"cannot read '.*broken.parquet' as Parquet: "):
         Explainer(decides, tmp_path / "broken.parquet")
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n1,2,3\n")
-    with pytest.raises(TableError, match="well formed"):
+    with pytest.raises(TableError, match=r"broken.csv is not well formed: "):
         Explainer(decides, tmp_path / "broken.csv")
 
 
@@ -265,7 +267,7 @@ def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(growing.GrowingColumn, "_write", full)
-    with pytest.raises(StorageError, match=r"No space left.*another cache"):
+    with pytest.raises(StorageError, match=r"cannot write positions to .*: No space left.*another cache"):
         Explainer(decides, listed(), cache=tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -27,24 +27,24 @@ def test_an_empty_table_is_refused(data):
 
 
 def test_column_names_must_be_distinct_text():
-    with pytest.raises(TableError, match="must be distinct, but 'a' occur"):
+    with pytest.raises(TableError, match="must be unique, got 'a' more than once"):
         read_table(TWICE)
-    with pytest.raises(TableError, match=r"must be text, but 0 came; with pandas: data.rename\(columns=str\)"):
+    with pytest.raises(TableError, match=r"must be strings, got 0; with pandas: data.rename\(columns=str\)"):
         read_table(pd.DataFrame([[1, 2]]))
-    with pytest.raises(TableError, match="must be distinct"):
+    with pytest.raises(TableError, match="must be unique"):
         read_table(np.ones((2, 2)), names=["a", "a"])
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"a": [1]}, "dictionary came"),
-        ([[1, 2]], "builtins.list came"),
-        (pd.Series([1, 2]), "pandas.Series came"),
-        (pl.DataFrame({"a": [1]}).lazy(), r"polars.LazyFrame came; call .collect\(\)"),
+        ({"a": [1]}, "got a dictionary"),
+        ([[1, 2]], "got a builtins.list"),
+        (pd.Series([1, 2]), "got a pandas.Series"),
+        (pl.DataFrame({"a": [1]}).lazy(), r"got a polars.LazyFrame; call .collect\(\)"),
         (np.ones(3), "two dimensions"),
-        (None, "NoneType came"),
-        ("data.csv", "builtins.str came"),
+        (None, "got a builtins.NoneType"),
+        ("data.csv", "got a builtins.str"),
     ],
     ids=["dict", "list", "series", "lazy", "vector", "none", "path"],
 )
@@ -56,7 +56,7 @@ def test_what_is_no_table_is_refused_by_its_name(data, message):
 def test_the_columns_of_an_array_are_numbered_or_named():
     assert read_table(np.ones((2, 3))).names == ("x0", "x1", "x2")
     assert read_table(np.ones((2, 2)), names=["age", "income"]).names == ("age", "income")
-    with pytest.raises(TableError, match="one name per column, but 1 names came for 2 columns"):
+    with pytest.raises(TableError, match="one name per column, got 1 name for 2 columns"):
         read_table(np.ones((2, 2)), names=["age"])
 
 
@@ -72,15 +72,15 @@ def test_a_row_comes_as_python_values_by_number_from_either_end():
         assert read.row(0) == {"a": 1.0, "b": "x", "c": datetime.datetime(2024, 1, 1)}
         assert read.row(-1) == {"a": None, "b": None, "c": None}
         assert type(read.row(0)["c"]) is datetime.datetime
-        with pytest.raises(TableError, match="must be below 2, the number of rows, but 2 came"):
+        with pytest.raises(TableError, match=r"must be between -2 and 1 \(2 rows\), got 2"):
             read.row(2)
-        with pytest.raises(TableError, match="but -3 came"):
+        with pytest.raises(TableError, match="got -3"):
             read.row(-3)
     assert read_table(np.array([[1, 2], [3, 4]])).row(1) == {"x0": 3, "x1": 4}
 
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(TableError, match="must have the column 'b', but it has 'a'"):
+    with pytest.raises(TableError, match="must have the column 'b', got columns 'a'"):
         read_table(pd.DataFrame({"a": [1]})).column("b")
 
 
@@ -89,7 +89,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are():
 )
 def test_values_that_are_neither_numbers_text_booleans_nor_dates_are_refused(values):
     table = pd.DataFrame({"odd": pd.Series(values, dtype=object)})
-    with pytest.raises(TableError, match="column 'odd': values must be numbers, text, booleans or dates, but"):
+    with pytest.raises(TableError, match="column 'odd': values must be numbers, strings, booleans or dates, got"):
         read_table(table).column("odd")
 
 
@@ -110,14 +110,14 @@ def test_values_that_are_neither_numbers_text_booleans_nor_dates_are_refused(val
 )
 def test_columns_of_other_types_are_refused(table):
     read = read_table(table)
-    with pytest.raises(TableError, match=r"column '\w+': values must be numbers, text, booleans or dates, but"):
+    with pytest.raises(TableError, match=r"column '\w+': values must be numbers, strings, booleans or dates, got"):
         read.column(read.names[0])
 
 
 def test_times_with_a_zone_and_times_finer_than_python_knows_are_refused():
     zoned = pd.to_datetime(["2024-01-01"]).tz_localize("Europe/Berlin")
     for table in (pd.DataFrame({"t": zoned}), pl.DataFrame({"t": zoned}), pd.DataFrame({"t": zoned.astype(object)})):
-        with pytest.raises(TableError, match=r"column 't': dates must have no time zone, but .*tz_convert\(None\)"):
+        with pytest.raises(TableError, match=r"column 't': dates must have no time zone, got .*tz_convert\(None\)"):
             read_table(table).column("t")
     fine = pd.DataFrame({"t": pd.to_datetime(["2024-01-01 00:00:00.000000001"])})
     with pytest.raises(TableError, match="whole microseconds"):
@@ -125,7 +125,7 @@ def test_times_with_a_zone_and_times_finer_than_python_knows_are_refused():
 
 
 def test_whole_numbers_beyond_64_bits_are_refused():
-    with pytest.raises(TableError, match="column 'a': whole numbers must fit in 64 bits"):
+    with pytest.raises(TableError, match="column 'a': integers must fit in 64 bits, got a larger one"):
         read_table(pd.DataFrame({"a": pd.Series([2**70, 1], dtype=object)})).column("a")
 
 

@@ -20,19 +20,19 @@ class AllDesired:
 
 @pytest.mark.parametrize("limits", [{"evaluations": 0}, {"evaluations": -1}, {"seconds": 0}, {"seconds": float("nan")}])
 def test_a_budget_that_allows_nothing_is_refused(limits):
-    with pytest.raises(BudgetError, match=r"must be more than zero, but .* came; leave it out for no limit"):
+    with pytest.raises(BudgetError, match=r"must be positive, got .*; leave it out for no limit"):
         Budget(**limits)
 
 
 @pytest.mark.parametrize("evaluations", [1.5, 10.0, "10", True, [10]])
 def test_evaluations_that_are_no_whole_number_are_refused(evaluations):
-    with pytest.raises(BudgetError, match=r"a budget's evaluations must be a whole number, but .* came"):
+    with pytest.raises(BudgetError, match=r"a budget's evaluations must be an integer, got .*"):
         Budget(evaluations=evaluations)
 
 
 @pytest.mark.parametrize("seconds", ["10", True, [10], 1j])
 def test_seconds_that_are_no_number_are_refused(seconds):
-    with pytest.raises(BudgetError, match=r"a budget's seconds must be a number, but .* came"):
+    with pytest.raises(BudgetError, match=r"a budget's seconds must be a number, got .*"):
         Budget(seconds=seconds)
 
 

@@ -77,5 +77,25 @@ def test_verdicts_survive_plain_data(verdict):
 
 
 def test_an_unknown_kind_of_verdict_is_refused():
-    with pytest.raises(InputError, match="proven, refuted or unrefuted, but 'true' came"):
+    with pytest.raises(InputError, match="proven, refuted or unrefuted, got 'true'"):
         verdict_from_dict({"kind": "true"})
+
+
+CERTIFICATE = Certificate("enumeration", 12, "abc", "m", (0,), (1,)).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "code"),
+    [
+        (CERTIFICATE | {"version": 99}, "a certificate must have version 1, got version 99", "wrong-format"),
+        ([1], "a certificate must have version 1, got a list", "wrong-format"),
+        (CERTIFICATE | {"method": "luck"}, "method must be 'cover' or 'enumeration', got 'luck'", "input"),
+        (CERTIFICATE | {"points": 1.5}, r"cannot read the certificate: .*expected an integer, got 1\.5", "input"),
+        (CERTIFICATE | {"model": 3}, "cannot read the certificate: .*expected a string, got 3", "input"),
+        ({k: v for k, v in CERTIFICATE.items() if k != "low"}, "cannot read the certificate: KeyError.*low", "input"),
+    ],
+)
+def test_plain_data_that_is_no_certificate_is_refused(data, message, code):
+    with pytest.raises(InputError, match=message) as caught:
+        Certificate.from_dict(data)
+    assert caught.value.code == code

@@ -99,9 +99,11 @@ def _find_column(name: str, fitted: set[str], table: Table) -> str:
     alike = [one for one in table.names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
     if name in table.names and not alike:
         return name
-    if len(alike) != 1:
-        what = f"got {', '.join(table.names)}" if not alike else f"got {alike}, which LightGBM does not tell apart"
-        raise TableError(f"the data must have one column that the model calls {name!r}, {what}")
+    expected, there = f"the data must have one column that the model calls {name!r}", ", ".join(table.names)
+    if not alike:
+        raise TableError(expected=expected, got=f"columns {there}", code="missing-columns")
+    if len(alike) > 1:
+        raise TableError(expected=expected, got=f"{alike}, which LightGBM does not tell apart")
     return alike[0]
 
 
@@ -116,8 +118,8 @@ def _ask_model(model: Any, table: Table, space: Space, target: Target, threshold
     original = asked.decision(_select_rows(table, rows, names, as_array), len(rows))
     rebuilt = asked.desired(space.encode(_select_rows(table, rows, table.names, False)))
     if (original != rebuilt).any():
-        row = int(rows[np.flatnonzero(original != rebuilt)[0]])
-        raise ModelError(f"the model must decide by the values of the space alone, but row {row} gets another outcome")
+        got = f"another outcome for row {int(rows[np.flatnonzero(original != rebuilt)[0]])} rebuilt from them"
+        raise ModelError(expected="the model must decide by the values of the space alone", got=got)
     return asked
 
 

@@ -172,7 +172,7 @@ def _refuse_desired(point: Points, codes: CodeSets, model: ReadModel, scope: Sco
 def _check_enumeration(certificate: Certificate, scope: Scope, answers: AnswerCache) -> str:
     size = math.prod(high - low + 1 for low, high in zip(certificate.low, certificate.high, strict=True))
     if certificate.covers:
-        raise ClaimFails("a proof by enumeration has nothing to cover, but covers came")
+        raise ClaimFails("a proof by enumeration must not have covers")
     if scope.intervals:
         raise ClaimUndecided("asking about single values proves nothing about the numbers between them")
     if size > MOST_ENUMERATED:

@@ -108,7 +108,7 @@ class Checker:
                 scope = make_scope(self._materials, target, document.breakpoints)
             except OutcomeError as error:
                 raise ClaimUndecided(
-                    f"the explanation's outcomes are not those of the model at hand: {error}"
+                    f"the explanation's outcomes are not those of the model at hand: {error.statement}"
                 ) from None
             while len(self._scopes) >= MOST_SCOPES:
                 self._scopes.pop(next(iter(self._scopes)))
@@ -140,7 +140,7 @@ class Checker:
         try:
             compare_targets(scope.target, self._expected, scope.asked.decision, scope.models[0])
         except InputError as reason:
-            raise ClaimFails(f"the document speaks of another decision than the caller: {reason}") from None
+            raise ClaimFails(f"the document speaks of another decision than the caller: {reason.statement}") from None
         if self._margin is not None and scope.target.margin != self._margin:
             raise ClaimFails(f"the margin is {scope.target.margin!r} in the document, got {self._margin!r}")
         return f"{sentence}, as the caller says"

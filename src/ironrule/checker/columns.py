@@ -91,7 +91,7 @@ def _require_exact(values: Values) -> Values:
     """
     whole = [value for value in values.tolist() if isinstance(value, int)] if values.dtype.kind in "iuO" else []
     if any(abs(value) > 2**53 and int(float(value)) != value for value in whole):
-        raise Unreadable("a column holds whole numbers beyond 2**53 that float64 cannot hold; rescale it, or use text")
+        raise Unreadable("a column holds integers beyond 2**53 that float64 cannot hold; rescale it, or use strings")
     return values
 
 

@@ -136,17 +136,15 @@ class Document:
 
 
 def parse_document(given: Any) -> Document:
-    """The document in an explanation, its plain data or its JSON; raises InputError if it is none."""
+    """The document in an explanation, its plain data or its JSON; raises InputError if it is malformed."""
     try:
         data = _plain_data(given)
-        if not isinstance(data, dict) or repr(data.get("format")) != str(FORMAT):
-            came = repr(data.get("format"))[:40] if isinstance(data, dict) else type(data).__name__
-            raise InputError(f"an explanation must have format {FORMAT}, got {came}; explain the row again to get one")
-        return _parse_fields(data)
+        if isinstance(data, dict) and repr(data.get("format")) == str(FORMAT):
+            return _parse_fields(data)
     except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"an explanation must be a well-formed document, got one where {error}") from None
+        raise InputError(f"malformed explanation: {error}") from None
+    got, hint = _shorten(data.get("format") if isinstance(data, dict) else data), "explain the row again to get one"
+    raise InputError(expected=f"an explanation must have format {FORMAT}", got=got, hint=hint, code="wrong-format")
 
 
 def _plain_data(given: Any) -> Any:
@@ -159,12 +157,12 @@ def _plain_data(given: Any) -> Any:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        raise ValueError("a name occurs twice, where every name must occur once")
+        raise ValueError("an object has two fields of the same name")
     return data
 
 
 def _refuse_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} stands where a finite number must stand")
+    raise ValueError(f"expected a finite number, got {name}")
 
 
 def _finite(text: str) -> float:
@@ -177,7 +175,7 @@ def _parse_fields(data: Plain) -> Document:
     _check_statistics(_require_fields(data["statistics"], STATISTICS))
     rules = _parse_list(_parse_rule, data["rules"])
     if not rules:
-        raise ValueError("there is no rule, where there must be at least one")
+        raise ValueError("expected at least one rule, got none")
     return Document(
         instance=_parse_values(data["instance"]),
         rules=rules,
@@ -214,7 +212,7 @@ def _parse_rule(data: Any) -> RuleClaim:
 def _parse_component(data: Any) -> Plain:
     _require_fields(data, frozenset(("feature", "op", "value")), frozenset(("column", "pattern", "allowed")))
     if data["op"] not in ("<=", ">=", "=="):
-        raise ValueError(f"the op of a component is {_shorten(data['op'])}, where it must be <=, >= or ==")
+        raise ValueError(f"the op of a component must be <=, >= or ==, got {_shorten(data['op'])}")
     _parse_text(data["feature"])
     _parse_value(data["value"])
     if "column" in data:
@@ -238,13 +236,13 @@ def _parse_verdict(data: Plain) -> Certificate | ExceptionClaim | Searched:
         shares = [_parse_number(data[name]) for name in ("confidence", "bound")]
         explored = _parse_number(data.get("explored", 0.0))
         return Searched(_parse_count(data["tried"]), _parse_count(data["samples"]), shares[0], shares[1], explored)
-    raise ValueError(f"a verdict is {_shorten(kind)}, where it must be proven, refuted or unrefuted")
+    raise ValueError(f"a verdict must be proven, refuted or unrefuted, got {_shorten(kind)}")
 
 
 def _parse_certificate(data: Any) -> Certificate:
     _require_fields(data, CERTIFICATE_FIELDS)
     if _parse_integer(data["version"]) != CERTIFICATE_VERSION or data["method"] not in ("cover", "enumeration"):
-        raise ValueError(f"a certificate is of another version than {CERTIFICATE_VERSION}, or of an unknown method")
+        raise ValueError(f"a certificate must have version {CERTIFICATE_VERSION} and method cover or enumeration")
     return Certificate(
         data["method"],
         _parse_integer(data["points"]),
@@ -265,7 +263,7 @@ def _parse_split(data: Any) -> tuple[int, tuple[Range, ...]]:
     feature, ranges = _parse_list(lambda part: part, data)
     pairs = _parse_list(_parse_point, ranges)
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("a cut's range must have a first and a last code")
+        raise ValueError("the range of a cut must have a first and a last code")
     return _parse_integer(feature), tuple((pair[0], pair[1]) for pair in pairs)
 
 
@@ -303,26 +301,26 @@ def _check_statistics(data: Plain) -> None:
     for seconds in (data["seconds"], *_require_mapping(data["operators"]).values()):
         _parse_number(seconds)
     if data["stopped"] not in (None, "budget", "interrupted"):
-        raise ValueError(f"stopped is {_shorten(data['stopped'])}, where it must be null, budget or interrupted")
+        raise ValueError(f"stopped must be null, budget or interrupted, got {_shorten(data['stopped'])}")
 
 
 def _require_fields(data: Any, names: frozenset[str], options: frozenset[str] = frozenset()) -> Plain:
     """The mapping, if it has exactly these fields, and of the optional ones any."""
     odd = sorted((names ^ frozenset(_require_mapping(data))) - options)
     if odd:
-        raise ValueError(f"the field {_shorten(odd[0])} {'is missing' if odd[0] in names else 'is not known'}")
+        raise ValueError(f"{'missing' if odd[0] in names else 'unknown'} field {_shorten(odd[0])}")
     return _require_mapping(data)
 
 
 def _require_mapping(data: Any) -> Plain:
     if not isinstance(data, dict):
-        raise TypeError(f"{_shorten(data)} stands where names with values must stand")
+        raise TypeError(f"expected a JSON object, got {_shorten(data)}")
     return data
 
 
 def _parse_list(parse: Callable[[Any], T], data: Any) -> tuple[T, ...]:
     if not isinstance(data, list):
-        raise TypeError(f"{_shorten(data)} stands where a list must stand")
+        raise TypeError(f"expected a list, got {_shorten(data)}")
     return tuple(parse(part) for part in data)
 
 
@@ -333,7 +331,7 @@ def _parse_values(data: Any) -> Plain:
 
 
 def _parse_value(value: Any) -> Any:
-    """A feature's value or a class: null, true, false, a number, a text, or a date as {"date": ...}."""
+    """A feature's value or a class: null, true, false, a number, a string, or a date as {"date": ...}."""
     if isinstance(value, dict) and set(value) == {"date"}:
         _parse_text(value["date"])
     elif not (value is None or isinstance(value, (bool, str))):
@@ -347,25 +345,25 @@ def _parse_point(data: Any) -> tuple[int, ...]:
 
 def _parse_bool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{_shorten(value)} stands where true or false must stand")
+        raise TypeError(f"expected true or false, got {_shorten(value)}")
     return value
 
 
 def _parse_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{_shorten(value)} stands where a text must stand")
+        raise TypeError(f"expected a string, got {_shorten(value)}")
     return value
 
 
 def _parse_integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST_INTEGER < value < LARGEST_INTEGER:
-        raise TypeError(f"{_shorten(value)} stands where a whole number must stand")
+        raise TypeError(f"expected an integer, got {_shorten(value)}")
     return value
 
 
 def _parse_count(value: Any) -> int:
     if _parse_integer(value) < 0:
-        raise ValueError(f"a count is {value}, where it must not be negative")
+        raise ValueError(f"a count must not be negative, got {value}")
     return int(value)
 
 
@@ -377,7 +375,7 @@ def _parse_number(value: Any) -> Any:
 
 
 def parse_weight(value: Any) -> Fraction:
-    """A weight as an exact fraction: a number means the decimal that is written, a text is "p/q"; raises TypeError.
+    """A weight as an exact fraction: a number means the decimal that is written, a string is "p/q"; raises TypeError.
 
     >>> parse_weight(0.1) + parse_weight("1/5"), parse_weight(2.0)
     (Fraction(3, 10), Fraction(2, 1))
@@ -385,7 +383,7 @@ def parse_weight(value: Any) -> Fraction:
     if isinstance(value, str):
         parts = value.split("/")
         if len(value) > LONGEST_FRACTION or len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
-            raise TypeError(f'{_shorten(value)} stands where a weight such as 2 or "3/10" must stand')
+            raise TypeError(f'expected a weight such as 2 or "3/10", got {_shorten(value)}')
         return Fraction(int(parts[0]), int(parts[1]) or _refuse_number("a fraction over 0"))
     return Fraction(str(_parse_number(value)))
 
@@ -393,7 +391,7 @@ def parse_weight(value: Any) -> Fraction:
 def _shorten(value: Any) -> str:
     """A value for a message, cut where it is long."""
     if isinstance(value, (dict, list)):
-        return f"a {'mapping' if isinstance(value, dict) else 'list'} of {len(value)}"
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of length {len(value)}"
     if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
         return "a number of more than 64 bits"
     shown = repr(value)

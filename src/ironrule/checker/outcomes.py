@@ -41,16 +41,16 @@ class Target:
         classes = getattr(model, "classes_", None)
         scored = classes is not None and len(classes) == 2 and hasattr(model, "predict_proba")
         if not (scored or (classes is None and not hasattr(model, "predict"))):
-            raise OutcomeError("a margin needs a score with a threshold, got a model that gives none")
+            raise _missing("threshold", "threshold-per-model", "a margin needs a score with a threshold")
         return DEFAULT_THRESHOLD - self.margin
 
 
 def make_target(desired: Any, threshold: Any, margin: Any = 0.0) -> Target:
     """What a caller or a document says, checked; raises OutcomeError."""
-    level = None if threshold is None else _finite(threshold, "a threshold")
-    moved = _finite(margin, "a margin")
+    level = None if threshold is None else _finite(threshold, "threshold")
+    moved = _finite(margin, "margin")
     if moved < 0:
-        raise OutcomeError(f"a margin must be a number of at least 0, got {margin!r}")
+        raise OutcomeError(expected="margin must be a non-negative number", got=repr(margin))
     return Target(None if desired is None else as_labels(desired), level, moved)
 
 
@@ -61,7 +61,7 @@ def _finite(value: Any, what: str) -> float:
             return float(value)
     except OverflowError:
         pass
-    raise OutcomeError(f"{what} must be a finite number, got {repr(value)[:40]}")
+    raise OutcomeError(expected=f"{what} must be a finite number", got=repr(value)[:40])
 
 
 def as_labels(desired: Any) -> tuple[Any, ...]:
@@ -71,9 +71,9 @@ def as_labels(desired: Any) -> tuple[Any, ...]:
     try:
         labels = tuple(dict.fromkeys(as_python(label) for label in several))
     except TypeError:
-        raise OutcomeError(f"a desired class must be one value, got {repr(desired)[:40]}") from None
+        raise OutcomeError(expected="a desired class must be one value", got=repr(desired)[:40]) from None
     if not labels:
-        raise OutcomeError("at least one desired class must be named, got an empty collection")
+        raise OutcomeError(expected="at least one desired class must be named", got="an empty collection")
     return labels
 
 
@@ -97,9 +97,9 @@ class Decision:
         if answer.ndim == 2 and answer.shape[1] == 1:
             answer = answer[:, 0]
         if answer.ndim not in (1, 2) or len(answer) != rows:
-            raise ModelError(f"the model must answer one label or score per row, got {answer.shape} for {rows} rows")
+            raise ModelError(expected="the model must answer one value per row", got=f"{answer.shape} for {rows} rows")
         if answer.dtype.kind == "f" and not np.isfinite(answer).all():
-            raise ModelError("the model's answers must be finite, got NaN or infinity")
+            raise ModelError(expected="the model's answers must be finite", got="NaN or infinity")
         return self.read(answer)
 
 
@@ -111,12 +111,12 @@ def make_decision(model: Any, target: Target, threshold: float | None) -> Decisi
             model, [as_python(label) for label in np.asarray(classes).ravel()], target, threshold
         )
     if not hasattr(model, "predict") and not callable(model):
-        raise ModelError(f"a model must be a function or have a predict method, got {type(model).__name__}")
+        raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
     ask = model.predict if hasattr(model, "predict") else model
     labels = target.desired
     if labels is None:
         if threshold is None and hasattr(model, "predict"):
-            raise OutcomeError("a model without classes (a regression) must come with a threshold, got none")
+            raise _missing("threshold", "threshold-required", "a model without classes (regression) needs a threshold")
         level = DEFAULT_THRESHOLD if threshold is None else threshold
         names = (f"a score above {level!r}", f"a score of at most {level!r}")
         return Decision(ask, lambda answer: _above(answer, level), *names, Question((), level), None)
@@ -139,7 +139,7 @@ def _classifier_decision(model: Any, known: list[Any], target: Target, threshold
         name = repr(others[0]) if len(others) == 1 else f"not {named}"
         return Decision(model.predict, lambda answer: _labelled(answer, labels), named, name, question, labels)
     if not hasattr(model, "predict_proba"):
-        raise OutcomeError("a threshold needs a classifier with predict_proba, got one without")
+        raise OutcomeError(expected="a threshold needs a classifier with predict_proba", got=type(model).__name__)
     names = (f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}")
     return Decision(
         model.predict_proba,
@@ -155,10 +155,10 @@ def resolve_labels(desired: tuple[Any, ...] | None, known: Sequence[Any]) -> tup
     if desired is None:
         if len(known) == 2 and set(known) <= {0, 1}:
             return (1,)
-        raise OutcomeError(f"the desired class must be one of {list(known)}, got none")
+        raise _missing("desired", "desired-required", f"the desired class must be one of {list(known)}")
     unknown = [label for label in desired if label not in known]
     if unknown or len(desired) == len(known):
-        raise OutcomeError(f"the desired classes must be some of {list(known)}, but not all, got {list(desired)}")
+        raise OutcomeError(expected=f"the desired classes must be some of {list(known)}, not all", got=list(desired))
     return desired
 
 
@@ -166,12 +166,16 @@ def require_probability(model: Any, threshold: float | None) -> None:
     """Raise OutcomeError for a threshold on a probability that is none."""
     classes = getattr(model, "classes_", None)
     if threshold is not None and classes is not None and len(classes) and not 0 <= threshold <= 1:
-        raise OutcomeError(f"the threshold of a classifier must be a probability from 0 to 1, got {threshold!r}")
+        raise OutcomeError(expected="the threshold of a classifier must be a probability from 0 to 1", got=threshold)
+
+
+def _missing(argument: str, code: str, expected: str, got: str = "none") -> OutcomeError:
+    return OutcomeError(expected=expected, got=got, hint=f"pass {argument}=...", code=code)
 
 
 def _labelled(answer: Answer, labels: tuple[Any, ...]) -> Mask:
     if answer.ndim != 1:
-        raise ModelError(f"labels must come as one per row, got an answer of shape {answer.shape}")
+        raise ModelError(expected="the model must answer one label per row", got=f"an array of shape {answer.shape}")
     mask = np.zeros(len(answer), dtype=np.bool_)
     for label in labels:
         mask |= np.asarray(answer == label, dtype=np.bool_)
@@ -180,13 +184,13 @@ def _labelled(answer: Answer, labels: tuple[Any, ...]) -> Mask:
 
 def _numbers(answer: Answer) -> Answer:
     if answer.dtype.kind not in "biuf":
-        raise OutcomeError(f"scores must be numbers, got {answer.dtype}; name the desired class with desired=...")
+        raise _missing("desired", "desired-required", "scores must be numbers", str(answer.dtype))
     return answer if answer.dtype.kind == "f" else answer.astype(np.float64)
 
 
 def _above(answer: Answer, threshold: float) -> Mask:
     if answer.ndim != 1:
-        raise OutcomeError(f"the desired column must be named (desired=...), got {answer.shape[1]} columns of scores")
+        raise _missing("desired", "desired-required", f"one of {answer.shape[1]} columns of scores must be desired")
     return np.asarray(_numbers(answer) > threshold)
 
 
@@ -194,7 +198,8 @@ def _columns_above(answer: Answer, places: tuple[int, ...], threshold: float | N
     scores = _numbers(answer)
     known = all(type(place) is int for place in places) and set(places) < set(range(columns))
     if scores.ndim != 2 or scores.shape[1] != columns or not known:
-        raise OutcomeError(f"there must be a score for each of {columns} classes, got an answer of {answer.shape}")
+        got = f"{list(places)} in an array of shape {answer.shape}"
+        raise OutcomeError(expected=f"desired must be some of {columns} columns of scores, not all", got=got)
     chosen = scores[:, list(places)]
     if threshold is not None:
         return np.asarray(chosen.sum(axis=1) > threshold)
@@ -206,7 +211,7 @@ def _among(answer: Answer, labels: tuple[Any, ...], threshold: float | None) -> 
     if answer.ndim == 2:
         return _columns_above(answer, labels, threshold, answer.shape[1])
     if threshold is not None:
-        raise OutcomeError("for one number per row either a desired class or a threshold must be given, got both")
+        raise OutcomeError(expected="one number per row needs either a desired class or a threshold", got="both")
     return _labelled(answer, labels)
 
 
@@ -221,8 +226,7 @@ def compare_targets(document: Target, caller: Target, decision: Decision, model:
     known = [] if classes is None else [as_python(label) for label in np.asarray(classes).ravel()]
     wanted = resolve_labels(caller.desired, known) if known else caller.desired
     if (wanted is None) != (decision.labels is None) or set(wanted or ()) != set(decision.labels or ()):
-        raise InputError(
-            f"the desired classes are {list(decision.labels or ())} in the document, got {list(wanted or ())}"
-        )
+        expected = f"the document's desired classes are {list(decision.labels or ())}"
+        raise InputError(expected=expected, got=list(wanted or ()))
     if document.threshold != caller.threshold:
-        raise InputError(f"the threshold is {document.threshold!r} in the document, got {caller.threshold!r}")
+        raise InputError(expected=f"the document's threshold is {document.threshold!r}", got=repr(caller.threshold))

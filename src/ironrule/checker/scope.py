@@ -108,7 +108,7 @@ def collect_materials(
     """Read the data; constraints that speak of the row explained say nothing about rules and are left aside."""
     given = space.to_dict() if hasattr(space, "to_dict") else space
     if given is not None and not isinstance(given, Mapping):
-        raise InputError(f"space must be a Space, such as Space.from_file gives, got {type(space).__name__}")
+        raise InputError(expected="space must be a Space, such as Space.from_file gives", got=type(space).__name__)
     texts = [constraints] if isinstance(constraints, str) else [str(one) for one in constraints]
     on_space = tuple(text for text in texts if not _mentions_instance(text))
     left_out = tuple(text for text in texts if text not in on_space)
@@ -230,7 +230,7 @@ def make_scope(materials: Materials, target: Target, breakpoints: Mapping[str, S
     past = space.encode(materials.table)
     past = past[space.admits(past)]
     if len(past) == 0:
-        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
+        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
     intervals = breakpoints is not None
     return Scope(space, past, materials.models, asked, target, list_combinations(space), materials.shared, intervals)
 

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; never raises for what a user did."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us politely leaves nothing behind
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
     as_json = "--json" in arguments
     return with_exit_code(lambda: _run(arguments, as_json), as_json)
 

@@ -47,15 +47,21 @@ def check_output(options: argparse.Namespace, endings: tuple[str, ...]) -> Path 
     if output is None:
         return None
     if output.suffix.lower() not in endings:
-        raise InputError(f"the output file must end in {' or '.join(endings)}, but {output.name!r} came")
+        raise InputError(expected=f"the output file must end in {' or '.join(endings)}", got=repr(output.name))
     if not output.parent.is_dir():
         raise InputError(
-            f"the output file must lie in a folder that exists, but there is no {str(output.parent)!r}; make it first"
+            f"the folder of the output file does not exist: {str(output.parent)!r}", hint="create it first"
         )
     if output.is_dir():
-        raise InputError(f"the output must be a file, but {str(output)!r} is a folder; name a file in it")
+        raise InputError(
+            expected="the output must be a file", got=f"the folder {str(output)!r}", hint="name a file in it"
+        )
     if output.exists() and not options.overwrite:
-        raise InputError(f"the output must be a new file, but {str(output)!r} exists; to replace it, add --overwrite")
+        raise InputError(
+            f"the output file already exists: {str(output)!r}",
+            hint="add --overwrite to replace it",
+            code="output-exists",
+        )
     return output
 
 

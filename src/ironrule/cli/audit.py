@@ -75,7 +75,7 @@ def _export(options: argparse.Namespace, log: AuditLog) -> Answer:
 
     output = check_output(options, (".jsonl", ".csv"))
     if output is None:
-        raise InputError("an export must go to a file, but --output is missing; such as --output log.jsonl")
+        raise InputError("audit export needs a file to write to", hint="add --output, such as --output log.jsonl")
     lines = as_csv(log.records()) if output.suffix.lower() == ".csv" else as_json_lines(log.records())
     count = 0
     with output.open("w", encoding="utf-8", newline="") as file:
@@ -92,9 +92,11 @@ def _show(options: argparse.Namespace, log: AuditLog) -> Answer:
     from ironrule.cli.answer import Answer, check_output, json_text
 
     output = check_output(options, (".json",))
-    record = None if options.number is None else log.read(options.number)
+    if options.number is None:
+        raise InputError("audit show needs the number of a record", hint="such as: ironrule audit show 17")
+    record = log.read(options.number)
     if record is None:
-        raise InputError("show must name a record that exists, such as ironrule audit show 17, but there is none such")
+        raise InputError(f"not found: record {options.number}", hint=f"the log has {counted(log.count_to(), 'record')}")
     facts: dict[str, Any] = record.facts
     told = "\n".join(f"{name}: {value}" for name, value in facts.items())
     return Answer(Text(told), lambda: facts | {"document": record.document}, output, json_text(record.document))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
+from ironrule.cli.failure import Interrupted
 from ironrule.counting import counted
 from ironrule.errors import InputError
 
@@ -92,10 +93,10 @@ def saying_how_to_go_on(folder: Path) -> Iterator[None]:
         try:
             found = Batch.open(folder)
         except InputError:  # it had not begun
-            raise KeyboardInterrupt("interrupted before a row was finished; run the same command again") from None
+            raise Interrupted("interrupted before a row was finished", "run the same command again") from None
         done = f"{len(found):,} of {counted(found.about['total'], 'denied row')}"
-        raise KeyboardInterrupt(
-            f"interrupted: {done} explained and safe in {str(folder)!r}; run the same command again for the others"
+        raise Interrupted(
+            f"interrupted: {done} explained and safe in {str(folder)!r}", "run the same command again for the others"
         ) from None
 
 

@@ -40,11 +40,13 @@ def run(options: argparse.Namespace) -> Answer:
     explainer = demo_explainer()
     denied = np.flatnonzero(~explainer.outcomes).tolist()
     row = denied[0] if options.row is None else options.row
-    if row < 0:
-        raise InputError(f"a row number must count from 0, but {row} came")
-    if row < len(explainer.outcomes) and row not in denied:
+    if not 0 <= row < len(explainer.outcomes):
+        raise InputError(expected=f"the row number must be from 0 to {len(explainer.outcomes) - 1}", got=row)
+    if row not in denied:
         nearest = min(denied, key=lambda other: abs(other - row))
-        raise OutcomeError(f"the applicant must be one that the model denies, but {row} is not; {nearest} is")
+        raise OutcomeError(
+            f"the model does not deny applicant {row}", hint=f"it denies applicant {nearest}", code="row-not-denied"
+        )
     with searching():
         explanation = explainer.explain(row, options.algorithm, seed=options.seed)
     told = heading(f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?")

@@ -9,16 +9,16 @@ from ironrule.errors import InputError
 
 
 def existing(path: Path, what: str, do: str = "check the path", error: type[InputError] = InputError) -> Path:
-    """The path, if a file is there; else an error that names what is like it beside it, or what to do."""
+    """The path, if it is a file; else an error with a hint: a file with a similar name, or ``do``."""
     if path.is_file():
         return path
     if path.is_dir():
-        raise error(f"{what} must be a file, but {str(path)!r} is a folder; name the file in it")
+        raise error(expected=f"the {what} must be a file", got=f"the folder {str(path)!r}", hint="name the file in it")
     if path.exists():
-        raise error(f"{what} must be a plain file, but {str(path)!r} is none; name another")
+        raise error(f"the {what} must be a regular file, but {str(path)!r} is not one")
     near = _like(path)
     hint = f"did you mean {str(near)!r}?" if near is not None else do
-    raise error(f"{what} must exist, but there is no file {str(path)!r}; {hint}")
+    raise error(f"{what} not found: {str(path)!r}", hint=hint, code="file-not-found")
 
 
 def _like(path: Path) -> Path | None:

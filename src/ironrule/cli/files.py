@@ -22,12 +22,16 @@ def read_data(path: Path, target: str | None = None) -> pd.DataFrame:
     if target is None:
         return frame
     if target not in frame.columns:
-        raise TableError(f"the target must be a column of the data, but {target!r} came; columns: {_listed(frame)}")
+        raise TableError(
+            expected="the target must be a column of the data",
+            got=repr(target),
+            hint=f"the columns are {_listed(frame)}",
+        )
     return frame.drop(columns=target)
 
 
 def _read(path: Path) -> pd.DataFrame:
-    existing(path, "the data file", error=TableError)
+    existing(path, "data file", error=TableError)
     ending = _ending(path)
     try:
         import pandas  # noqa: F401  # asked for here, so that its absence is told before the file is opened
@@ -40,7 +44,7 @@ def _read(path: Path) -> pd.DataFrame:
     except (OSError, EOFError, ValueError, csv.Error) as error:  # pandas' and Arrow's own errors are ValueErrors
         if isinstance(error, TableError):
             raise
-        raise TableError(f"{path.name} must be a well-formed {ending} file, but: {_first_line(error)}") from None
+        raise TableError(f"cannot read {path.name} as a {ending} file: {_first_line(error)}") from None
 
 
 def _ending(path: Path) -> str:
@@ -48,7 +52,7 @@ def _ending(path: Path) -> str:
     for ending in known:
         if path.name.lower().endswith(ending):
             return ending
-    raise TableError(f"the data file must end in {', '.join(known)}, but {path.name!r} came")
+    raise TableError(expected=f"the data file must end in one of {', '.join(known)}", got=repr(path.name))
 
 
 def _read_csv(path: Path, separator: str) -> pd.DataFrame:
@@ -57,7 +61,7 @@ def _read_csv(path: Path, separator: str) -> pd.DataFrame:
     _refuse_repeated_names(path, separator)
     frame = pd.read_csv(path, sep=separator, low_memory=False)
     if not frame.index.equals(pd.RangeIndex(len(frame))):  # pandas takes surplus fields at the left for an index
-        raise TableError(f"every line of {path.name} must have as many fields as its header, but some have more")
+        raise TableError(f"some lines of {path.name} have more fields than its header")
     return frame
 
 
@@ -67,10 +71,10 @@ def _refuse_repeated_names(path: Path, separator: str) -> None:
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file, delimiter=separator), [])
     if not header:
-        raise TableError(f"{path.name} must have a header line and rows, but it is empty")
+        raise TableError(expected=f"{path.name} must have a header line and rows", got="an empty file")
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
-        raise TableError(f"column names must be distinct, but {', '.join(map(repr, twice))} occur more than once")
+        raise TableError(expected="column names must be distinct", got=f"{', '.join(map(repr, twice))} more than once")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -21,8 +21,8 @@ def with_intervals(found: Sequence[Explanation], options: argparse.Namespace) ->
 
     if options.model is None:
         raise InputError(
-            "--intervals must come with --model, whose thresholds are in the space, but --model is missing; add it, or "
-            "leave --data and --intervals out for a report without past rows"
+            "--intervals needs --model, whose thresholds are part of the space",
+            hint="add --model, or leave out --data and --intervals for a report without past rows",
         )
     model, *others = [
         read_model(path, options.trust, options.trust_pickle) for path in (options.model, *options.models)

@@ -16,18 +16,21 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 
 def read_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False) -> Any:
     """The model in a file; raises InputError if it cannot be had, or not without trusting it first."""
-    existing(path, "the model file", "check the path, or save one: skops.io.dump(model, 'model.skops')")
+    existing(path, "model file", "check the path, or save one: skops.io.dump(model, 'model.skops')")
     ending = path.suffix.lower()
     if ending == ".skops":
         return _read_skops(path, trust)
     if ending == ".onnx":
         return _read_onnx(path)
     if ending not in PICKLES:
-        raise InputError(f"the model file must end in .skops, .onnx, {', '.join(PICKLES)}, but {path.name!r} came")
+        raise InputError(
+            expected=f"the model file must end in one of .skops, .onnx, {', '.join(PICKLES)}", got=repr(path.name)
+        )
     if not trust_pickle:
         raise InputError(
-            f"{path.name} is a pickle, and loading one can run any code that its author put in it; if you trust it, "
-            f"add --trust-pickle, else have the model saved as .skops"
+            f"{path.name} is a pickle, and loading one can run any code that its author put in it",
+            hint="add --trust-pickle if you trust it, or have the model saved as .skops",
+            code="untrusted-pickle",
         )
     return _read_pickle(path)
 
@@ -44,8 +47,9 @@ def _read_skops(path: Path, trust: Sequence[str]) -> Any:
     except Exception as error:  # a broken file fails in as many ways as there are bytes
         raise _unreadable(path, error) from error
     raise InputError(
-        f"{path.name} must hold only types that are trusted, but it also holds {', '.join(untrusted)}; "
-        f"if you trust them, add: --trust {' '.join(untrusted)}"
+        f"{path.name} has types that are not trusted: {', '.join(untrusted)}",
+        hint=f"if you trust them, add --trust {' '.join(untrusted)}",
+        code="untrusted-types",
     )
 
 
@@ -72,13 +76,11 @@ def _read_pickle(path: Path) -> Any:
 
 def _unreadable(path: Path, error: BaseException) -> InputError:
     text = str(error).strip().partition("\n")[0]
-    return InputError(
-        f"{path.name} must be a readable model file, but loading it failed: {type(error).__name__}: {text}"
-    )
+    return InputError(f"cannot load the model in {path.name}: {type(error).__name__}: {text}")
 
 
 def desired_of(labels: Sequence[str] | None, model: Any) -> Any:
-    """The desired classes, given as text, in the model's own type; raises OutcomeError if it has none such."""
+    """The desired classes, given as strings, in the model's own type; raises OutcomeError for an unknown one."""
     if labels is None:
         return None
     known = getattr(model, "classes_", None)
@@ -87,7 +89,7 @@ def desired_of(labels: Sequence[str] | None, model: Any) -> Any:
     by_text = {str(label): label for label in known}
     unknown = [label for label in labels if label not in by_text]
     if unknown:
-        raise OutcomeError(f"the desired class must be one of {', '.join(by_text)}, but {unknown[0]!r} came")
+        raise OutcomeError(expected=f"the desired class must be one of {', '.join(by_text)}", got=repr(unknown[0]))
     return tuple(by_text[label] for label in dict.fromkeys(labels))
 
 

@@ -174,8 +174,8 @@ def constraints_of(options: argparse.Namespace) -> list[Constraint]:
 def _seed(text: str) -> int:
     seed = int(text)
     if seed < 0:
-        raise argparse.ArgumentTypeError(f"a seed must be a whole number from 0, but {text!r} came")
+        raise argparse.ArgumentTypeError(f"the seed must be a non-negative integer, got {text!r}")
     return seed
 
 
-_seed.__name__ = "whole number"  # argparse names it in "invalid whole number value"
+_seed.__name__ = "integer"  # argparse names it in "invalid integer value"

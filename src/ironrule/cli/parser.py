@@ -15,10 +15,10 @@ EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse reports errors by a method to override: ours raises, so that all errors leave by one door."""
+    """argparse reports errors by a method to override: ours raises, so that all errors are reported in one place."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} (see {self.prog} --help)")
+        raise InputError(message, hint=f"see {self.prog} --help", code="usage")
 
 
 def new_parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +53,9 @@ def _refuse_desired(number: int, explainer: Explainer) -> None:
     if number in denied or number not in explainer.numbers:  # one that is left out is refused for its own reason
         return
     some = f"rows that it denies: {', '.join(map(str, denied[:FEW]))}{', ...' if len(denied) > FEW else ''}"
-    none = "it denies no row of this data: is --desired the right class, and --threshold the right number?"
+    none = "it denies no row of this data: check --desired and --threshold"
     raise OutcomeError(
-        f"row {number} must have the undesired outcome, but the model already gives it the desired one; "
-        f"{some if len(denied) else none}"
+        f"row {number} already has the desired outcome", hint=some if len(denied) else none, code="row-not-denied"
     )
 
 
@@ -121,7 +121,7 @@ def _streamed_space(options: argparse.Namespace, columns: Sequence[str] | None, 
     fitted = None if columns is None else names_in_data(columns, names)
     wanted = [name for name in names if name != options.target and (fitted is None or name in fitted)]
     if source is None or not wanted:
-        raise TableError(f"the data must have the model's columns, but it has {', '.join(names)}")
+        raise TableError(expected="the data must have the model's columns", got=f"columns {', '.join(names)}")
     return space_of(options, open_source(source, wanted, cache, None).gathered.like, wanted)
 
 
@@ -130,12 +130,12 @@ def row_of(text: str) -> int | Row:
     try:
         row = json.loads(text, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
-        raise InputError(f"a row must be a number or a JSON object, but it cannot be read: {error}") from None
+        raise InputError(expected="a row must be a row number or a JSON object", got=f"invalid JSON: {error}") from None
     if isinstance(row, int) and row < 0:
-        raise InputError(f"a row number must count from 0, but {row} came")
+        raise InputError(expected="the row number must be a non-negative integer", got=row)
     if isinstance(row, dict) or (isinstance(row, int) and not isinstance(row, bool)):
         return row
-    raise InputError(f"a row must be a number or a JSON object, but {type(row).__name__} came")
+    raise InputError(expected="a row must be a row number or a JSON object", got=f"a {type(row).__name__}")
 
 
 def space_of(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
@@ -145,7 +145,7 @@ def space_of(options: argparse.Namespace, data: Any, columns: Sequence[str] | No
 
     if options.space is not None:
         do = "check the path, or make one: ironrule inspect DATA --output space.toml"
-        return Space.from_file(existing(options.space, "the space file", do), data)
+        return Space.from_file(existing(options.space, "space file", do), data)
     chosen = None if columns is None else names_in_data(columns, read_table(data).names)
     return Space.infer(data, columns=chosen, constant="keep" if options.keep_constant else "refuse")
 
@@ -160,7 +160,10 @@ def _found(wanted: int | Row, data: Any, target: str | None) -> Row:
     from ironrule.space import read_table
 
     if isinstance(wanted, int):
-        return read_table(data).row(wanted)
+        table = read_table(data)
+        if wanted >= len(table):
+            raise TableError(expected=f"the row number must be from 0 to {len(table) - 1}", got=wanted)
+        return table.row(wanted)
     return {name: value for name, value in wanted.items() if name != target}
 
 
@@ -169,9 +172,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
     row = dict(pairs)
     if len(row) < len(pairs):
-        raise TableError("a row must give every column once, but one occurs twice")
+        twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+        raise TableError(
+            expected="a row must have every column once", got=f"{', '.join(map(repr, twice))} more than once"
+        )
     try:
         plain: dict[str, Any] = from_plain(row)
     except (TypeError, ValueError):
-        raise TableError(f'a date must be written {{"date": "2024-12-31"}}, but {row["date"]!r} came') from None
+        raise TableError(expected='a date must be written as {"date": "2024-12-31"}', got=repr(row["date"])) from None
     return plain

@@ -23,7 +23,7 @@ def _range(text: str, space: Space) -> tuple[str, list[Any]]:
     feature, values = space[name], text[len(name) + 1 :]
     if not values.strip():
         raise InputError(
-            f"a range must be written feature=values, such as {name}={_example(feature)}, but {text!r} came"
+            expected=f"a range must be written as feature=values, such as {name}={_example(feature)}", got=repr(text)
         )
     if values.lstrip().startswith("["):
         return name, _listed(name, values)
@@ -34,14 +34,15 @@ def _listed(name: str, values: str) -> list[Any]:
     try:
         return list(json.loads(values))
     except json.JSONDecodeError as error:
-        raise InputError(f"the range of {name!r} must be a JSON list where it begins with [, but: {error}") from None
+        raise InputError(f"the range of {name!r} begins with [, but is not a JSON list: {error}") from None
 
 
 def _between(feature: Feature, values: str) -> list[Any]:
     lowest, colon, highest = values.partition(":")
     if not colon:
         raise InputError(
-            f"the range of {feature.name!r} must be lowest:highest, such as {_example(feature)}, but {values!r} came"
+            expected=f"the range of {feature.name!r} must be lowest:highest, such as {_example(feature)}",
+            got=repr(values),
         )
     ends = (lowest.strip(), feature.values[0]), (highest.strip(), feature.values[-1])
     return [_value(feature, text) if text else end for text, end in ends]
@@ -62,7 +63,7 @@ def _value(feature: Feature, text: str) -> Any:
             return float(text)
         except ValueError:
             pass
-    raise InputError(f"the range of {feature.name!r} must name values that are {feature.describe()}, but {text!r} came")
+    raise InputError(expected=f"a value in the range of {feature.name!r} must be {feature.describe()}", got=repr(text))
 
 
 def _example(feature: Feature) -> str:

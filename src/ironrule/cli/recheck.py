@@ -74,7 +74,8 @@ def _stored(paths: list[Path]) -> Batch | dict[str, Explanation]:
     folders = [path for path in paths if path.is_dir()]
     if folders:
         raise InputError(
-            f"explanations must be the folder of one batch, or files, but {str(folders[0])!r} came with "
-            f"{counted(len(paths) - 1, 'other')}; recheck each by itself"
+            expected="the explanations must be files or the folder of one batch",
+            got=f"the folder {str(folders[0])!r} and {counted(len(paths) - 1, 'other')}",
+            hint="recheck each folder by itself",
         )
     return {str(path): stored_explanation(path) for path in paths}

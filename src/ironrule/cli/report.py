@@ -106,20 +106,20 @@ def _explanations(options: argparse.Namespace) -> tuple[Sequence[Explanation], l
     if documents or len(options.files) != 2 or options.row is None:
         raise _nothing_to_report(options)
     if options.data or options.model:
-        raise InputError("--data and --model belong to explanations from a file, but a row is explained afresh")
+        raise InputError("--data and --model are for explanations from files and cannot be combined with --row")
     options.model, options.data = options.files
     return [explain.explained(options)], []
 
 
 def _nothing_to_report(options: argparse.Namespace) -> InputError:
-    came = ", ".join(repr(str(path)) for path in options.files)
+    given = ", ".join(repr(str(path)) for path in options.files)
     if len(options.files) == 2 and options.row is None:
-        came += " without --row"
+        given += " without --row"
     absent = [path for path in options.files if not path.exists()]
-    do = f"there is no {str(absent[0])!r}: check the path" if absent else "see ironrule report --help"
     return InputError(
-        "a report must be of explanations (.json), of a batch (its folder), or of a row (MODEL, DATA and --row), "
-        f"but {came} came; {do}"
+        expected="a report needs explanations (.json), the folder of a batch, or MODEL, DATA and --row",
+        got=given,
+        hint=f"check the path: {str(absent[0])!r} does not exist" if absent else "see ironrule report --help",
     )
 
 
@@ -136,7 +136,7 @@ def _with_data(found: Sequence[Explanation], options: argparse.Namespace) -> Seq
     if options.data is None:
         alone = [name for name in ("space", "intervals") if getattr(options, name)]
         if alone:
-            raise InputError(f"--{alone[0]} must come with --data, whose values it describes, but --data is missing")
+            raise InputError(f"--{alone[0]} needs --data, whose values it describes")
         return found
     if options.intervals:
         from ironrule.cli.intervals import with_intervals

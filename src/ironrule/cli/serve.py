@@ -91,12 +91,14 @@ def _tokens(options: argparse.Namespace) -> dict[str, str]:
     """Secrets with the names of their owners; the file first."""
     found: dict[str, str] = {}
     if options.tokens is not None:
-        path = existing(options.tokens, "the file of tokens", "write one 'name token' per line to it")
+        path = existing(options.tokens, "tokens file", "write one 'name token' per line to it")
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, secret = line.strip().partition(" ")
             if name and not secret.strip():
                 raise InputError(
-                    "every line of the tokens must be 'name token', but one has one word; add its owner's name"
+                    expected="every line of the tokens file must be 'name token'",
+                    got="a line with one word",
+                    hint="add the name of the token's owner",
                 )
             if name:
                 found[secret.strip()] = name
@@ -120,9 +122,10 @@ def _subject(options: argparse.Namespace) -> Subject:
     from ironrule.server.subject import Subject
 
     if options.model is None or options.data is None:
-        came = "--data" if options.model is None else "--model"
         raise InputError(
-            f"--model and --data must come together, but {came} came alone; without both, the bundled data is served"
+            expected="--model and --data must be given together",
+            got=f"{'--data' if options.model is None else '--model'} alone",
+            hint="leave out both to serve the bundled data",
         )
     model = read_model(options.model, options.trust, options.trust_pickle)
     data = read_data(options.data, options.target)

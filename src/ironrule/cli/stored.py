@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from ironrule.explain import Explanation
 
 T = TypeVar("T")
-NO_JSON = "an explanation must be JSON, but: "
-MAKE_ONE = "make one: ironrule explain MODEL DATA --row N --output why.json"
+MAKE_ONE = "make one with: ironrule explain MODEL DATA --row N --output why.json"
 
 
 def stored_explanation(path: Path) -> Explanation:
@@ -26,9 +25,16 @@ def stored_explanation(path: Path) -> Explanation:
 
 def read_as(read: Callable[[str], T], path: Path) -> T:
     """What a reader makes of an explanation's file; raises InputError, which names the file, if it cannot be read."""
-    existing(path, "the explanation", f"check the path, or {MAKE_ONE}")
+    existing(path, "explanation", f"check the path, or {MAKE_ONE}")
     try:
         return read(path.read_text(encoding="utf-8"))
-    except (InputError, UnicodeDecodeError) as error:
-        why = str(error).removeprefix(NO_JSON)
-        raise InputError(f"{path.name} must be an explanation as JSON, but: {why}; {MAKE_ONE}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {path.name} as an explanation: {error}", hint=MAKE_ONE) from None
+    except InputError as error:
+        raise InputError(
+            f"cannot read {path.name} as an explanation: {error.statement}",
+            expected=error.expected,
+            got=error.got,
+            hint=MAKE_ONE,
+            code=error.code,
+        ) from None

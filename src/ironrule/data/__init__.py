@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    Arrays = tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]
-
 __all__ = ["GERMAN_TARGET", "load_german"]
 
 GERMAN_TARGET = "creditability"
@@ -29,7 +27,9 @@ GERMAN_TARGET = "creditability"
 @overload
 def load_german(as_frame: Literal[True] = True) -> tuple[pd.DataFrame, pd.Series[str]]: ...
 @overload
-def load_german(as_frame: Literal[False]) -> Arrays: ...
+def load_german(
+    as_frame: Literal[False],
+) -> tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]: ...
 def load_german(as_frame: bool = True) -> Any:
     """The German credit data: a pandas DataFrame of 19 features and the target as a Series.
 
@@ -50,7 +50,7 @@ def load_german(as_frame: bool = True) -> Any:
     return frame, pd.Series(target.tolist(), name=GERMAN_TARGET)
 
 
-def _arrays() -> Arrays:
+def _arrays() -> tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]:
     import numpy as np
 
     stored = files(__name__).joinpath("german.csv.gz").read_bytes()

@@ -38,7 +38,7 @@ def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, V
     if hasattr(row, "columns") or hasattr(row, "column_names"):
         read = read_table(row)
         if len(read) != 1:
-            raise TableError(f"one row must come to be explained, but a table of {len(read)} rows came")
+            raise TableError(expected="row must be a single row", got=f"a table of {counted(len(read), 'row')}")
         return read.row(0)
     if hasattr(row, "to_dict"):
         return dict(row.to_dict())
@@ -47,8 +47,11 @@ def as_mapping(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, V
         for names in (table.names, columns):
             if len(values) == len(names):
                 return dict(zip(names, values, strict=True))
-        raise TableError(f"a row must have {counted(len(table.names), 'value')}, like the data, but {len(values)} came")
-    raise TableError(f"a row must be a dictionary, a Series, a table of one row or a row number, but {row!r} came")
+        raise TableError(expected=f"row must have {counted(len(table.names), 'value')}, like the data", got=len(values))
+    raise TableError(
+        expected="row must be a dictionary, a Series, a sequence of values, a table of one row or a row number",
+        got=repr(row),
+    )
 
 
 def as_list(names: Any) -> list[Any]:
@@ -56,7 +59,7 @@ def as_list(names: Any) -> list[Any]:
     if isinstance(names, (str, Constraint)):
         return [names]
     if not isinstance(names, Iterable):
-        raise InputError(f"names or constraints must come as a list of texts, but {names!r} came")
+        raise InputError(expected="names or constraints must be a list of strings", got=repr(names))
     return list(names)
 
 
@@ -69,7 +72,10 @@ def chosen_algorithm(algorithm: str | Algorithm) -> Algorithm:
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         names = ", ".join(ALGORITHMS)
         raise InputError(
-            f"the algorithm must be one of {names}, or an object such as GreedyRuleCF(), but {algorithm!r} came"
+            expected=f"algorithm must be one of {names}",
+            got=repr(algorithm),
+            hint="or pass an object such as GreedyRuleCF()",
+            code="unknown-algorithm",
         )
     return ALGORITHMS[algorithm]()
 
@@ -79,21 +85,21 @@ def chosen_budget(budget: Budget | float | None) -> Budget:
     if budget is None or isinstance(budget, Budget):
         return DEFAULT_BUDGET if budget is None else budget
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
-        raise BudgetError(f"a budget must be a Budget or a number of seconds, but {budget!r} came")
+        raise BudgetError(expected="budget must be a Budget or a number of seconds", got=repr(budget))
     return Budget(seconds=float(budget))
 
 
 def positive(k: int) -> int:
     """How many rules or counterfactuals are wanted."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, but {k!r} came")
+        raise InputError(expected="k must be a positive integer", got=repr(k))
     return int(k)
 
 
 def chosen_seed(seed: int) -> int:
     """The seed of a search."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"a seed must be a whole number of at least 0, but {seed!r} came")
+        raise InputError(expected="seed must be a non-negative integer", got=repr(seed))
     return int(seed)
 
 
@@ -106,7 +112,7 @@ class _Expanded(ISeedSequence):
     def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> npt.NDArray[Any]:
         """The words that PCG64 asks for."""
         if n_words != 4 or np.dtype(dtype) != np.uint64:
-            raise ValueError(f"four words of 64 bits must be asked for, but {n_words} of {dtype} were")
+            raise ValueError(f"expected a request for 4 words of 64 bits, got {n_words} of {dtype}")
         return self._words
 
 
@@ -132,7 +138,9 @@ def chosen_weights(weights: Weights, relevant: Relevant) -> tuple[npt.NDArray[np
         return unit_weights(2 * len(relevant.space)), Fraction(1)
     if not isinstance(weights, Mapping):
         if not isinstance(weights, str) or weights != "paper":
-            raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
+            raise InputError(
+                expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights)
+            )
         counted_twice = np.ones(2 * len(relevant.space))
         counted_twice[[2 * j for j, feature in enumerate(relevant.space.features) if not feature.ordered]] = 2.0
         return counted_twice, Fraction(1)

@@ -30,13 +30,17 @@ def case_of(ready: Prepared, row: Any, recourse: Sequence[Constraint] = (), of_i
     instance, desired = coded(ready, row)
     if desired:
         raise OutcomeError(
-            "the row must have the undesired outcome, but the model already gives it the desired one; "
-            "choose a row that it denies, or name another desired class"
+            expected="the row must have the undesired outcome",
+            got="the desired outcome",
+            hint="choose a row that the model denies, or name another desired class",
+            code="row-not-denied",
         )
     if ready.withstands and not of_itself and ready.model.desired(instance[None, :])[0]:
         raise OutcomeError(
-            "no rule can withstand so much for this row: its score lies within the margin, or another of the "
-            "models gives it the desired outcome; lower the margin, or leave that model out"
+            "no robust rule exists for this row: its score lies within the margin, or another of the models gives it "
+            "the desired outcome",
+            hint="lower the margin, or leave that model out",
+            code="row-not-robustly-denied",
         )
     allowed, features = ready.space.feasible, ready.space.features
     if recourse:
@@ -55,8 +59,9 @@ def _allowed(ready: Prepared, predicates: Sequence[Predicate], instance: Points)
         if ready.gaps is None or ready.gaps.respected_by(predicates, instance):
             raise
         raise ConstraintError(
-            "some point of the space must satisfy the constraints, but no values of the domains do, and numbers "
-            "between them are not tried; use bounds that are values of the domains, or declare a space that has them"
+            "no values of the domains satisfy the constraints, and numbers between them are not tried",
+            hint="use bounds that are values of the domains, or declare a space that has them",
+            code="unsatisfiable-constraints",
         ) from None
 
 
@@ -72,6 +77,8 @@ def coded(ready: Prepared, row: Any) -> tuple[Points, bool]:
     instance = ready.space.encode_row(given, ignore=ready.table.names)
     for predicate in ready.space.feasible.predicates:
         if not predicate(instance[None, :], None)[0]:
-            raise ConstraintError(f"the row must satisfy {str(predicate.constraint)!r}, but it does not")
+            raise ConstraintError(
+                f"the row does not satisfy {str(predicate.constraint)!r}", code="row-violates-constraint"
+            )
     decides = ready.model.own if ready.withstands else ready.word
     return instance, bool(decides.desired(instance[None, :])[0])

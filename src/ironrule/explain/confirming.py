@@ -36,4 +36,8 @@ class Unconfirmed:
             points = np.concatenate([points for asked, points in found if asked.word is ready.word])
             denied = points[~ready.word.desired(points)]
             if not all(ready.model.desired(point[None, :])[0] for point in denied):
-                raise ModelError("the model decides otherwise than its reading; please report this model")
+                raise ModelError(
+                    "the model's decisions differ from its reading",
+                    hint="please report this model",
+                    code="reading-mismatch",
+                )

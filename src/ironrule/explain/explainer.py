@@ -148,7 +148,7 @@ class Explainer:
         from ironrule.explain.grown import grown
 
         if self._given.intervals:
-            raise InputError("rows can be appended where domains are values, but this explainer has whole intervals")
+            raise InputError("rows can only be appended where domains are values, not whole intervals")
         longer = Explainer.__new__(Explainer)
         longer._given = self._given
         past = grown(self._prepared, rows, self._given.space is None, progress)

@@ -71,7 +71,9 @@ class Permitted:
             read = {name: from_document(one) if isinstance(one, str) else one for name, one in weights.items()}
             weights = {name: as_written(name, one) for name, one in read.items()}
         elif weights is not None and weights != "paper":
-            raise InputError(f"weights must be 'paper' or say by feature what it counts, but {weights!r} came")
+            raise InputError(
+                expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights)
+            )
         return cls(tuple(data["require"]), tuple(data["forbid"]), weights)
 
 
@@ -127,8 +129,8 @@ class Explanation:
 
     @property
     def background(self) -> Background | None:
-        """What pictures and reports show besides; None for one that was read back, or that came unread
-        from another process: see :meth:`with_history`.
+        """What pictures and reports show besides; None for one that was read back, or that was pickled before anybody
+        looked at it: see :meth:`with_history`.
         """
         return None if self.behind is None else self.behind.read()
 
@@ -217,15 +219,17 @@ class Explanation:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
         """The explanation that :meth:`to_dict` wrote; raises InputError if the data is none."""
-        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            came = repr(data.get("format"))[:40] if isinstance(data, Mapping) else type(data).__name__
-            raise InputError(f"an explanation must have format {FORMAT}, but {came} came")
+        if not isinstance(data, Mapping):
+            raise InputError(expected="an explanation must be a JSON object", got=type(data).__name__)
+        if data.get("format") != FORMAT:
+            got = repr(data.get("format"))[:40]
+            raise InputError(expected=f"an explanation must have format {FORMAT}", got=got, code="wrong-format")
         if not data.get("rules"):
-            raise InputError("an explanation must have at least one rule, but it has none")
+            raise InputError(expected="an explanation must have at least one rule", got="none")
         try:
             if data[FIELD] != digest_of(data):
                 raise InputError(
-                    "an explanation must be as it was written, but its digest does not fit: it was altered"
+                    "digest mismatch: the document was modified after it was written", code="digest-mismatch"
                 )
             ranked = tuple(RankedRule.from_dict(ranked) for ranked in data["rules"])
             return cls(
@@ -253,7 +257,7 @@ class Explanation:
         except InputError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"an explanation must have all its fields, but: {error!r}") from None
+            raise InputError(f"malformed explanation: {error!r}") from None
 
     def to_json(self, indent: int | None = None) -> str:
         """The explanation as JSON."""
@@ -265,7 +269,7 @@ class Explanation:
         try:
             return cls.from_dict(json.loads(text))
         except (json.JSONDecodeError, RecursionError, TypeError) as error:
-            raise InputError(f"an explanation must be JSON, but: {error}") from None
+            raise InputError(f"the explanation is not valid JSON: {error}") from None
 
     def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:
         """A picture on matplotlib's axes (``pip install 'ironrule[plots]'``), which are returned.
@@ -311,7 +315,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
 
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
-    earlier one, and where fewer came than were wanted there is no other.
+    earlier one, and where there are fewer than asked for, no other exists.
     """
 
     instance: Mapping[str, Value]

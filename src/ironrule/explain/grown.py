@@ -116,7 +116,11 @@ def grown(ready: Prepared, more: Any, inferred: bool, progress: bool | None) -> 
 def _chosen(table: Table, used: list[str]) -> Table:
     absent = [name for name in used if name not in table.names]
     if absent:
-        raise TableError(f"the new rows must have the column {absent[0]!r}, but they have {', '.join(table.names)}")
+        raise TableError(
+            expected=f"the new rows must have the column {absent[0]!r}",
+            got=f"columns {', '.join(table.names)}",
+            code="missing-columns",
+        )
     if table.frame is None:
         return Table(table.native[:, [table.names.index(name) for name in used]], tuple(used), None)
     frame = table.frame.select(used)
@@ -128,7 +132,7 @@ def _every_value(ready: Prepared, columns: tuple[str, ...]) -> Table:
     if ready.table.real is not None:
         return ready.table
     if set(columns) != set(ready.space.columns):
-        raise InputError("rows can be appended where the model uses every column of the space, but here it does not")
+        raise InputError("rows cannot be appended: the model does not use every column of the space")
     sizes = ready.space.sizes
     points = (np.arange(int(sizes.max()))[:, None] % sizes[None, :]).astype(np.int32)
     decoded = ready.model.own.layout.decode(points)
@@ -140,7 +144,7 @@ def _joined(old: Table, new: Table, inferred: bool) -> tuple[Table, bool]:
     names, real = new.names, new.real or len(new)
     if old.frame is None or new.frame is None:
         if old.frame is not new.frame:
-            raise TableError("new rows must come in the same kind of table as the old ones, but only one is an array")
+            raise TableError("the new rows must be the same kind of table as the old ones: only one is an array")
         order = [old.names.index(name) for name in names]
         matrix = np.concatenate([new.native, old.native[:, order]])
         return Table(matrix, names, None, real), matrix.dtype == old.native.dtype
@@ -148,7 +152,7 @@ def _joined(old: Table, new: Table, inferred: bool) -> tuple[Table, bool]:
         parts = [new.frame.select(list(names)), old.frame.select(list(names))]
         frame = nw.concat(parts, how="vertical") if _same_kind(parts) else _by_pandas(parts)
     except Exception as error:  # every library has its own
-        raise TableError(f"new rows must fit behind the old ones, but: {str(error).splitlines()[0]}") from None
+        raise TableError(f"cannot append the new rows to the old ones: {str(error).splitlines()[0]}") from None
     alike = not inferred or all(frame.schema[name] == old.frame.schema[name] for name in names)
     return Table(frame.to_native(), names, frame, real), alike
 
@@ -167,7 +171,8 @@ def _recoded(old: Space, feature: Feature) -> npt.NDArray[Any] | None:
     """The new code for every old code of a feature; None if all stay."""
     if feature.name not in old.names or old[feature.name].columns != feature.columns:
         raise InputError(
-            f"the new rows change which columns form the feature {feature.name!r}; make a new explainer of all rows"
+            f"the new rows change which columns form the feature {feature.name!r}",
+            hint="make a new explainer of all rows",
         )
     before = old[feature.name]
     values = [*before.values, *([None] if before.missing else [])]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Statement = Rule | Explanation | RankedRule | Component | str | Sequence[str | Component]
 """A rule as it may be handed over."""
 
+A_RULE = "a rule must be a Rule or a list of conditions such as 'age <= 30'"
 STOPPED = {"budget": "the budget ended first", "interrupted": "it was interrupted"}
 
 
@@ -32,7 +33,7 @@ def one_or_several(given: Any) -> tuple[list[Statement], bool]:
     if isinstance(given, (Rule, Explanation, RankedRule, Component, str)):
         return [given], True
     if not isinstance(given, Sequence):
-        raise InputError(f"a rule must be a Rule or a list of conditions such as 'age <= 30', but {given!r} came")
+        raise InputError(expected=A_RULE, got=repr(given))
     alone = len(given) > 0 and all(isinstance(item, (str, Component)) for item in given)
     return [given] if alone else list(given), alone
 
@@ -44,7 +45,7 @@ def stated(relevant: Relevant, given: Statement) -> Parts:
     if isinstance(given, Rule):
         given = given.components
     if not isinstance(given, (str, Component, Sequence)):
-        raise InputError(f"a rule must be a Rule or a list of conditions such as 'age <= 30', but {given!r} came")
+        raise InputError(expected=A_RULE, got=repr(given))
     some = [given] if isinstance(given, (str, Component)) else list(given)
     return parts_of(relevant, [condition for item in some for condition in _conditions(relevant, item)])
 
@@ -53,7 +54,7 @@ def _conditions(relevant: Relevant, item: Any) -> list[Condition]:
     if isinstance(item, Component):
         return [Condition(item.feature, item.op, item.value)]
     if not isinstance(item, str):
-        raise InputError(f"a condition must be a Component or a text such as 'age <= 30', but {item!r} came")
+        raise InputError(expected="a condition must be a Component or a string such as 'age <= 30'", got=repr(item))
     return conditions_in(item, relevant.space)
 
 

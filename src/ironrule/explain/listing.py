@@ -177,4 +177,4 @@ def _chosen_limit(limit: int | None) -> int | None:
     try:
         return positive(limit)
     except InputError:
-        raise InputError(f"a limit must be a whole number of at least 1, or None, but {limit!r} came") from None
+        raise InputError(expected="limit must be a positive integer or None", got=repr(limit)) from None

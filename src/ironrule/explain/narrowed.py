@@ -49,7 +49,7 @@ def _satisfying(space: Space, codes: Codes) -> Mask:
     starts = range(0, len(codes), CHUNK)
     kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + CHUNK))) for start in starts])
     if not kept.any():
-        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
+        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
     return np.asarray(kept, dtype=np.bool_)
 
 

@@ -56,5 +56,8 @@ def permitted_of(relevant: Relevant, require: Sequence[str], forbid: Sequence[st
     required = tuple(relevant.select([name]) & allowed for name in as_list(require))
     for name, some in zip(as_list(require), required, strict=True):
         if not some:
-            raise InputError(f"{name!r} must be usable in a rule for this row, but it excludes nothing or is forbidden")
+            raise InputError(
+                f"{name!r} cannot be required for this row: it excludes nothing or is forbidden",
+                code="unusable-requirement",
+            )
     return allowed, required

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.arguments import as_list
 from ironrule.explain.past import Counted, InMemory, OnDisk, Past, name_of
@@ -79,14 +80,19 @@ class Prepared:
         total = len(self.past)
         wrong = numbers[(numbers < -total) | (numbers >= total)]
         if len(wrong):
-            raise TableError(f"the row number must be below {total}, the number of rows, but {wrong[0]} came")
+            raise TableError(
+                expected=f"the row number must be between {-total} and {total - 1} ({counted(total, 'row')})",
+                got=wrong[0],
+            )
         wanted = np.where(numbers < 0, numbers + total, numbers)
         if self.rows is None:
             return wanted
         places = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
         left_out = wanted[self.rows[places] != wanted]
         if len(left_out):
-            raise ConstraintError(f"the row must satisfy the constraints on the space, but row {left_out[0]} does not")
+            raise ConstraintError(
+                f"row {left_out[0]} does not satisfy the constraints on the space", code="row-violates-constraint"
+            )
         return places
 
     def row_of(self, past: int) -> int:
@@ -140,7 +146,7 @@ def prepare(
     """Read the data and the model; what cannot be used is refused here, before any search."""
     engine = None if device is None else _engine(device)
     if space is not None and not isinstance(space, Space):
-        raise InputError(f"space must be a Space, such as Space.from_file gives, but {type(space).__name__} came")
+        raise InputError(expected="space must be a Space, such as Space.from_file returns", got=type(space).__name__)
     past = _past(models[0], data, space, columns, cache, progress)
     texts = tuple(as_constraint(constraint) for constraint in as_list(constraints))
     recourse = tuple(constraint for constraint in texts if constraint.mentions_instance)
@@ -161,7 +167,7 @@ def prepare(
     kept, rows = _occurring(whole, past, progress, quiet)
     exact, oracle, word = read_exactly(models, asked, whole, kept.points(slice(0, PAST_CHECKED)), wanted, engine)
     if gaps is not None and isinstance(exact, str):
-        raise ModelError(f"whole intervals need a model that can be read, but: {exact}")
+        raise ModelError(f"whole intervals need a model that can be read: {exact}", code="intervals-unavailable")
     oracle = _between_values(oracle, gaps)
     name = None if isinstance(past, InMemory) else name_of(models, exact, whole, wanted)
     history, outcomes = _history(whole, past, kept, asked, name, progress)
@@ -209,7 +215,7 @@ def _past(
     source = as_source(data)
     if source is None:
         if cache is not None:
-            raise InputError("a cache is for data that comes from files or a database, but a table in memory came")
+            raise InputError(expected="a cache needs data from files or a database", got="a table in memory")
         return InMemory(read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None))
     fitted = getattr(model, "feature_names_in_", None)
     wanted = columns if columns is not None else source.names if fitted is None else names_in_data(fitted, source.names)
@@ -246,7 +252,9 @@ def _with_intervals(
         refined = between(space, [model for model, _ in each], reads, past.table)
         return refined, gaps_of(refined, reads)
     except Unreadable as reason:
-        raise ModelError(f"whole intervals need a model whose thresholds can be read, but: {reason}") from None
+        raise ModelError(
+            f"whole intervals need a model whose thresholds can be read: {reason}", code="intervals-unavailable"
+        ) from None
 
 
 def read_exactly(
@@ -271,7 +279,11 @@ def _columns_of(model: Any, table: Table) -> tuple[str, ...] | None:
     chosen = names_in_data(names, table.names)
     absent = [name for name in chosen if name not in table.names]
     if absent:
-        raise TableError(f"the data must have the model's column {absent[0]!r}, but it has {', '.join(table.names)}")
+        raise TableError(
+            expected=f"the data must have the model's column {absent[0]!r}",
+            got=f"columns {', '.join(table.names)}",
+            code="missing-columns",
+        )
     return chosen
 
 
@@ -285,7 +297,7 @@ def _occurring(
     starts = range(0, len(codes), 1 << 16)
     kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
     if not kept.any():
-        raise ConstraintError("some past row must satisfy the constraints on the space, but none does")
+        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
     if not kept.all() and not quiet:
         broken = int((~kept).sum())
         warnings.warn(

@@ -115,7 +115,10 @@ def named_explanations(given: Any) -> Iterator[tuple[Any, Explanation]]:
     elif isinstance(given, Iterable):
         yield from enumerate(given)
     else:
-        raise InputError(f"a batch or explanations must come to be rechecked, but {type(given).__name__} came")
+        raise InputError(
+            expected="explanations must be a batch, an explanation, or a list or mapping of explanations",
+            got=type(given).__name__,
+        )
 
 
 def recoded(ready: Prepared, name: Any, explanation: Explanation) -> tuple[Points, bool]:
@@ -123,10 +126,9 @@ def recoded(ready: Prepared, name: Any, explanation: Explanation) -> tuple[Point
     try:
         return coded(ready, dict(explanation.instance))
     except InputError as error:
-        why = str(error).partition("; ")[0]
         raise InputError(
-            f"every stored explanation must be about a row like those of the data, but that of {name!r} is not: {why}; "
-            f"use the data, the space and the constraints that it was made with, or a space that has its values"
+            f"the stored explanation {name!r} does not fit the data: {error.statement}",
+            hint="use the data, the space and the constraints that it was made with, or a space that has its values",
         ) from None
 
 

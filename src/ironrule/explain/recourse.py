@@ -46,12 +46,14 @@ def recourse_constraints(space: Space, permitted_range: Mapping[str, Sequence[Va
 
 def _as_text(feature: Feature, values: Sequence[Value]) -> str:
     if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
-        raise InputError(f"the permitted range of {feature.name!r} must be a list, but {values!r} came")
+        raise InputError(expected=f"the permitted range of {feature.name!r} must be a non-empty list", got=repr(values))
     name, literals = Reference(Subject.POINT, feature.name), [_literal(value) for value in values]
     if not feature.ordered:
         return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
-        raise InputError(f"the permitted range of {feature.name!r} must be [lowest, highest], but {list(values)} came")
+        raise InputError(
+            expected=f"the permitted range of {feature.name!r} must be [lowest, highest]", got=list(values)
+        )
     return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
 
 
@@ -63,9 +65,15 @@ def _literal(value: Value) -> str:
 def chosen_reading(algorithm: str, exact: Readable | str) -> Read | None:
     """What the exact search reads, or None where GeCo is to search."""
     if algorithm not in ("auto", "exact", "geco"):
-        raise InputError(f"the algorithm must be auto, exact or geco, but {algorithm!r} came")
+        raise InputError(
+            expected="algorithm must be one of auto, exact, geco", got=repr(algorithm), code="unknown-algorithm"
+        )
     if algorithm == "exact" and isinstance(exact, str):
-        raise InputError(f"exact counterfactuals need a model that can be read, but: {exact}; use algorithm='geco'")
+        raise InputError(
+            f"exact counterfactuals need a model that can be read: {exact}",
+            hint="use algorithm='geco'",
+            code="exact-counterfactuals-unavailable",
+        )
     return None if algorithm == "geco" or isinstance(exact, str) else exact.own
 
 
@@ -91,10 +99,16 @@ def found_counterfactuals(
             found, name = nearest(read, case, box, k, meter, rng, engine=engine, leaves=leaves), "Nearest"
         except Unreadable as reason:  # constraints on what may change that are too intricate
             if insisted:
-                raise InputError(f"exact counterfactuals cannot be had here: {reason}; use algorithm='geco'") from None
+                raise InputError(
+                    f"exact counterfactuals are not available here: {reason}",
+                    hint="use algorithm='geco'",
+                    code="exact-counterfactuals-unavailable",
+                ) from None
             found, name = _by_geco(case, box, k, meter, rng), "GeCo"
     if read is not None and not _are_desired(case.model, found.points):
-        raise ModelError("the model decides otherwise than its reading; please report this model")
+        raise ModelError(
+            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
+        )
     items = tuple(Counterfactual.between(case.space, case.instance, point) for point in found.points)
     statistics = statistics_of(meter, name, seed, found.stopped)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)

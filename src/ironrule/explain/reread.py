@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import InputError
 from ironrule.explain.background import Background, Unseen
 from ironrule.explain.explainer import Explainer
@@ -33,7 +34,7 @@ def with_history(explanation: Explanation, data: Any, space: Space | None) -> Ex
 def _with_explainer(explanation: Explanation, explainer: Explainer) -> Explanation:
     ready = explainer._prepared
     if explanation.model != ready.fingerprint:
-        raise InputError("the explanation must be about this explainer's model, but it is about another")
+        raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
     return _with_past(explanation, Past(ready.space, ready.history.codes, ready.outcomes), ready.withstands)
 
 
@@ -41,9 +42,11 @@ def _with_past(explanation: Explanation, past: Past, withstands: bool) -> Explan
     """The explanation with these past rows behind it; raises InputError if it speaks of another space or history."""
     _refuse_another_space(explanation, past.space)
     if len(past.codes) != explanation.history_rows:
+        made_with = counted(explanation.history_rows, "past row")
         raise InputError(
-            f"the explanation must have been made with this data, but it speaks of {explanation.history_rows} past "
-            f"rows and {len(past.codes)} came"
+            expected=f"the data must have {made_with}, like the data that the explanation was made with",
+            got=len(past.codes),
+            code="history-mismatch",
         )
 
     def make() -> Background:
@@ -56,8 +59,9 @@ def _with_past(explanation: Explanation, past: Past, withstands: bool) -> Explan
 def _refuse_another_space(explanation: Explanation, space: Space) -> None:
     if space.fingerprint != explanation.space:
         raise InputError(
-            "the space must be the one that the explanation speaks of, but the data, the space and the constraints "
-            "at hand give another; pass those that it was made with (one made with intervals needs the model too)"
+            "the explanation was made with another space than this data, space and constraints give",
+            hint="pass those that it was made with (one made with intervals needs the model too)",
+            code="space-mismatch",
         )
 
 

@@ -75,8 +75,9 @@ def _name_in_data(name: str, fitted: Sequence[str], names: Sequence[str]) -> str
     alike = [one for one in names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
     if len(alike) > 1:
         raise TableError(
-            f"the data must have one column that the model calls {name!r}, but it has {alike[0]!r} and {alike[1]!r}, "
-            f"which LightGBM does not tell apart; rename one of them"
+            expected=f"the data must have one column that the model calls {name!r}",
+            got=f"{alike[0]!r} and {alike[1]!r}, which LightGBM does not tell apart",
+            hint="rename one of them",
         )
     return alike[0] if alike else name
 
@@ -89,8 +90,9 @@ def _check_layout(box: BlackBox, table: Table, space: Space) -> None:
     if (original != rebuilt).any():
         row = int(rows[np.flatnonzero(original != rebuilt)[0]])
         raise ModelError(
-            f"the model must decide by the values of the space alone, but row {row} gets another outcome when it is "
-            f"rebuilt from them; does the model use an index, a column that was left out, or chance?"
+            expected="the model must decide by the values of the space alone",
+            got=f"another outcome for row {row} when it is rebuilt from them",
+            hint="check whether the model uses an index, a column that was left out, or chance",
         )
 
 

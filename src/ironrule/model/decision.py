@@ -43,22 +43,25 @@ class Decision:
         if self.unchecked is not None and answer.ndim == 1:
             seen = ", ".join(sorted({repr(as_python(label)) for label in answer})[:12])
             raise OutcomeError(
-                f"some past row must get a desired label, one of {list(self.unchecked)}, but the labels are {seen}"
+                expected=f"at least one past row must get a desired label, one of {list(self.unchecked)}",
+                got=f"labels {seen}",
             )
 
 
 def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
     if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and np.isfinite(threshold)):
-        raise OutcomeError(f"a threshold must be a finite number, but {threshold!r} came")
+        raise OutcomeError(expected="threshold must be a finite number", got=repr(threshold))
     if hasattr(model, "predict"):
         return _estimator_decision(model, desired, threshold)
     if any(kind.__name__ == "Module" and kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
         raise ModelError(
-            "a torch module must say what its outputs mean: pass ironrule.TorchNetwork(module, classes=...)"
+            expected="a model must be a function or have a predict method",
+            got="a bare torch module, which does not say what its outputs mean",
+            hint="wrap the torch module: ironrule.TorchNetwork(module, classes=...)",
         )
     if not callable(model):
-        raise ModelError(f"a model must be a function or have a predict method, but {type(model).__name__} came")
+        raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
     return _function_decision(model, desired, threshold)
 
 
@@ -67,8 +70,10 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
     if classes is None or len(classes) == 0:  # a regression; CatBoost's has an empty list
         if desired is None and threshold is None:
             raise OutcomeError(
-                "a model without classes (a regression) must come with a threshold: desired is a prediction above it; "
-                "pass threshold=..."
+                expected="a model without classes (a regression) needs a threshold above which predictions are desired",
+                got="none",
+                hint="pass threshold=...",
+                code="threshold-required",
             )
         return _function_decision(model.predict, desired, threshold)
     known = [as_python(label) for label in np.asarray(classes).ravel()]
@@ -78,7 +83,11 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
     if threshold is None:
         return Decision(model.predict, LabelReader(wanted), name)
     if not hasattr(model, "predict_proba"):
-        raise OutcomeError("a threshold needs a classifier with predict_proba, but this one has none; leave it out")
+        raise OutcomeError(
+            expected="a threshold needs a classifier with predict_proba",
+            got=f"{type(model).__name__} without it",
+            hint="leave the threshold out",
+        )
     places = tuple(place for place, label in enumerate(known) if label in wanted)
     named = " or ".join(map(repr, wanted))
     return Decision(model.predict_proba, ColumnReader(places, threshold), _name_below(threshold, named))
@@ -90,8 +99,9 @@ def refuse_impossible(model: Any, threshold: float | None) -> None:
     by_probability = classes is not None and len(classes) > 0 and hasattr(model, "predict_proba")
     if by_probability and isinstance(threshold, (int, float, np.number)) and not 0 <= threshold <= 1:
         raise OutcomeError(
-            f"the threshold of a classifier must be a probability, from 0 to 1, but {threshold!r} came; desired means "
-            f"that the probability of the desired class is above it"
+            expected="the threshold of a classifier must be a probability from 0 to 1",
+            got=repr(threshold),
+            hint="the outcome is desired where the probability of the desired class is above the threshold",
         )
 
 
@@ -100,13 +110,18 @@ def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
     if desired is None:
         if len(known) == 2 and set(known) <= {0, 1}:
             return (1,)
-        raise OutcomeError(f"the desired class must be named (desired=...), one of {known}, but none came")
+        raise OutcomeError(
+            expected=f"the desired class must be one of {known}",
+            got="none",
+            hint="pass desired=...",
+            code="desired-required",
+        )
     wanted = as_labels(desired)
     unknown = [label for label in wanted if label not in known]
     if unknown:
-        raise OutcomeError(f"the desired class must be one of {known}, but {unknown[0]!r} came")
+        raise OutcomeError(expected=f"the desired class must be one of {known}", got=repr(unknown[0]))
     if len(wanted) == len(known):
-        raise OutcomeError(f"some class must be undesired, but all of {known} are desired")
+        raise OutcomeError(expected="at least one class must be undesired", got=f"all of {known} as desired")
     return wanted
 
 
@@ -115,7 +130,7 @@ def as_labels(desired: Any) -> tuple[Any, ...]:
     several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
     labels = tuple(dict.fromkeys(as_python(label) for label in (desired if several else (desired,))))
     if not labels:
-        raise OutcomeError("at least one desired class must be named, but an empty collection came")
+        raise OutcomeError(expected="at least one desired class must be named", got="an empty collection")
     return labels
 
 
@@ -145,7 +160,9 @@ class LabelReader:
 
     def __call__(self, answer: npt.NDArray[Any]) -> Mask:
         if answer.ndim != 1:
-            raise ModelError(f"labels must come as one per row, but the answer has shape {answer.shape}")
+            raise ModelError(
+                expected="the model must answer one label per row", got=f"an array of shape {answer.shape}"
+            )
         _require_finite(answer)
         mask = np.zeros(len(answer), dtype=np.bool_)
         for label in self.wanted:
@@ -177,15 +194,18 @@ class ColumnReader:
         wrong = [place for place in self.wanted if place not in columns]
         if wrong:
             raise OutcomeError(
-                f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers, "
-                f"but {wrong[0]!r} came"
+                expected=f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers",
+                got=repr(wrong[0]),
             )
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
             return np.asarray(chosen.sum(axis=1) > self.threshold, dtype=np.bool_)
         others = np.delete(scores, list(self.wanted), axis=1)
         if others.shape[1] == 0:
-            raise OutcomeError("some class must be undesired, but every column is desired")
+            raise OutcomeError(
+                expected="at least one class must be undesired",
+                got=f"all of {counted(len(columns), 'column')} as desired",
+            )
         return np.asarray(chosen.max(axis=1) > others.max(axis=1), dtype=np.bool_)
 
 
@@ -199,7 +219,10 @@ class FunctionReader:
     def __call__(self, answer: npt.NDArray[Any]) -> Mask:
         if answer.ndim == 2 and self.wanted is None:
             raise OutcomeError(
-                f"the desired column must be named (desired=...): it answers {counted(answer.shape[1], 'column')}"
+                expected=f"one of the {counted(answer.shape[1], 'column')} that the model answers must be desired",
+                got="none",
+                hint="pass the number of the column: desired=...",
+                code="desired-required",
             )
         if answer.ndim == 2:
             return ColumnReader(self.wanted or (), self.threshold)(answer)
@@ -207,7 +230,7 @@ class FunctionReader:
             return ScoreReader(DEFAULT_THRESHOLD if self.threshold is None else self.threshold)(answer)
         if self.threshold is not None:
             raise OutcomeError(
-                "either a desired class or a threshold must be given for one number per row, but both came"
+                expected="for one number per row either a desired class or a threshold must be given", got="both"
             )
         return LabelReader(self.wanted)(answer)
 
@@ -215,8 +238,10 @@ class FunctionReader:
 def _numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if answer.dtype.kind not in "biuf":
         raise OutcomeError(
-            f"scores must be numbers, but the model answers {answer.dtype} such as {answer.ravel()[0]!r}; "
-            f"name the desired class with desired=..."
+            expected="scores must be numbers",
+            got=f"{answer.dtype} such as {answer.ravel()[0]!r}",
+            hint="name the desired class: desired=...",
+            code="desired-required",
         )
     _require_finite(answer)
     numbers: npt.NDArray[np.float64] = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
@@ -226,7 +251,9 @@ def _numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def _require_finite(answer: npt.NDArray[Any]) -> None:
     if answer.dtype.kind == "f" and not np.isfinite(answer).all():
         wrong = int((~np.isfinite(answer)).sum())
-        raise ModelError(f"the model's answers must be finite, but {wrong} of {answer.size} are NaN or infinite")
+        raise ModelError(
+            expected="the model's answers must be finite", got=f"NaN or infinity in {wrong} of {answer.size}"
+        )
 
 
 def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
@@ -241,6 +268,7 @@ def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
         answer = answer[:, 0]
     if answer.ndim not in (1, 2) or len(answer) != rows:
         raise ModelError(
-            f"the model must answer one label or score per row, but for {counted(rows, 'row')} it gave {answer.shape}"
+            expected="the model must answer one label or score per row",
+            got=f"an array of shape {answer.shape} for {counted(rows, 'row')}",
         )
     return answer

@@ -124,9 +124,10 @@ def _require_constraints_that_keep_to_values(space: Space, gaps: Gaps) -> None:
             tied = {place for one in comparisons(predicate.test) for place in point_features(one)}
             names = ", ".join(repr(space.features[place].name) for place in sorted(tied) if gaps.open[place].any())
             raise ConstraintError(
-                f"with whole intervals a constraint must compare each number with a constant, or speak of whole "
-                f"numbers with at most {MOST_WHOLE:,} values between their extremes, but '{predicate.constraint}' "
-                f"speaks of {names}; leave intervals out, or write the constraint with constants"
+                expected=f"with intervals, a constraint must compare each number with a constant, or be about integers "
+                f"with at most {MOST_WHOLE:,} values between their extremes",
+                got=f"'{predicate.constraint}' about {names}",
+                hint="leave intervals out, or write the constraint with constants",
             )
 
 
@@ -160,7 +161,7 @@ def _require_exact_between(space: Space) -> None:
         if is_number(feature) and is_whole(feature) and not all(-EXACT <= value <= EXACT for value in feature.values):
             raise Unreadable(
                 f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
-                f"between; make it text if it is an identifier, or rescale it (seconds instead of nanoseconds)"
+                f"between; make it a string if it is an identifier, or rescale it (seconds instead of nanoseconds)"
             )
 
 

@@ -107,7 +107,7 @@ class Network:
             if not (np.isfinite(layer.weights).all() and np.isfinite(layer.bias).all()):
                 raise Unreadable("its weights must be finite numbers, but some are NaN or infinite")
             if not 0.0 <= layer.activation.slope <= 1.0:
-                raise Unreadable(f"slopes below zero must be from 0 to 1, but {layer.activation.slope} came")
+                raise Unreadable(f"slopes below zero must be from 0 to 1, got {layer.activation.slope}")
             width = len(layer.bias)
         for preference in (one for margins in self.alternatives for one in margins):
             numbers = np.array([preference.offset, preference.error, *preference.coefficients])

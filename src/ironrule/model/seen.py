@@ -54,8 +54,8 @@ def seen_by(
 def refuse_inexact(column: str) -> NoReturn:
     """Raise Unreadable about a column of whole numbers that float64 does not hold."""
     raise Unreadable(
-        f"column {column!r} holds whole numbers beyond 2**53, which float64 cannot hold exactly; make it text if it is "
-        f"an identifier, or rescale it (seconds instead of nanoseconds)"
+        f"column {column!r} holds whole numbers beyond 2**53, which float64 cannot hold exactly; make it a string if "
+        f"it is an identifier, or rescale it (seconds instead of nanoseconds)"
     )
 
 

@@ -36,7 +36,7 @@ class Wanted:
         """The same from what a caller gives, checked."""
         number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
         if not number or not 0 <= margin < float("inf"):
-            raise InputError(f"a margin must be a number of at least 0, but {margin!r} came")
+            raise InputError(expected="margin must be a finite non-negative number", got=repr(margin))
         return cls(None if desired is None else as_labels(desired), threshold, float(margin))
 
     def lowered(self, model: Any) -> float | None:
@@ -48,8 +48,11 @@ class Wanted:
             return DEFAULT_THRESHOLD - self.margin
         if classes is None or len(classes) != 2 or not hasattr(model, "predict_proba"):
             raise OutcomeError(
-                "a margin needs a score with a threshold: a classifier of two classes with predict_proba, or a "
-                "threshold=... that comes with it"
+                expected="a margin needs a score with a threshold, such as a classifier of two classes with "
+                "predict_proba has",
+                got=type(model).__name__,
+                hint="pass threshold=... with the margin",
+                code="threshold-per-model",
             )
         return DEFAULT_THRESHOLD - self.margin
 

@@ -92,5 +92,5 @@ class Retold:
         """The cover that branch and bound finds for the same box."""
         answer = Ensemble((self.forest,)).one(self.case, self.box, Meter(), np.random.default_rng(0))
         if not isinstance(answer, tuple):
-            raise ModelError("two exact searches must come to the same end, but they did not; please report this model")
+            raise ModelError("two exact searches disagree about a box", hint="please report this model")
         return answer[0].cover()

@@ -144,7 +144,8 @@ class Remembering:
         if isinstance(verdict, Refuted):
             if not box.contains(verdict.points).all():
                 raise IronruleError(
-                    "an oracle must answer with points of the box that it was asked about; please report this model"
+                    "an oracle answered with points outside the box that it was asked about",
+                    hint="please report this model",
                 )
             self._add(verdict.points)
             if verdict.stopped:

@@ -49,7 +49,7 @@ def engine_on(device: str | None) -> Engine:
     if device is None or device == "cpu":
         return Cores()
     if not isinstance(device, str):
-        raise InputError(f"device must be None, 'cpu' or a name such as 'cuda', but {device!r} came")
+        raise InputError(expected="device must be None, 'cpu' or a name such as 'cuda'", got=repr(device))
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch", f"device={device!r}")
     from ironrule.oracles.net_torch import TorchEngine

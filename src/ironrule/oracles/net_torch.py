@@ -46,13 +46,15 @@ class TorchEngine:
         try:
             named = torch.device(device)
         except RuntimeError:
-            raise InputError(f"device must be None, 'cpu' or a name such as 'cuda', but {device!r} came") from None
+            raise InputError(expected="device must be None, 'cpu' or a name such as 'cuda'", got=repr(device)) from None
         if named.type != "cuda":
-            raise InputError(f"device must be None, 'cpu' or a CUDA GPU, which counts in float64, but {device!r} came")
+            raise InputError(
+                expected="device must be None, 'cpu' or a CUDA GPU, which computes in float64", got=repr(device)
+            )
         if not torch.cuda.is_available() or (named.index or 0) >= torch.cuda.device_count():
-            raise InputError(f"device={device!r} needs a CUDA GPU that torch can use, but it sees none of that name")
+            raise InputError(expected="device must name a CUDA GPU that torch can use", got=repr(device))
         if os.environ.get(EMULATED, "0") != "0":
-            raise InputError(f"bounds need float64 as the GPU itself counts, but {EMULATED} is set; unset it")
+            raise InputError(f"bounds need the GPU's own float64, which {EMULATED} replaces", hint="unset it")
         return cls(device, room=min(MOST_ROOM, torch.cuda.mem_get_info(named)[0] // 4))
 
     def bounded(self, net: Net, opened: Opened, low: Ints, high: Ints) -> Outcome:

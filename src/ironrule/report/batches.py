@@ -20,11 +20,13 @@ from ironrule.report.words import Words
 
 
 def names_of(explanations: Sequence[Explanation], names: Sequence[str] | None) -> tuple[str, ...]:
-    """What every explanation is called; numbers where no names came."""
+    """What every explanation is called; numbers where no names are given."""
     if names is None:
         return tuple(str(place) for place in range(1, len(explanations) + 1))
     if len(names) != len(explanations):
-        raise InputError(f"every explanation must have a name, but {len(names)} came for {len(explanations)}")
+        raise InputError(
+            expected=f"names must have {counted(len(explanations), 'name')}, one for each explanation", got=len(names)
+        )
     return tuple(map(str, names))
 
 

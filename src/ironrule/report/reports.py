@@ -39,7 +39,7 @@ def batch_report(
     Labels in the account come from the space, or from what stands behind the first explanation.
     """
     if not explanations:
-        raise InputError("a report must have at least one explanation, but none came")
+        raise InputError(expected="a report needs at least one explanation", got="none")
     called = names_of(explanations, names)
     title = counted(len(explanations), "explanation")
     if _checked(voice) == "person":
@@ -56,5 +56,5 @@ def written(text: str, path: str | Path | None) -> str:
 
 def _checked(voice: str) -> str:
     if voice not in VOICES:
-        raise InputError(f"the voice must be one of {', '.join(VOICES)}, but {voice!r} came")
+        raise InputError(expected=f"voice must be one of {', '.join(VOICES)}", got=repr(voice))
     return voice

@@ -49,7 +49,7 @@ def wider_of(explanation: Explanation) -> RankedRule | None:
     return wider if isinstance(wider.verdict, Proven) and isinstance(explanation.verdict, Proven) else None
 
 
-def plain(value: Value) -> str:
+def plain(value: object) -> str:
     """A value without quotation marks, as a letter would have it.
 
     >>> plain(1250.0), plain("own house"), plain(True), plain(None)

@@ -23,7 +23,7 @@ MOST_FEATURES = 128
 def width(features: int) -> int:
     """The number of words that the components of so many features take."""
     if not 1 <= features <= MOST_FEATURES:
-        raise InputError(f"The number of features must be between 1 and {MOST_FEATURES}, but is {features}.")
+        raise InputError(expected=f"the number of features must be between 1 and {MOST_FEATURES}", got=features)
     return (2 * features + 63) // 64
 
 
@@ -38,7 +38,9 @@ def pack(sets: int | Iterable[int], features: int) -> Words:
     size = 8 * width(features)
     for row in rows:
         if row < 0 or row >> (2 * features):
-            raise InputError(f"Components of {features} features must fit in {2 * features} bits, but got {row:#b}.")
+            raise InputError(
+                expected=f"components of {features} features must fit in {2 * features} bits", got=f"{row:#b}"
+            )
     joined = b"".join(row.to_bytes(size, "little") for row in rows)
     return np.frombuffer(joined, dtype="<u8").astype(np.uint64).reshape(-1, size // 8)
 

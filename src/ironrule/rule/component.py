@@ -114,7 +114,7 @@ class Component:
         """The component that :meth:`to_dict` wrote; raises InputError if it is no component."""
         if not {"feature", "op", "value"} <= set(data) or data["op"] not in ("<=", ">=", "=="):
             raise InputError(
-                f"a component must have a feature, an op of <=, >= or == and a value, but {dict(data)} came"
+                expected="a component must have a feature, an op of <=, >= or == and a value", got=dict(data)
             )
         pattern = tuple((name, wanted) for name, wanted in data.get("pattern", ()))
         allowed = None if data.get("allowed") is None else tuple(map(from_plain, data["allowed"]))
@@ -125,7 +125,7 @@ class Component:
         return f"{self.feature} {'=' if self.op == '==' else self.op} {value}"
 
 
-def shown(value: Value) -> str:
+def shown(value: object) -> str:
     """A value as a person reads it.
 
     >>> shown(1250.0), shown("own house"), shown(0.25)
@@ -155,8 +155,8 @@ def _comparable(column: Column, component: Component) -> npt.NDArray[Any]:
     wanted = "M" if isinstance(component.value, datetime.date) else "iuf"
     if values.dtype.kind not in wanted and not column.missing.all():
         raise TableError(
-            f"{component.feature!r} must hold {'dates' if wanted == 'M' else 'numbers'} for {component}, "
-            f"but {as_python(column.present[0])!r} came"
+            expected=f"{component.feature!r} must hold {'dates' if wanted == 'M' else 'numbers'} for {component}",
+            got=repr(as_python(column.present[0])),
         )
     return (
         values
@@ -175,7 +175,9 @@ def _pandas_name(name: str) -> str:
     plain = name.isidentifier()
     read = plain and re.fullmatch(r"\w+", name) and unicodedata.normalize("NFKC", name) == name
     if "`" in name or not name.isprintable() or name in PANDAS_CONSTANTS or (plain and not read):
-        raise InputError(f"a column name must be one that a pandas query can quote, but {name!r} is not; use covers()")
+        raise InputError(
+            expected="a column name must be one that a pandas query can quote", got=repr(name), hint="use covers()"
+        )
     return name if plain and not keyword.iskeyword(name) else f"`{name}`"
 
 

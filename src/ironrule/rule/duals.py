@@ -116,7 +116,7 @@ def duals_of(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) 
     """The dual of every row of a dense (m, n) matrix of codes."""
     matrix = np.ascontiguousarray(points, dtype=np.int64)
     if matrix.ndim != 2:
-        raise InputError(f"Points must be a matrix with a row per point, but have {matrix.ndim} dimensions.")
+        raise InputError(expected="points must be a matrix with one row per point", got=f"shape {matrix.shape}")
     lows, highs = _bounds(low, high, matrix.shape[1])
     bits = np.zeros((matrix.shape[0], width(matrix.shape[1])), np.uint64)
     fill_duals(matrix, lows, highs, bits)
@@ -151,17 +151,20 @@ def _bounds(low: npt.ArrayLike, high: npt.ArrayLike, features: int) -> tuple[Int
     lows, highs = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
     if lows.shape != (2 * features,) or highs.shape != (2 * features,):
         raise InputError(
-            f"{features} features need {2 * features} lower and upper bounds, but got {lows.shape} and {highs.shape}."
+            expected=f"{features} features need {2 * features} lower and upper bounds",
+            got=f"shapes {lows.shape} and {highs.shape}",
         )
     if (lows < 0).any() or (lows > highs).any():
-        raise InputError("Every component must be an interval of codes with 0 <= low <= high.")
+        raise InputError("every component must be an interval of codes with 0 <= low <= high")
     return lows, highs
 
 
 def _fit(column: npt.NDArray[Any], low: Integers) -> npt.NDArray[Any]:
     """The column as contiguous codes, in a type that can hold the lower bounds too."""
     if column.ndim != 1 or column.dtype not in CODES:
-        raise InputError(f"A column must be 1d uint8, uint16 or uint32 codes, but is {column.ndim}d {column.dtype}.")
+        raise InputError(
+            expected="a column must be 1d uint8, uint16 or uint32 codes", got=f"{column.ndim}d {column.dtype}"
+        )
     fitting = np.promote_types(column.dtype, np.min_scalar_type(int(low.max())))
     return np.ascontiguousarray(column, dtype=fitting)
 
@@ -169,7 +172,7 @@ def _fit(column: npt.NDArray[Any], low: Integers) -> npt.NDArray[Any]:
 def _length(columns: Sequence[npt.NDArray[Any]]) -> int:
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
-        raise InputError(f"All columns must have the same number of rows, but have {sorted(lengths)}.")
+        raise InputError(expected="all columns must have the same number of rows", got=sorted(lengths))
     return lengths.pop()
 
 
@@ -178,7 +181,7 @@ def _select(columns: Sequence[npt.NDArray[Any]], rows: npt.NDArray[Any]) -> tupl
         positions = rows.astype(np.int64) if rows.size == 0 else rows
         return np.empty(0, np.bool_), [column[positions] for column in columns]
     if rows.shape != (len(columns[0]),):
-        raise InputError(f"There must be one flag per row, {len(columns[0])}, but got {rows.shape}.")
+        raise InputError(expected=f"there must be one flag per row, {len(columns[0])}", got=f"shape {rows.shape}")
     return np.ascontiguousarray(rows), columns
 
 

@@ -106,7 +106,7 @@ def _left(duals: Words, required: int | Words, forbidden: int | Words) -> tuple[
         return None, np.array(duals, dtype=np.uint64, order="C")
     must, never = _words(required, width), _words(forbidden, width)
     if (must & never).any():
-        raise InputError("No component may be both required and forbidden.")
+        raise InputError("a component cannot be both required and forbidden")
     return must, np.ascontiguousarray(duals[~(duals & must).any(axis=1)] & ~never)
 
 
@@ -235,7 +235,7 @@ def minimal_hitting_sets(duals: Words, limit: int, node_limit: int | None = None
     ([2, 5], True)
     """
     if limit < 1:
-        raise InputError(f"At least one hitting set must be asked for, but the limit is {limit}.")
+        raise InputError(expected="limit must be a positive integer", got=limit)
     width = duals.shape[1]
     kept = minimal(duals)
     if not kept.any(axis=1).all():
@@ -278,9 +278,9 @@ def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
         return unit_weights(size)
     each, given = np.ones(size), np.asarray(weights, dtype=np.float64)
     if given.ndim != 1 or given.size > size or not ((given >= 1) & (given == np.floor(given))).all():
-        raise InputError(f"Weights must be at most {size} positive whole numbers, one per component, but are {given}.")
+        raise InputError(expected=f"weights must be at most {size} positive integers, one per component", got=given)
     if not given.sum() < LIMIT:
-        raise InputError(f"Weights must add up to less than 2**53, but {given} add up to {given.sum():g}.")
+        raise InputError(expected="weights must add up to less than 2**53", got=f"a sum of {given.sum():g} for {given}")
     each[: given.size] = given
     return each
 

@@ -123,8 +123,8 @@ class Relevant:
         j = self.space.index(name)
         feature = self.space.features[j]
         if (op in ("<=", ">=") and not feature.ordered) or (op == "==" and feature.ordered and not feature.missing):
-            kinds = "== alone" if not feature.ordered else "<= and >="
-            raise InputError(f"a component of {name!r} must have {kinds}, but {text!r} came")
+            kinds = "==" if not feature.ordered else "<= or >="
+            raise InputError(expected=f"a component of {name!r} must use {kinds}", got=repr(text))
         return j, op
 
     def operator(self, bit: int) -> str:

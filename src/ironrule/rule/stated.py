@@ -61,7 +61,7 @@ def _broken(relevant: Relevant, condition: Condition) -> InputError:
     j = relevant.space.index(name)
     now = shown(relevant.space.features[j].value(relevant.instance.item(j)))
     said = f"{name} {relation.replace('==', '=')} {shown(as_python(value))}"
-    return InputError(f"the row must satisfy the rule, but {said} is false for it: {name} is {now}")
+    return InputError(expected=f"the row must satisfy the rule's condition {said}", got=f"{name} = {now}")
 
 
 def _parts(relevant: Relevant, condition: Condition) -> Parts:
@@ -72,8 +72,8 @@ def _parts(relevant: Relevant, condition: Condition) -> Parts:
     if relation == "==":
         return _equal(j, feature, feature.code(value))
     if not feature.ordered or is_missing(value):
-        kind = "a missing value" if feature.ordered else f"{feature.name!r}, which has no order,"
-        raise InputError(f"a condition on {kind} must be an equality, but {relation} {shown(value)} came")
+        kind = "a missing value" if feature.ordered else f"the nominal feature {feature.name!r}"
+        raise InputError(expected=f"a condition on {kind} must be an equality", got=f"{relation} {shown(value)}")
     if relation in ("<=", "<"):
         return (Part(2 * j, 0, _up_to(feature, value, relation == "<=") - 1),)
     return (Part(2 * j + 1, _up_to(feature, value, relation == ">"), feature.last),)
@@ -93,7 +93,7 @@ def _up_to(feature: Feature, value: Value, included: bool) -> int:
         return bisect_right(feature.values, value) if included else bisect_left(feature.values, value)
     except TypeError:
         raise InputError(
-            f"a bound on {feature.name!r} must be comparable with its values, but {value!r} came"
+            expected=f"a bound on {feature.name!r} must be comparable with its values", got=repr(value)
         ) from None
 
 

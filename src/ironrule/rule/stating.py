@@ -27,8 +27,9 @@ def conditions_in(text: str, space: Space) -> list[Condition]:
         if around is not None:
             return _around(space[name], *around.groups())
     raise InputError(
-        f"a condition must be written like age <= 30, job = cook or 20 < age <= 30, with a feature of the space "
-        f"({', '.join(space.names)}), but {text!r} came"
+        expected="a condition must look like age <= 30, job = cook or 20 < age <= 30, with a feature of the space "
+        f"({', '.join(space.names)})",
+        got=repr(text),
     )
 
 
@@ -59,7 +60,7 @@ def _value(feature: Feature, text: str) -> Value:
         except ValueError:
             pass
     raise InputError(
-        f"a condition on {feature.name!r} must name a value of it, {feature.describe()}, but {text!r} came"
+        expected=f"the value in a condition on {feature.name!r} must be {feature.describe()}", got=repr(text)
     )
 
 

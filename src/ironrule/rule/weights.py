@@ -34,7 +34,7 @@ def exact_weight(name: str, weight: Any) -> Fraction:
     Fraction(1, 10)
     """
     if isinstance(weight, bool) or not isinstance(weight, NUMBERS) or not _is_positive(weight):
-        raise InputError(f"the weight of {name!r} must be a positive number, but {weight!r} came")
+        raise InputError(expected=f"the weight of {name!r} must be a positive number", got=repr(weight))
     if isinstance(weight, float):
         return Fraction(repr(float(weight)))  # the shortest decimal number that stands for this float
     if isinstance(weight, np.floating):
@@ -68,8 +68,9 @@ def in_units(weights: Sequence[Fraction]) -> tuple[npt.NDArray[np.float64], Frac
         largest = max(weights)
         other = largest if largest != finest else min(weights)
         raise InputError(
-            f"weights must be whole multiples of one unit that add up to less than 2**53 of it, got "
-            f"{as_text(plain(finest))} beside {as_text(plain(other))}; use weights closer together or with fewer digits"
+            expected="weights must be integer multiples of one unit that add up to less than 2**53 units",
+            got=f"{as_text(plain(finest))} beside {as_text(plain(other))}",
+            hint="use weights closer together or with fewer digits",
         )
     return np.array(multiples, dtype=np.float64), unit
 
@@ -105,7 +106,9 @@ def from_document(written: Any) -> Number:
         if number.denominator > 1 and to_document(number) == written:
             return number
     shown = repr(written)[:40]
-    raise InputError(f'an exact number must be a whole number or a text "p/q" in lowest terms, but {shown} came')
+    raise InputError(
+        expected='an exact number must be a non-negative integer or a string "p/q" in lowest terms', got=shown
+    )
 
 
 def as_written(name: str, weight: Any) -> int | float | Fraction:
@@ -119,7 +122,7 @@ def as_written(name: str, weight: Any) -> int | float | Fraction:
     return plain(exact)
 
 
-def as_text(number: Number) -> str:
+def as_text(number: int | Fraction) -> str:
     """An exact number for people: with a decimal point where that is exact and short, else as p/q.
 
     >>> as_text(Fraction(3, 10)), as_text(Fraction(1, 3)), as_text(12), as_text(Fraction(1, 2 * 10**9))

@@ -59,10 +59,10 @@ class Anchor:
         counts = {name: getattr(self, name) for name in ("batch_size", "beam_size", "coverage_samples")}
         for name, value in shares.items():
             if not 0 < value <= 1:
-                raise InputError(f"{name} must be more than 0 and at most 1, but {value!r} came")
+                raise InputError(expected=f"{name} must be greater than 0 and at most 1", got=repr(value))
         for name, value in (counts | {"min_samples_start": self.min_samples_start}).items():
             if value < 1:
-                raise InputError(f"{name} must be at least 1, but {value!r} came")
+                raise InputError(expected=f"{name} must be at least 1", got=repr(value))
 
     def run(self, problem: Problem, trail: Trail) -> list[int]:
         """The anchor that covers most, or the most precise rule; none if what is required is not allowed."""

@@ -73,7 +73,7 @@ def _hits(problem: Problem, demands: Words, rule: int) -> bool:
 def _lightest(problem: Problem, demands: Words, rule: int, bound: float) -> tuple[int, float]:
     """The rule, or one that our own search finds to be lighter, and a lower bound on the weight of all."""
     if not _hits(problem, demands, rule):
-        raise IronruleError("HiGHS must solve a program that has a solution, but its solution leaves a demand open")
+        raise IronruleError("HiGHS returned a solution that leaves a demand open")
     weight, lower = problem.weight(rule), max(0.0, float(np.ceil(bound)))
     while lower < weight:
         problem.meter.check()
@@ -129,7 +129,7 @@ def _solved(meter: Meter, costs: Any, constraints: list[Any]) -> _Solution:
     if found.status == TIME_IS_UP:
         raise Spent
     if found.status:
-        raise IronruleError(f"HiGHS must solve a program that has a solution, but it says: {found.message}")
+        raise IronruleError(f"HiGHS failed to solve a program that has a solution: {found.message}")
     bound = found.mip_dual_bound
     return _Solution(found.x, 0.0 if bound is None else float(bound))
 

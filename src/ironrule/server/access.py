@@ -74,9 +74,12 @@ def check_host(host: str, settings: Settings) -> None:
     if name.lower() in known or _is_address(name.strip("[]")):
         return
     raise Problem(
-        400, "ForeignHost", "the server must be asked under its own name", f"{brief(host)} came",
-        "add --allow-host NAME if the name is yours",
-    )  # fmt: skip
+        400,
+        "unknown-host",
+        expected="the Host header must be a name of this server",
+        got=brief(host),
+        hint="start the server with --allow-host NAME if the name is yours",
+    )
 
 
 def check_origin(method: str, headers: Mapping[str, str]) -> None:
@@ -90,9 +93,12 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
         allowed = origin is None or origin.partition("://")[2] == headers.get("host")
     if not allowed:
         raise Problem(
-            403, "ForeignOrigin", "a request that changes something must come from this server's own pages",
-            f"it came from {brief(site or origin)}", "open the page here and try again",
-        )  # fmt: skip
+            403,
+            "cross-site-request",
+            expected="a request that changes something must come from this server's own pages",
+            got=f"one from {brief(site or origin)}",
+            hint="open the page on this server and try again",
+        )
 
 
 def check_content(path: str, method: str, headers: Mapping[str, str], body: bytes) -> None:
@@ -100,8 +106,13 @@ def check_content(path: str, method: str, headers: Mapping[str, str], body: byte
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not path.startswith("/api/") or method in SAFE or not body or kind == "application/json":
         return
-    came = f"{brief(kind)} came" if kind else "no content type came"
-    raise Problem(415, "NotJson", "the body must be application/json", came, "send Content-Type: application/json")
+    raise Problem(
+        415,
+        "not-json",
+        expected="the content type must be application/json",
+        got=brief(kind) if kind else "none",
+        hint="send Content-Type: application/json",
+    )
 
 
 def is_open(path: str) -> bool:

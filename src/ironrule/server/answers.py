@@ -53,13 +53,12 @@ def go(path: str) -> Response:
 
 
 def problem_response(request: Request, problem: Problem) -> Response:
-    """An error as a page or as data; a browser without a token is led to the door."""
+    """An error as a page or as data; a browser without a token is sent to /login."""
     if problem.status == 401 and not wants_json(request):
         return go("/login")
     data = problem.to_dict()
     if wants_json(request):
         return JSONResponse(data, problem.status, headers=dict(problem.headers))
-    told = data["error"] | {"title": problem.title, "status": problem.status}
-    response = page(request, "error.html", {"error": told}, problem.status)
+    response = page(request, "error.html", {"problem": problem}, problem.status)
     response.headers.update(problem.headers)
     return response

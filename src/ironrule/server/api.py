@@ -123,8 +123,13 @@ def start_batch(service: Serving, who: Asker, body: BatchBody) -> JobAnswer:
     """Explain many rows; the result has a line per row, with the number of its record or why there is none."""
     if len(body.rows) > service.settings.limits.batch_rows:
         most = service.settings.limits.batch_rows
-        raise Problem(413, "TooLarge", f"a batch must have at most {most:,} rows", f"{len(body.rows):,} came",
-                      "split it")  # fmt: skip
+        raise Problem(
+            413,
+            "too-large",
+            expected=f"a batch must have at most {most:,} rows",
+            got=f"{len(body.rows):,}",
+            hint="split it",
+        )
     return _job(service.batch(body.rows, body.question(0), who))
 
 

@@ -54,10 +54,10 @@ class Applicants:
         return cls(explainer.space, explainer.codes, explainer.outcomes, explainer.numbers)
 
     def place(self, number: int) -> int:
-        """Where a row number is among the past rows; raises a 404 if there is none such."""
+        """Where a row number is among the past rows; raises a 404 for an unknown one."""
         place = int(np.searchsorted(self.numbers, number)) if 0 <= number < 1 << 62 else len(self.numbers)
         if place == len(self.numbers) or self.numbers[place] != number:
-            raise missing(f"applicant {number}" if abs(number) < 1 << 62 else "that applicant", number)
+            raise missing(f"applicant {brief(number)}")
         return place
 
     def values(self, place: int) -> dict[str, Value]:
@@ -79,7 +79,7 @@ class Applicants:
         """Who is meant: by conditions such as ``age >= 40 and job = cook``, or by a word among the values."""
         text = text.strip()
         if not 1 <= len(text) <= MOST_TEXT:
-            raise InputError(f"a search must have 1 to {MOST_TEXT} characters, but {len(text)} came")
+            raise InputError(expected=f"a search must have 1 to {MOST_TEXT} characters", got=len(text))
         conditions = [self._condition(part) for part in re.split(r"\s+and\s+", text)]
         found = [one for one in conditions if one is not None]
         if len(found) < len(conditions):
@@ -122,7 +122,7 @@ def _admitted(feature: Feature, relation: str, text: str) -> list[bool]:
         equal = [text_of(value).lower() == wanted for value in _domain(feature)]
         return equal if relation == "=" else [not one for one in equal]
     if not feature.ordered:
-        raise InputError(f"{feature.name!r} has no order and must be searched with = or !=, but {relation} came")
+        raise InputError(expected=f"{feature.name!r} has no order and must be searched with = or !=", got=relation)
     bound = _bound(feature, wanted)
     compare = {"<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater}[relation]
     keys = feature.values if feature.numeric else range(len(feature.values))
@@ -140,7 +140,7 @@ def _bound(feature: Feature, wanted: str) -> float:
             return float(wanted)
     except ValueError:
         pass
-    raise InputError(f"{feature.name!r} must be compared with {feature.describe()}, but {brief(wanted)} came")
+    raise InputError(expected=f"{feature.name!r} must be compared with {feature.describe()}", got=brief(wanted))
 
 
 class Searches:
@@ -160,10 +160,10 @@ class Searches:
         return name
 
     def find(self, name: str) -> tuple[str, Mask]:
-        """The text and the rows of a search; raises a 404 if it is forgotten."""
+        """The text and the rows of a search; raises a 404 if it is unknown or was dropped."""
         with self._lock:
             if name not in self._kept:
-                raise missing(f"the search {brief(name)}", name, "it was forgotten: search again")
+                raise missing(f"search {brief(name)}", "old searches are dropped: search again")
             self._kept.move_to_end(name)
             text, count, bits = self._kept[name]
         return text, np.unpackbits(bits, count=count).astype(np.bool_)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from ironrule.errors import TableError
 from ironrule.server.answering import Question, Recourse, RecourseAlgorithm, Row
 from ironrule.server.parts import LONGEST_CONSTRAINT, MOST_CONSTRAINTS
-from ironrule.server.problem import brief
+from ironrule.server.problem import ErrorDetail, brief
 from ironrule.space.plain import from_plain
 
 Algorithm = Literal["auto", "minimum", "greedy_cf", "genetic_cf", "genetic", "min_set_cover", "anchor"]
@@ -161,7 +161,7 @@ class JobAnswer(BaseModel):
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     progress: JobProgress
     result: Any
-    error: dict[str, Any] | None
+    error: ErrorDetail | None
 
 
 def plain(value: Any) -> Any:
@@ -171,7 +171,7 @@ def plain(value: Any) -> Any:
     try:
         return from_plain({"date": value.date})
     except ValueError:
-        raise TableError(f"a date must be written as 2024-12-31, but {brief(value.date)} came") from None
+        raise TableError(expected="a date must be written as 2024-12-31", got=brief(value.date)) from None
 
 
 def row_of(row: int | dict[str, Any]) -> Row:

@@ -13,7 +13,7 @@ from ironrule.server.access import COOKIE, Sessions
 from ironrule.server.answers import go, page
 from ironrule.server.api import Serving
 from ironrule.server.pages import shown_at
-from ironrule.server.problem import LOG, missing
+from ironrule.server.problem import LOG, brief, missing
 from ironrule.server.report import Voice, file_name, report_html
 from ironrule.server.waiting import record_of
 
@@ -68,7 +68,7 @@ def report(service: Serving, number: int, voice: Voice = "person") -> Response:
     """The report, as a file that needs nothing else."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}", number, LOG)
+        raise missing(f"explanation {number}", LOG)
     text = report_html(record, service.subject, voice)
     return _file(text, "text/html", f"report-{number}-{voice}.html", REPORT_POLICY)
 
@@ -91,7 +91,7 @@ def static(name: str) -> Response:
     found = files("ironrule.server").joinpath("static", name)
     ending = name[name.rfind(".") :]
     if ending not in KINDS or not name.replace(".", "").replace("-", "").isalnum() or not found.is_file():
-        raise missing("this file", name)
+        raise missing(f"file {brief(name)}")
     return Response(
         found.read_text(encoding="utf-8"), media_type=KINDS[ending], headers={"Cache-Control": "max-age=3600"}
     )

@@ -25,9 +25,7 @@ async def fields_of(request: Request) -> Fields:
     try:
         return parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:  # no UTF-8, or too many fields
-        raise InputError(
-            f"a form must be UTF-8 and have at most {MOST_FIELDS:,} fields, but this one is not so"
-        ) from None
+        raise InputError(f"the form is not UTF-8 or has more than {MOST_FIELDS:,} fields") from None
 
 
 def one(fields: Fields, name: str, default: str = "") -> str:
@@ -39,7 +37,7 @@ def question_of(fields: Fields, row: int) -> Question:
     """How to explain."""
     algorithm = one(fields, "algorithm", "auto")
     if algorithm not in get_args(Algorithm):
-        raise InputError(f"the algorithm must be one of {', '.join(get_args(Algorithm))}, but {brief(algorithm)} came")
+        raise _unknown(algorithm, get_args(Algorithm))
     return Question(
         row,
         algorithm,
@@ -57,8 +55,7 @@ def recourse_of(fields: Fields, row: int) -> Recourse:
     vary = tuple(name for name in fields.get("feature", ()) if name not in fixed)
     algorithm = one(fields, "algorithm", "auto")
     if algorithm not in get_args(RecourseAlgorithm):
-        known = ", ".join(get_args(RecourseAlgorithm))
-        raise InputError(f"the search must be one of {known}, but {brief(algorithm)} came")
+        raise _unknown(algorithm, get_args(RecourseAlgorithm))
     return Recourse(
         row,
         algorithm=cast(RecourseAlgorithm, algorithm),
@@ -80,12 +77,18 @@ def document_of(fields: Fields) -> Any:
         return json.loads(one(fields, "explanation"))
     except (ValueError, RecursionError):
         pasted = brief(one(fields, "explanation"))
-        raise InputError(f"an explanation must be JSON, but {pasted} came; paste the whole file") from None
+        raise InputError(expected="an explanation must be JSON", got=pasted, hint="paste the whole file") from None
 
 
 def _lines(text: str) -> tuple[str, ...]:
     """The lines of a text that have something in them."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _unknown(algorithm: str, known: Sequence[str]) -> InputError:
+    return InputError(
+        expected=f"the algorithm must be one of {', '.join(known)}", got=brief(algorithm), code="unknown-algorithm"
+    )
 
 
 def _seconds(text: str) -> float | None:
@@ -94,7 +97,7 @@ def _seconds(text: str) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
-        raise InputError(f"the seconds must be a number, but {brief(text)} came") from None
+        raise InputError(expected="seconds must be a number", got=brief(text)) from None
     if not 0 < seconds < float("inf"):
-        raise InputError(f"the seconds must be more than zero, but {brief(text)} came")
+        raise InputError(expected="seconds must be a positive number", got=brief(text))
     return seconds

@@ -73,12 +73,16 @@ class Guard:
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
         scope.setdefault("state", {})["who"] = None
         if self._under_way > self._settings.limits.requests:
-            raise busy(f"no more than {self._settings.limits.requests} requests must be under way")
+            raise busy(f"{self._settings.limits.requests} requests are in progress already")
         check_host(headers.get("host", ""), self._settings)
         if len(path) > LONGEST_PATH or len(scope["query_string"]) > LONGEST_PATH:
-            must_hold = f"an address must have at most {LONGEST_PATH} characters"
-            came = f"one of {max(len(path), len(scope['query_string'])):,} came"
-            raise Problem(404, "NotFound", must_hold, came, "look at /applicants")
+            raise Problem(
+                404,
+                "not-found",
+                expected=f"an address must have at most {LONGEST_PATH} characters",
+                got=f"{max(len(path), len(scope['query_string'])):,}",
+                hint="see /applicants",
+            )
         check_origin(method, headers)
         who = self._sessions.who(headers, cookie_parser(headers.get("cookie", "")))
         if who is None and not is_open(path):
@@ -93,25 +97,27 @@ async def _whole(headers: Headers, receive: Receive, limits: Limits) -> bytes:
     """The body, if it is small enough and comes in time."""
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > limits.body_bytes:
-        raise _too_much(limits, f"{int(length[:20]):,} are announced")
+        raise _too_much(limits, f"{int(length[:20]):,}")
     parts, size, end, more = [], 0, time.monotonic() + limits.body_seconds, True
     while more:
         try:
             message = await asyncio.wait_for(receive(), max(0.0, end - time.monotonic()))
         except TimeoutError:
-            must_hold = f"a request must come within {limits.body_seconds:g} s"
-            raise Problem(400, "TooSlow", must_hold, f"{size:,} bytes came in that time", "send it again") from None
+            expected = f"the whole request must arrive within {limits.body_seconds:g} s"
+            raise Problem(
+                400, "request-timeout", expected=expected, got=f"{size:,} bytes", hint="send it again"
+            ) from None
         part, more = message.get("body", b""), message.get("more_body", False)
         parts.append(part)
         size += len(part)
         if size > limits.body_bytes:
-            raise _too_much(limits, "more came")
+            raise _too_much(limits, "more")
     return b"".join(parts)
 
 
-def _too_much(limits: Limits, came: str) -> Problem:
-    must_hold = f"a request must have at most {limits.body_bytes:,} bytes"
-    return Problem(413, "TooLarge", must_hold, came, "send less at once")
+def _too_much(limits: Limits, got: str) -> Problem:
+    expected = f"a request must have at most {limits.body_bytes:,} bytes"
+    return Problem(413, "too-large", expected=expected, got=got, hint="send less at once")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -140,7 +146,11 @@ def _told(error: Exception) -> Problem:
 
 
 def _nobody(tried: bool) -> Problem:
-    came = "one came that is not known here, or no longer" if tried else "none came"
-    do = "send Authorization: Bearer TOKEN, or open /login in a browser"
-    return Problem(401, "NoToken", "a token must come", came, do,
-                   headers={"WWW-Authenticate": "Bearer"})  # fmt: skip
+    return Problem(
+        401,
+        "unauthorized",
+        expected="a token is required",
+        got="an unknown or expired token" if tried else "none",
+        hint="send Authorization: Bearer TOKEN, or open /login in a browser",
+        headers={"WWW-Authenticate": "Bearer"},
+    )

@@ -106,7 +106,7 @@ class Jobs:
         job = Job(secrets.token_urlsafe(16), kind, row)
         with self._lock:
             if self.unfinished >= self._limits.workers + self._limits.waiting:
-                raise busy(f"no more than {self._limits.waiting} jobs must wait")
+                raise busy(f"{self._limits.waiting} jobs are waiting already")
             self._jobs[job.name] = job
             self._forget()
         job.future = self._pool.submit(_run, job, work)
@@ -118,10 +118,10 @@ class Jobs:
         return sum(not job.ended for job in self._jobs.values())
 
     def find(self, name: str) -> Job:
-        """A job by its name; raises a 404 if it is unknown or forgotten."""
+        """A job by its name; raises a 404 if it is unknown or was dropped."""
         with self._lock:
             if name not in self._jobs:
-                raise missing(f"the job {brief(name)}", name, "it was forgotten, or never was: start another")
+                raise missing(f"job {brief(name)}", "old jobs are dropped: start another")
             return self._jobs[name]
 
     def cancel(self, job: Job) -> None:

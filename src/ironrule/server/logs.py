@@ -21,5 +21,5 @@ def unexpected(error: BaseException) -> Problem:
     log.error("failure %s: %s at %s", name, type(error).__name__, where)
     if os.environ.get(DEBUG):
         log.error("failure %s in full", name, exc_info=error)
-    do = f"tell whoever runs the server about failure {name}, and that {DEBUG}=1 shows it in full"
-    return Problem(500, "Failure", "the server must answer", f"it failed ({type(error).__name__})", do)
+    hint = f"report failure {name} to the operator of the server; {DEBUG}=1 logs it in full"
+    return Problem(500, "internal-error", f"the server failed ({type(error).__name__})", hint=hint)

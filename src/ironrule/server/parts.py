@@ -39,16 +39,19 @@ def constraints_of(given: Sequence[str], space: Space) -> Texts:
     """The constraints that somebody gives, each once; raises ConstraintError if one cannot be used."""
     texts = tuple(dict.fromkeys(text.strip() for text in given))
     if len(texts) > MOST_CONSTRAINTS:
-        raise ConstraintError(f"at most {MOST_CONSTRAINTS} constraints must come, but {len(texts)} came; join some")
+        raise ConstraintError(
+            expected=f"at most {MOST_CONSTRAINTS} constraints are allowed", got=len(texts), hint="join some with and"
+        )
     for text in texts:
         if len(text) > LONGEST_CONSTRAINT or not text.isprintable():
-            must_hold = f"a constraint must be one line of at most {LONGEST_CONSTRAINT} characters"
-            raise ConstraintError(f"{must_hold}, but {brief(text)} came")
+            expected = f"a constraint must be one line of at most {LONGEST_CONSTRAINT} characters"
+            raise ConstraintError(expected=expected, got=brief(text))
         constraint = parse(text)
         if constraint.mentions_instance:
             raise ConstraintError(
-                f"a constraint on what can occur must speak of cf alone, but {brief(text)} came; name the value "
-                f"instead of x"
+                expected="a constraint on the space must name cf only",
+                got=brief(text),
+                hint="use the value instead of x",
             )
         bind(constraint, space.features)
     return texts

@@ -1,6 +1,7 @@
-"""The one shape of every error: what kind, what must hold, what came, and what to do.
+"""Errors as the API and the pages show them: a status, a code, a message, and its parts.
 
-Ironrule's own messages are written so ("... must ..., but ... came; do ..."), and are taken apart at those places.
+The fields are those of :class:`ironrule.IronruleError`; no text is taken apart. The hints of the library are for
+Python: where one names a Python argument, its error has a code, and the hint of the server is in ``HINTS``.
 """
 
 from __future__ import annotations
@@ -10,38 +11,50 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from ironrule.errors import AuditError, IronruleError, ModelError
+from ironrule.errors import AuditError, IronruleError, ModelError, text_with_hint
 
-CORRECT = "correct that and send it again; /api lists what is taken"
 LONGEST = 100
-LOG = "look at /explanations, which has all that were given"
+LOG = "see /explanations for all explanations"
 STATUSES = {
-    400: "this request cannot be used",
-    401: "a token is needed",
-    403: "this request may not come from there",
-    404: "there is no such thing here",
-    405: "the method must be one that this address takes",
-    413: "too much was sent",
-    415: "JSON is needed",
-    422: "what was sent cannot be used",
-    429: "too much at once",
-    500: "the server failed",
-    503: "the answer took too long",
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    413: "Content too large",
+    415: "Unsupported media type",
+    422: "Invalid request",
+    429: "Too many requests",
+    500: "Server error",
+    503: "Service unavailable",
+}
+HINTS: dict[str, str | None] = {
+    "value-outside-domain": "GET /api/model lists the domain of every feature",
+    "constant-column": None,
+    "missing-among-values": None,
+    "desired-required": "start the server with --desired LABEL",
+    "threshold-required": "start the server with --threshold T",
+    "threshold-per-model": "start the server with --threshold T",
+    "unknown-algorithm": None,
+    "exact-counterfactuals-unavailable": "use the algorithm geco",
+    "batch-without-documents": None,
+    "ray-address-without-engine": None,
+    "output-required": None,
+    "probabilities-required": None,
+    "network-classes": None,
 }
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong, taken apart."""
+    """What went wrong. An error that has no expected value, or no hint, has null there."""
 
-    model_config = ConfigDict(populate_by_name=True)
-
-    kind: str = Field(description="a word for programs")
-    what: str = Field(description="the whole message")
-    must_hold: str = Field(description="what must hold")
-    came: str = Field(description="what came instead")
-    do: str = Field(description="what to do")
+    code: str = Field(description="a stable name for programs, such as row-not-denied")
+    message: str = Field(description="the whole message")
+    expected: str | None = Field(description="what must hold")
+    got: str | None = Field(description="what was found instead")
+    hint: str | None = Field(description="what to do about it")
 
 
 class ErrorAnswer(BaseModel):
@@ -52,45 +65,49 @@ class ErrorAnswer(BaseModel):
 
 @dataclass(eq=False)
 class Problem(Exception):  # noqa: N818  # it is one, and it is also what is told
-    """An error on its way to whoever asked."""
+    """An error on its way to the client: one ``statement``, or what was ``expected`` and what was ``got``."""
 
     status: int
-    kind: str
-    must_hold: str
-    came: str
-    do: str = ""
-    what: str = ""
+    code: str
+    statement: str = ""
+    expected: str | None = None
+    got: str | None = None
+    hint: str | None = None
+    message: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.statement = self.statement or f"{self.expected}, got {self.got}"
+        self.message = self.message or (f"{self.statement}; {self.hint}" if self.hint else self.statement)
+
+    def __str__(self) -> str:
+        return self.message
 
     @property
     def title(self) -> str:
-        """A few words for people."""
-        return STATUSES.get(self.status, "an error")
+        """The name of the status."""
+        return STATUSES.get(self.status, "Error")
 
     def to_dict(self) -> dict[str, Any]:
         """The error as plain data."""
-        do = self.do or CORRECT
-        what = self.what or f"{self.must_hold}, but {self.came}; {do}"
-        detail = {"kind": self.kind, "what": what, "must_hold": self.must_hold, "came": self.came, "do": do}
-        return {"error": detail}
+        return {"error": {name: getattr(self, name) for name in ErrorDetail.model_fields}}
 
 
 def problem_of(error: IronruleError) -> Problem:
-    """What Ironrule refuses, as a problem.
+    """An error of the library as a problem, with the server's own hint where it has one for the code.
 
-    >>> problem_of(IronruleError("k must be 1 or more, but 0 came; leave it out")).to_dict()["error"]["came"]
-    '0 came'
+    >>> found = problem_of(IronruleError(expected="k must be a positive integer", got=0, hint="leave it out"))
+    >>> found.status, found.code, found.got, found.hint
+    (422, 'error', '0', 'leave it out')
     """
-    message = str(error)
-    must_hold, but, rest = message.replace(", got ", ", but got ", 1).partition(", but ")
-    came, _, do = (rest if but else message).partition("; ")
-    must_hold = must_hold if but else "what was sent must fit the model and the data"
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
-    return Problem(status, type(error).__name__, must_hold, came, do, message)
+    hint = HINTS.get(error.code, error.hint)
+    message = text_with_hint(error, hint)
+    return Problem(status, error.code, error.statement, error.expected, error.got, hint, message)
 
 
 def brief(value: Any) -> str:
-    """What came, as text on one line that is never long; it goes to whoever sent it, and into no log.
+    """A value of a request, as one short line; it goes back to the client, and into no log.
 
     >>> brief("age\\n"), brief([1, 2]), brief("x" * 500)[-5:]
     ('"age\\\\n"', '[1, 2]', 'xxxx…')
@@ -102,11 +119,15 @@ def brief(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def missing(what: str, came: object, do: str = "look at /applicants") -> Problem:
-    """Nothing is there under the name or the number that came."""
-    return Problem(404, "NotFound", f"{what} must exist", f"{brief(came)} came, and there is none such", do)
+def missing(what: str, hint: str = "see /applicants") -> Problem:
+    """Nothing has this name or number.
+
+    >>> missing("explanation 17").message
+    'not found: explanation 17; see /applicants'
+    """
+    return Problem(404, "not-found", f"not found: {what}", hint=hint)
 
 
-def busy(what: str) -> Problem:
+def busy(why: str) -> Problem:
     """Too much at once."""
-    return Problem(429, "Busy", what, "as much is under way", "try again in a moment", headers={"Retry-After": "1"})
+    return Problem(429, "too-many-requests", why, hint="try again in a moment", headers={"Retry-After": "1"})

@@ -72,8 +72,5 @@ def bound(settings: Settings) -> socket.socket:
             raise
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
-        raise InputError(
-            f"the server must be able to listen at {where}, but it cannot: {error.strerror}; try another --port, or "
-            f"another --host"
-        ) from None
+        raise InputError(f"cannot listen at {where}: {error.strerror}", hint="try another --port or --host") from None
     return made

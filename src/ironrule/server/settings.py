@@ -35,7 +35,7 @@ class Limits:
         for name in self.__slots__:
             value = getattr(self, name)
             if isinstance(value, bool) or not value > 0:
-                raise InputError(f"the limit {name} must be more than zero, but {value!r} came")
+                raise InputError(expected=f"the limit {name} must be positive", got=repr(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,17 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
-            raise InputError(f"the port must be from 0 to 65535, but {self.port} came")
+            raise InputError(expected="the port must be from 0 to 65535", got=self.port)
         if not self.tokens and not is_loopback(self.host):
             raise InputError(
-                f"a server that others can reach must have a token, but host {self.host!r} came without one; "
-                f"set IRONRULE_TOKEN or use --tokens FILE, or leave --host out"
+                expected="a server that other machines can reach must have a token",
+                got=f"host {self.host!r} without one",
+                hint="set IRONRULE_TOKEN or add --tokens FILE, or leave out --host",
             )
         least = min(map(len, self.tokens), default=LEAST_TOKEN)
         if least < LEAST_TOKEN:
             raise InputError(
-                f"a token must have at least {LEAST_TOKEN} characters, but one of {least} came; choose a longer one"
+                expected=f"a token must have at least {LEAST_TOKEN} characters", got=least, hint="choose a longer one"
             )
 
 

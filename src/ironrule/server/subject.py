@@ -13,7 +13,7 @@ from ironrule.rule import Component
 from ironrule.server.checks import Checks
 from ironrule.server.parts import Part, constraints_of, further
 from ironrule.server.recent import Recent, Texts
-from ironrule.space import Feature, Space, Value, as_constraint
+from ironrule.space import Feature, Space, as_constraint
 
 MOST_PARTS = 6
 
@@ -100,7 +100,7 @@ def is_true(component: Component, feature: Feature, code: int) -> bool:
     return code <= bound if component.op == "<=" else code >= bound
 
 
-def text_of(value: Value) -> str:
+def text_of(value: object) -> str:
     """A value as a page shows it: text without quotes.
 
     >>> text_of("own house"), text_of(1250.0), text_of(None)

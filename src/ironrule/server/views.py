@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ironrule.counting import counted
 from ironrule.explain import Explanation
 from ironrule.report.text import how_short, verdict_word
-from ironrule.report.words import wider_of
+from ironrule.report.words import outcome_of, wider_of
 from ironrule.server import wording
 from ironrule.server.answering import Service
 from ironrule.server.applicants import Outcome
@@ -129,7 +130,7 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
     record = record_of(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}", number, LOG)
+        raise missing(f"explanation {number}", LOG)
     found, space = Explanation.from_dict(record.document), service.subject.space
     part = service.subject.part_of(found)
     proven = wider_of(found)
@@ -140,17 +141,17 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
         "same": part is not None and record.model == part.explainer.fingerprint,
         "constraints": list(found.constraints),
         "where": [] if part is None else list(further(found.constraints, space) or ()),
-        "outcome": found.rule.outcome.strip("'"),
+        "outcome": outcome_of(found.rule),
         "sentence": str(found.rule),
         "conditions": None if part is None else _conditions(part, found),
         "wider": None if wider is None or wider == found.rule else wording.sentence(wider, space),
         "widest": found.widest,
         "verdict": verdict_word(found.verdict),
-        "verdict_text": str(found.verdict).partition(": ")[2],
+        "verdict_text": str(found.verdict),
         "tested": getattr(found.verdict, "tried", 1) > 0,
         "exception": _exception(found, service),
         "cardinality": found.rule.cardinality,
-        "how_short": how_short(found).removeprefix("; "),
+        "length": f"{counted(found.rule.cardinality, 'component')}{how_short(found)}",
         "coverage": found.coverage,
         "history_rows": found.history_rows,
         "unread": found.unread,
@@ -185,7 +186,7 @@ def counterfactuals(service: Service, number: int) -> dict[str, Any]:
 
     record = record_of(service, number)
     if record.kind != "counterfactuals":
-        raise missing(f"counterfactuals {number}", number, LOG)
+        raise missing(f"counterfactuals {number}", LOG)
     document, space = record.document, service.subject.space
     found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
     told = [wording.changes(one, space) for one in found]
@@ -203,5 +204,5 @@ def what_if(service: Service, row: int, changes: Mapping[str, Any], number: int 
 
 def _said(record: Record) -> Explanation:
     if record.kind != "explanation":
-        raise missing(f"explanation {record.number}", record.number, LOG)
+        raise missing(f"explanation {record.number}", LOG)
     return Explanation.from_dict(record.document)

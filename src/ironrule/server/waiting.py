@@ -31,7 +31,8 @@ async def finished(service: Service, job: Job) -> Any:
     """The result of a job; raises its problem if it failed, and a 503 if it takes too long."""
     if not await ended_within(job, service.settings.limits.seconds + GRACE_SECONDS):
         service.jobs.cancel(job)
-        raise Problem(503, "TooSlow", "an answer must come in time", "this one did not", "start a job, and watch it")
+        limit = service.settings.limits.seconds + GRACE_SECONDS
+        raise Problem(503, "timeout", f"no answer within {limit:g} s", hint="start a job and watch it")
     return result_of(job)
 
 
@@ -40,13 +41,13 @@ def result_of(job: Job) -> Any:
     if job.problem is not None:
         raise job.problem
     if job.result is None:
-        raise Problem(503, "Cancelled", "a job must run to have a result", "it was cancelled before", "start another")
+        raise Problem(503, "cancelled", "the job was cancelled before it had a result", hint="start another")
     return job.result
 
 
 def record_of(service: Service, number: int) -> Record:
-    """A record of the audit log; raises a 404 if there is none such."""
+    """A record of the audit log; raises a 404 for an unknown number."""
     record = service.audit.read(number)
     if record is None:
-        raise missing(f"explanation {number}", number, LOG)
+        raise missing(f"explanation {number}", LOG)
     return record

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.errors import InputError, TableError
+from ironrule.errors import InputError
 from ironrule.rule import Rule
-from ironrule.server.problem import brief
+from ironrule.server.problem import Problem, brief
 from ironrule.server.recent import Texts
 from ironrule.server.subject import Subject, is_true, text_of
 from ironrule.space import Feature, Space, Value, bind, parse
@@ -83,16 +83,19 @@ def _code(feature: Feature, value: Any) -> int:
         raise _outside(feature, value) from None
 
 
-def _outside(feature: Feature, value: Any) -> TableError:
-    """Says which values are near, where the order is that of numbers."""
+def _outside(feature: Feature, value: Any) -> Problem:
+    """With the nearest values as a hint, where the order is that of numbers."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not (feature.natural and feature.numeric and number):
-        return TableError(f"{feature.name!r} must be {feature.describe()}, but {brief(to_plain(value))} came")
+        return _refused(feature, brief(to_plain(value)))
     place = bisect_left(feature.values, value)
     near = " and ".join(text_of(one) for one in feature.values[max(0, place - 1) : place + 1])
-    return TableError(
-        f"{feature.name!r} must be {feature.describe()}, but {text_of(value)} came; the nearest that occur are {near}"
-    )
+    return _refused(feature, text_of(value), f"the nearest values are {near}")
+
+
+def _refused(feature: Feature, got: str, hint: str | None = None) -> Problem:
+    expected = f"{feature.name!r} must be {feature.describe()}"
+    return Problem(422, "value-outside-domain", expected=expected, got=got, hint=hint)
 
 
 def typed(feature: Feature, text: str) -> Value:
@@ -105,6 +108,6 @@ def typed(feature: Feature, text: str) -> Value:
         try:
             number = float(text)
         except ValueError:
-            raise TableError(f"{feature.name!r} must be {feature.describe()}, but {brief(text)} came") from None
+            raise _refused(feature, brief(text)) from None
         return int(number) if number.is_integer() else number
     return text

@@ -81,16 +81,17 @@ def _plain_codes(feature: Feature, column: Column) -> Recode:
     wrong = (codes < 0) if feature.missing else (codes < 0) & ~column.missing
     if wrong.any():
         examples = ", ".join(sorted({repr(as_python(value)) for value in column.values[wrong][:1000]})[:3])
-        rows = counted(int(wrong.sum()), "row has", "rows have")
         raise TableError(
-            f"{feature.name!r} must be {feature.describe()}, but {rows} other values ({examples}); "
-            f"extend the domain, or leave those rows out"
+            expected=f"{feature.name!r} must be {feature.describe()}",
+            got=f"other values in {counted(int(wrong.sum()), 'row')} ({examples})",
+            hint="extend the domain: Explainer(..., space=space.extended(row)), or leave those rows out",
+            code="value-outside-domain",
         )
     if not feature.missing and column.missing.any():
-        rows = counted(int(column.missing.sum()), "row")
         raise TableError(
-            f"{feature.name!r} is never missing in this space, but it is missing in {rows}; "
-            f"declare it with missing = true"
+            expected=f"{feature.name!r} cannot be missing in this space",
+            got=f"missing values in {counted(int(column.missing.sum()), 'row')}",
+            hint="declare it with missing = true",
         )
     return codes
 
@@ -134,8 +135,8 @@ def _one_hot_codes(feature: Feature, table: Table) -> Recode:
     allows_none = len(feature.values) > len(feature.columns)
     if (counts > 1).any() or (not allows_none and (counts == 0).any()):
         raise TableError(
-            f"the one-hot columns of {feature.name!r} must have exactly one 1 per row, but "
-            f"{counted(int((counts != 1).sum()), 'row has', 'rows have')} none or several"
+            expected=f"the one-hot columns of {feature.name!r} must have exactly one 1 per row",
+            got=f"none or several in {counted(int((counts != 1).sum()), 'row')}",
         )
     codes = np.full(len(table), len(feature.columns), dtype=np.int64)
     for code, column in enumerate(hot):
@@ -146,5 +147,5 @@ def _one_hot_codes(feature: Feature, table: Table) -> Recode:
 def one_hot_column(column: Column, name: str) -> npt.NDArray[np.bool_]:
     """A 0/1 column as a mask; raises TableError if it holds anything else."""
     if column.missing.any() or not ((column.values == 0) | (column.values == 1)).all():
-        raise TableError(f"the one-hot column {name!r} must hold 0 and 1 only, but it holds other values")
+        raise TableError(expected=f"the one-hot column {name!r} must hold 0 and 1 only", got="other values")
     return column.values.astype(np.bool_)

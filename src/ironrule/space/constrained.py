@@ -114,7 +114,9 @@ def _group(
         mask &= predicate(points, instance)
     if not mask.any():
         texts = " and ".join(repr(str(predicate.constraint)) for predicate in concerned)
-        raise ConstraintError(f"some point of the space must satisfy the constraints, but nothing satisfies {texts}")
+        raise ConstraintError(
+            f"no point of the space satisfies the constraints: {texts}", code="unsatisfiable-constraints"
+        )
     return Group(columns, points[mask][:, columns])
 
 

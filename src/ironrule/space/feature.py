@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import SpaceError
 
 Value = Any
@@ -51,15 +52,17 @@ class Feature:
         if not self.columns:
             object.__setattr__(self, "columns", (self.name,))
         if not self.values and not self.missing:
-            raise SpaceError(f"feature {self.name!r} must have at least one value, but its domain is empty")
+            raise SpaceError(expected=f"feature {self.name!r} must have at least one value", got="an empty domain")
         if any(is_missing(value) for value in self.values):
             raise SpaceError(
-                f"the domain of {self.name!r} must not list missing among its values; set missing=True instead"
+                f"the domain of {self.name!r} must not list missing among its values",
+                hint="set missing=True instead",
+                code="missing-among-values",
             )
         if any(type(value).__hash__ is None for value in self.values):
-            raise SpaceError(f"the domain of {self.name!r} must list single values, but {list(self.values)} came")
+            raise SpaceError(expected=f"the domain of {self.name!r} must list single values", got=list(self.values))
         if len(set(self.values)) != len(self.values):
-            raise SpaceError(f"the domain of {self.name!r} must have distinct values, but some occur twice")
+            raise SpaceError(expected=f"the domain of {self.name!r} must have distinct values", got="duplicates")
         object.__setattr__(self, "places", {value: code for code, value in enumerate(self.values)})
         if self.one_hot:
             self._check_one_hot()
@@ -68,9 +71,10 @@ class Feature:
         nobody = len(self.values) - len(self.columns)  # whether all columns may be zero: one value more than columns
         if nobody not in (0, 1) or self.missing or (self.ordered and nobody):
             raise SpaceError(
-                f"the one-hot feature {self.name!r} must have one value per column (and, if it has no order, may have "
-                f"one more for none of them) and no missing, but {len(self.values)} values came for "
-                f"{len(self.columns)} columns" + (", and missing" if self.missing else "")
+                expected=f"the one-hot feature {self.name!r} must have one value per column (one more for rows without "
+                "a 1 is allowed if it is nominal) and cannot be missing",
+                got=f"{counted(len(self.values), 'value')} for {len(self.columns)} columns"
+                + (" and missing" if self.missing else ""),
             )
 
     @property
@@ -102,11 +106,11 @@ class Feature:
         if is_missing(value):
             if self.missing:
                 return self.missing_code
-            raise SpaceError(f"{self.name!r} is never missing in this space, but a missing value came")
+            raise SpaceError(expected=f"{self.name!r} cannot be missing in this space", got="a missing value")
         try:
             return self.places[value]
         except (KeyError, TypeError):  # TypeError: a list or another value that has no hash
-            raise SpaceError(f"{self.name!r} must be {self.describe()}, but {value!r} came") from None
+            raise SpaceError(expected=f"{self.name!r} must be {self.describe()}", got=repr(value)) from None
 
     def describe(self) -> str:
         """The domain in a few words, for messages.

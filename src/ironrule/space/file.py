@@ -44,15 +44,15 @@ KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit"}
 def read_document(path: Path) -> Document:
     """The plain data in a TOML, YAML or JSON file."""
     if not path.exists():
-        raise SpaceError(f"the space file must exist, but there is no {str(path)!r}")
+        raise SpaceError(f"space file not found: {str(path)!r}")
     try:
         document = _parse(path.suffix.lower(), path.read_text(encoding="utf-8"))
     except SpaceError:
         raise
     except (ValueError, RecursionError) as error:
-        raise SpaceError(f"{path.name} must be well-formed {path.suffix.lstrip('.').upper()}, but: {error}") from None
+        raise SpaceError(f"{path.name} is not well-formed {path.suffix.lstrip('.').upper()}: {error}") from None
     if not isinstance(document, dict):
-        raise SpaceError(f"{path.name} must hold a table with 'features', but it holds {type(document).__name__}")
+        raise SpaceError(expected=f"{path.name} must hold a mapping with 'features'", got=type(document).__name__)
     return document
 
 
@@ -64,7 +64,9 @@ def _parse(suffix: str, text: str) -> Any:
     if suffix == ".json":
         return json.loads(text)
     if suffix not in (".yaml", ".yml"):
-        raise SpaceError(f"a space file must end in .toml, .yaml or .json, but {suffix or 'no ending'} came")
+        raise SpaceError(
+            expected="a space file must end in .toml, .yaml or .json", got=repr(suffix) if suffix else "no extension"
+        )
     try:
         import yaml
     except ImportError:
@@ -79,13 +81,16 @@ def features_of(document: Document, table: Table | None) -> tuple[tuple[Feature,
     """The features and the constraints that a document declares."""
     unknown = set(document) - {"features", "constraints"}
     if unknown:
-        raise SpaceError(f"a space must have only 'features' and 'constraints', but {sorted(unknown)} came")
+        raise SpaceError(
+            expected="a space may only have the keys 'features' and 'constraints'",
+            got=", ".join(map(repr, sorted(unknown))),
+        )
     entries = document.get("features", {})
     if not isinstance(entries, dict) or not entries:
-        raise SpaceError("a space must have features, each under its name, but it has none")
+        raise SpaceError(expected="'features' must be a non-empty mapping of names to features", got=repr(entries))
     constraints = document.get("constraints", [])
     if not isinstance(constraints, list):
-        raise SpaceError(f"'constraints' must be a list of texts, but {constraints!r} came")
+        raise SpaceError(expected="'constraints' must be a list of strings", got=repr(constraints))
     return tuple(_feature(str(name), entry, table) for name, entry in entries.items()), constraints
 
 
@@ -107,28 +112,29 @@ def _feature(name: str, entry: Mapping[str, Any], table: Table | None) -> Featur
 def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
     if not isinstance(entry, Mapping) or set(entry) - KEYS or entry.get("kind") not in (None, "ordered", "nominal"):
         raise SpaceError(
-            f"feature {name!r} must have only {', '.join(sorted(KEYS))} with kind 'ordered' or 'nominal', "
-            f"but {entry!r} came"
+            expected=f"feature {name!r} may only have {', '.join(sorted(KEYS))}, with kind 'ordered' or 'nominal'",
+            got=repr(entry),
         )
     for key, kind, word in (
         ("values", list, "a list"),
         ("columns", list, "a list"),
         ("missing", bool, "true or false"),
-        ("label", str, "a text"),
-        ("unit", str, "a text"),
+        ("label", str, "a string"),
+        ("unit", str, "a string"),
     ):
         if not isinstance(entry.get(key, kind()), kind):
-            raise SpaceError(f"{key!r} of feature {name!r} must be {word}, but {entry[key]!r} came")
+            raise SpaceError(expected=f"{key!r} of feature {name!r} must be {word}", got=repr(entry[key]))
 
 
 def _seen(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: Table | None) -> Feature:
     if table is None:
         raise SpaceError(
-            f"feature {name!r} must have 'values' or a 'grid', or a table must come along to take them from"
+            f"feature {name!r} has neither 'values' nor a 'grid'",
+            hint="declare one of them, or give a table to take the values from",
         )
     absent = [column for column in columns if column not in table.names]
     if absent:
-        raise SpaceError(f"feature {name!r} must be carried by columns of the table, but {absent[0]!r} is not one")
+        raise SpaceError(f"column {absent[0]!r} of feature {name!r} not found in the table", code="missing-columns")
     hints = Hints(
         nominal=columns if entry.get("kind") == "nominal" and len(columns) == 1 else (),
         one_hot={name: columns} if len(columns) > 1 else None,
@@ -136,7 +142,9 @@ def _seen(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: 
     )
     (feature,) = infer_features(table, columns, hints, progress=False)
     if entry.get("kind") == "ordered" and not feature.ordered:
-        raise SpaceError(f"feature {name!r} must list its values in order, since its values are no numbers")
+        raise SpaceError(
+            f"feature {name!r} has no natural order: its values are not numbers", hint="list its 'values' in order"
+        )
     return feature
 
 
@@ -148,10 +156,13 @@ def _declared_values(name: str, entry: Mapping[str, Any]) -> tuple[Value, ...]:
         start, stop, step = (Decimal(repr(number)) for number in (grid["start"], grid["stop"], grid.get("step", 1)))
         steps = int((stop - start) // step) + 1 if step > 0 else 0
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError):
-        raise SpaceError(f"the grid of {name!r} must have numbers start, stop and step, but {grid!r} came") from None
+        raise SpaceError(
+            expected=f"the grid of {name!r} must have numbers start, stop and step", got=repr(grid)
+        ) from None
     if not 1 <= steps <= LONGEST_GRID:
         raise SpaceError(
-            f"the grid of {name!r} must go from start up to stop in 1 to {LONGEST_GRID:,} values, but {grid!r} came"
+            expected=f"the grid of {name!r} must go up from start to stop in 1 to {LONGEST_GRID:,} values",
+            got=repr(grid),
         )
     number = int if all(isinstance(grid.get(key, 1), int) for key in ("start", "step")) else float
     return tuple(number(start + i * step) for i in range(steps))  # decimals, since 3 * 0.1 is not 0.3

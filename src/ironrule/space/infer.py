@@ -63,7 +63,9 @@ def _check_hints(columns: Sequence[str], hints: Hints) -> None:
     for name in [*hints.nominal, *hints.ordered, *hints.domains, *hints.missing]:
         if name not in columns:
             raise SpaceError(
-                f"a hint must name a column of the table, but {name!r} came; columns: {', '.join(columns)}"
+                expected="nominal, ordered, domains and missing must name columns of the table",
+                got=repr(name),
+                hint=f"the columns are {', '.join(columns)}",
             )
 
 
@@ -71,9 +73,10 @@ def _refuse_constant(features: list[Feature], hints: Hints) -> None:
     idle = [f.name for f in features if f.size == 1 and f.name not in hints.domains]
     if idle and hints.constant == "refuse":
         raise TableError(
-            f"a feature must have at least two values, but {', '.join(map(repr, idle))} never changes or is always "
-            f"missing; drop it, declare its domain, or make the space with Space.infer(data, constant='keep') "
-            f"(on the command line: --keep-constant)"
+            expected="a feature must have at least two values",
+            got=f"one value, or only missing ones, in {', '.join(map(repr, idle))}",
+            hint="drop it, declare its domain, or keep it with Space.infer(data, constant='keep')",
+            code="constant-column",
         )
 
 
@@ -85,9 +88,7 @@ def _plain_feature(name: str, column: Column, hints: Hints) -> Feature:
         order = declared or [value for value in column.categories or () if value in seen]
         unknown = [value for value in seen if value not in order]
         if unknown:
-            raise SpaceError(
-                f"the order of {name!r} must list every value in the table, but {unknown[0]!r} is not in it"
-            )
+            raise SpaceError(f"the order of {name!r} does not list {unknown[0]!r}, which is in the table")
         values = order
     else:
         values = _in_order({*seen, *declared})
@@ -103,7 +104,7 @@ def _declared(name: str, column: Column, hints: Hints) -> list[Value]:
         return list(np.array(listed, dtype=column.values.dtype).tolist())
     except (ValueError, TypeError):
         raise SpaceError(
-            f"the domain of {name!r} must fit its column, {column.values.dtype}, but {listed} came"
+            expected=f"the domain of {name!r} must fit the type of its column, {column.values.dtype}", got=listed
         ) from None
 
 
@@ -118,7 +119,9 @@ def _distinct(name: str, column: Column) -> list[Value]:
     if present.dtype.kind in "iuf":
         if present.dtype.kind == "f" and np.isinf(present).any():
             raise TableError(
-                f"numbers must be finite, but column {name!r} holds infinity; replace it by a number or by missing"
+                expected="numbers must be finite",
+                got=f"infinity in column {name!r}",
+                hint="replace it by a number or by missing",
             )
         return list(np.unique(present + 0 if present.dtype.kind != "f" else present + 0.0).tolist())
     if present.dtype.kind == "M":
@@ -139,13 +142,11 @@ def _one_hot_groups(table: Table, columns: Sequence[str], hints: Hints) -> Itera
             absent = [name for name in names if name not in columns]
             if absent or len(names) < 2:
                 raise SpaceError(
-                    f"one-hot group {group!r} must name two or more columns of the table, "
-                    f"but {absent or list(names)} came"
+                    expected=f"one-hot group {group!r} must name two or more columns of the table",
+                    got=absent or list(names),
                 )
             if group in columns and group not in names:
-                raise SpaceError(
-                    f"one-hot group {group!r} must have a name of its own, but there is a column of that name"
-                )
+                raise SpaceError(f"one-hot group {group!r} has the same name as a column")
             yield group, tuple(names)
     elif hints.one_hot == "detect":
         for group, names in same_prefix(columns).items():
@@ -177,8 +178,8 @@ def _exclusive(table: Table, names: Sequence[str]) -> bool:
 def _one_hot_feature(group: str, names: Sequence[str], table: Table) -> Feature:
     hot = np.sum([one_hot_column(table.column(name), name) for name in names], axis=0, dtype=np.int64)
     if (hot > 1).any():
-        rows = counted(int((hot > 1).sum()), "row has", "rows have")
-        raise TableError(f"one-hot group {group!r} must be exclusive, but {rows} several 1s")
+        rows = counted(int((hot > 1).sum()), "row")
+        raise TableError(expected=f"one-hot group {group!r} must be exclusive", got=f"several 1s in {rows}")
     labels = [re.sub(rf"^{re.escape(group)}[{SEPARATORS}](?=.)", "", name) for name in names]
     labels = labels if len(set(labels)) == len(labels) else list(names)
     return Feature(group, (*labels, *([NONE_OF_THEM] if (hot == 0).any() else [])), ordered=False, columns=tuple(names))

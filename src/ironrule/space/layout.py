@@ -47,11 +47,11 @@ def layout_like(
     absent = [name for name in carrier if name not in table.names]
     if absent:
         raise SpaceError(
-            f"the table must have every column of the space, but {', '.join(map(repr, absent))} is not there"
+            f"the table lacks columns of the space: {', '.join(map(repr, absent))}", code="missing-columns"
         )
     left_out = [name for name in order or () if name not in carrier]
     if left_out:
-        raise SpaceError(f"the space must have every column of the model, but {left_out[0]!r} is not in it")
+        raise SpaceError(f"the space lacks a column of the model: {left_out[0]!r}", code="missing-columns")
     names = tuple(order) if order is not None else tuple(name for name in table.names if name in carrier)
     lookup, build = _array_maker(table) if table.frame is None else _frame_maker(table)
     lookups = tuple(_fitting(lookup, features[carrier[name]], name) for name in names)
@@ -64,7 +64,7 @@ def _fitting(lookup: Callable[[str, list[Any]], Any], feature: Feature, column: 
         return lookup(column, _entries(feature, column))
     except Exception as error:  # every library has its own
         raise SpaceError(
-            f"the domain of {feature.name!r} must fit the type of column {column!r}, but: {error}"
+            f"the domain of {feature.name!r} does not fit the type of column {column!r}: {error}"
         ) from error
 
 

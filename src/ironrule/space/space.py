@@ -57,12 +57,14 @@ class Space:
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "constraints", tuple(as_constraint(c) for c in self.constraints))
         if not 1 <= len(self.features) <= MOST_FEATURES:
-            raise SpaceError(f"a space must have 1 to {MOST_FEATURES} features, but it has {len(self.features)}")
+            raise SpaceError(expected=f"a space must have 1 to {MOST_FEATURES} features", got=len(self.features))
         _refuse_repeats(self.features)
         _refuse_infinity(self.features)
         for constraint in self.constraints:
             if constraint.mentions_instance:
-                raise ConstraintError(f"a constraint on the space must speak of cf alone, but it names x: {constraint}")
+                raise ConstraintError(
+                    expected="a constraint on the space must refer to cf only, not to x", got=repr(str(constraint))
+                )
         object.__setattr__(
             self, "feasible", feasible(self.features, [bind(c, self.features) for c in self.constraints])
         )
@@ -176,13 +178,13 @@ class Space:
         return self.features[self.index(name)]
 
     def index(self, name: str) -> int:
-        """The position of a feature; raises SpaceError, with the nearest name, if there is none such."""
+        """The position of a feature; raises SpaceError, with the nearest name, if it is unknown."""
         try:
             return self.names.index(name)
         except ValueError:
             close = difflib.get_close_matches(name, self.names, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; features: {', '.join(self.names)}"
-            raise SpaceError(f"{name!r} is no feature of this space{hint}") from None
+            hint = f"did you mean {close[0]!r}?" if close else f"the features are {', '.join(self.names)}"
+            raise SpaceError(f"unknown feature {name!r}", hint=hint, code="unknown-feature") from None
 
     def encode(self, table: Any, progress: bool | None = None) -> Codes:
         """A whole table as codes, column by column."""
@@ -198,7 +200,7 @@ class Space:
         others = set(ignore).difference(self.columns)
         unknown = [] if row.keys() <= self._known else [n for n in row if n not in self._known and n not in others]
         if unknown:
-            raise TableError(f"a row must have only columns of the space, but {', '.join(map(repr, unknown))} came")
+            raise TableError(expected="a row may only have columns of the space", got=", ".join(map(repr, unknown)))
         codes = []
         for feature, places in zip(self.features, self._places, strict=True):
             value = row.get(feature.name)
@@ -246,7 +248,7 @@ def _values_of(data: Any, columns: Sequence[str] | None, progress: bool | None) 
 def as_constraint(constraint: str | Constraint) -> Constraint:
     """A constraint from its text, or as it is."""
     if not isinstance(constraint, (str, Constraint)):
-        raise ConstraintError(f"a constraint must be a text such as 'cf.age >= 18', but {constraint!r} came")
+        raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= 18'", got=repr(constraint))
     return parse(constraint) if isinstance(constraint, str) else constraint
 
 
@@ -259,14 +261,14 @@ def _refuse_repeats(features: Sequence[Feature]) -> None:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise SpaceError(
-                f"every {what} must have a name of its own, but {', '.join(map(repr, twice))} occurs twice"
+                expected=f"{what} names must be unique", got=f"{', '.join(map(repr, twice))} more than once"
             )
 
 
 def _refuse_infinity(features: Sequence[Feature]) -> None:
     for feature in features:
         if any(isinstance(value, float) and math.isinf(value) for value in feature.values):
-            raise SpaceError(f"the domain of {feature.name!r} must have finite numbers, but infinity came")
+            raise SpaceError(expected=f"the domain of {feature.name!r} must have finite numbers", got="infinity")
 
 
 def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> int:
@@ -275,17 +277,19 @@ def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> in
         return _code_of(feature, row[feature.name])
     if len(given) < len(feature.columns):
         absent = [name for name in feature.columns if name not in row]
-        raise TableError(f"a row must have a value for {', '.join(map(repr, absent))}, but none came")
+        raise TableError(expected=f"a row must have a value for {', '.join(map(repr, absent))}", got="none")
     if feature.name in row and feature.name not in others:
-        raise TableError(f"a row must have either {feature.name!r} or its columns {given}, but both came")
+        raise TableError(expected=f"a row must have either {feature.name!r} or its columns {given}", got="both")
     return _hot_code(feature, row) if feature.one_hot else _code_of(feature, row[given[0]])
 
 
 def _absent(names: Sequence[str], there: Sequence[str]) -> TableError:
     columns = "column" if len(names) == 1 else "columns"
     return TableError(
-        f"the table must have the {columns} {', '.join(map(repr, names))}, but it has {', '.join(map(repr, there))}; "
-        f"rename its columns, or add what is missing"
+        expected=f"the table must have the {columns} {', '.join(map(repr, names))}",
+        got=f"columns {', '.join(map(repr, there))}",
+        hint="rename its columns, or add what is missing",
+        code="missing-columns",
     )
 
 
@@ -293,8 +297,12 @@ def _code_of(feature: Feature, value: Value) -> int:
     try:
         return feature.code(_checked(feature, as_python(value)))
     except SpaceError as error:
-        advice = "extend the domain: Explainer(..., space=space.extended(row)), or --extend-domain on the command line"
-        raise TableError(f"{error}; {advice}") from None
+        raise TableError(
+            expected=error.expected,
+            got=error.got,
+            hint="extend the domain: Explainer(..., space=space.extended(row))",
+            code="value-outside-domain",
+        ) from None
 
 
 def _hot_code(feature: Feature, row: Mapping[str, Value]) -> int:
@@ -303,9 +311,9 @@ def _hot_code(feature: Feature, row: Mapping[str, Value]) -> int:
         return hot.index(1)
     hot = [as_python(value) for value in hot]
     if any(value not in (0, 1) for value in hot) or sum(hot) > 1:
-        raise TableError(f"the one-hot columns of {feature.name!r} must be 0 with one 1, but {hot} came")
+        raise TableError(expected=f"the one-hot columns of {feature.name!r} must be 0, and one of them 1", got=hot)
     if sum(hot) == 0 and len(feature.values) == len(feature.columns):
-        raise TableError(f"one of the one-hot columns of {feature.name!r} must be 1, but all are 0")
+        raise TableError(expected=f"one of the one-hot columns of {feature.name!r} must be 1", got="all 0")
     return hot.index(1) if 1 in hot else len(feature.columns)
 
 
@@ -317,9 +325,11 @@ def _checked(feature: Feature, value: Value) -> Value:
         return _as_date(feature, value)
     numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
     if numbers and not number:
-        raise TableError(f"{feature.name!r} must be a number, but {value!r} came")
+        raise TableError(expected=f"{feature.name!r} must be a number", got=repr(value))
     if not numbers and number and all(isinstance(known, str) for known in feature.values):
-        raise TableError(f"{feature.name!r} must be text, {feature.describe()}, but the number {value!r} came")
+        raise TableError(
+            expected=f"{feature.name!r} must be a string, {feature.describe()}", got=f"the number {value!r}"
+        )
     return value
 
 
@@ -328,7 +338,7 @@ def _as_date(feature: Feature, value: Value) -> Value:
     try:
         moment = datetime.datetime.fromisoformat(value if isinstance(value, str) else value.isoformat())
     except (ValueError, AttributeError):
-        raise TableError(f'{feature.name!r} must be a date such as "2024-12-31", but {value!r} came') from None
+        raise TableError(expected=f'{feature.name!r} must be a date such as "2024-12-31"', got=repr(value)) from None
     by_day = type(feature.values[0]) is datetime.date
     return moment.date() if by_day and moment.time() == datetime.time() else moment
 
@@ -344,9 +354,12 @@ def _with_value(feature: Feature, row: Mapping[str, Value]) -> Feature:
         return feature
     if feature.one_hot:
         raise SpaceError(
-            f"{feature.name!r} must be {feature.describe()}, since it has one column each; {value!r} has none"
+            expected=f"{feature.name!r} must be {feature.describe()}, since it has one column per value",
+            got=repr(value),
         )
     if feature.ordered and not feature.natural:
-        raise SpaceError(f"{value!r} has no place in the order of {feature.name!r}; declare the order in a space file")
+        raise SpaceError(
+            f"{value!r} has no place in the order of {feature.name!r}", hint="declare the order in a space file"
+        )
     values = (*feature.values, value)
     return replace(feature, values=tuple(sorted(values)) if feature.ordered else values)

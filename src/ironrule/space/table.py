@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import TableError
 from ironrule.space.feature import is_missing
 
@@ -53,18 +54,27 @@ class Table:
     def column(self, name: str) -> Column:
         """One column; text and booleans come as an object array; raises TableError, naming it, if it cannot be read."""
         if name not in self.names:
-            raise TableError(f"the table must have the column {name!r}, but it has {', '.join(map(repr, self.names))}")
+            raise TableError(
+                expected=f"the table must have the column {name!r}",
+                got=f"columns {', '.join(map(repr, self.names))}",
+                code="missing-columns",
+            )
         try:
             if self.frame is None:
                 return _array_column(self.native[:, self.names.index(name)])
             return _series_column(self.frame[name])
         except TableError as error:
-            raise TableError(f"column {name!r}: {error}") from None
+            raise TableError(
+                expected=f"column {name!r}: {error.expected}", got=error.got, hint=error.hint, code=error.code
+            ) from None
 
     def row(self, position: int) -> dict[str, Any]:
         """One row as a dictionary of Python values, ``None`` for missing."""
         if not -len(self) <= position < len(self):
-            raise TableError(f"the row number must be below {len(self)}, the number of rows, but {position} came")
+            rows = len(self)
+            raise TableError(
+                expected=f"the row number must be between {-rows} and {rows - 1} ({counted(rows, 'row')})", got=position
+            )
         if self.frame is None:
             return {name: as_python(value) for name, value in zip(self.names, self.native[position], strict=True)}
         values = self.frame[[position % len(self)]].row(0)
@@ -78,43 +88,52 @@ def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
     table = _from_array(data, names) if isinstance(data, np.ndarray) else _from_frame(data)
     _check_names(table.names)
     if len(table) == 0:
-        raise TableError("the table must have at least one row, but it is empty")
+        raise TableError(expected="the table must have at least one row", got="none")
     return table
 
 
 def _from_array(data: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
     if data.ndim != 2:
-        raise TableError(f"an array must have two dimensions, rows and columns, but it has {data.ndim}")
+        raise TableError(expected="an array must have two dimensions, rows and columns", got=data.ndim)
     chosen = tuple(f"x{j}" for j in range(data.shape[1])) if names is None else tuple(names)
     if len(chosen) != data.shape[1]:
-        raise TableError(f"there must be one name per column, but {len(chosen)} names came for {data.shape[1]} columns")
+        raise TableError(
+            expected="there must be one name per column",
+            got=f"{counted(len(chosen), 'name')} for {counted(data.shape[1], 'column')}",
+        )
     return Table(data, chosen, None)
 
 
 def _from_frame(data: Any) -> Table:
     if isinstance(data, Mapping):
         raise TableError(
-            "a table must be a DataFrame, an Arrow table or an array, but a dictionary came; wrap it first"
+            expected="a table must be a DataFrame, an Arrow table or an array",
+            got="a dictionary",
+            hint="wrap it in a DataFrame",
         )
     kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
     if "Lazy" in kind:
-        raise TableError(f"a table must be in memory, but a {kind} came; call .collect() on it first")
+        raise TableError(expected="a table must be in memory", got=f"a {kind}", hint="call .collect() on it first")
     names = getattr(data, "column_names", None)  # Arrow's name for it
     _check_names(list(data.columns) if names is None and hasattr(data, "columns") else list(names or ()))
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        raise TableError(f"a table must be a pandas, polars or Arrow table or a NumPy array, but {kind} came") from None
+        raise TableError(
+            expected="a table must be a pandas, polars or Arrow table or a NumPy array", got=f"a {kind}"
+        ) from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 
 
 def _check_names(names: Sequence[Any]) -> None:
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
-        raise TableError(f"column names must be text, but {odd[0]!r} came; with pandas: data.rename(columns=str)")
+        raise TableError(
+            expected="column names must be strings", got=repr(odd[0]), hint="with pandas: data.rename(columns=str)"
+        )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise TableError(f"column names must be distinct, but {', '.join(map(repr, twice))} occur more than once")
+        raise TableError(expected="column names must be unique", got=f"{', '.join(map(repr, twice))} more than once")
 
 
 def _array_column(values: npt.NDArray[Any]) -> Column:
@@ -146,8 +165,9 @@ def _refuse_odd_types(kinds: Iterable[type]) -> None:
     for kind in kinds:
         if not issubclass(kind, KNOWN_TYPES):
             raise TableError(
-                f"values must be numbers, text, booleans or dates, but {kind.__name__} came; convert the column, "
-                f"to text for example"
+                expected="values must be numbers, strings, booleans or dates",
+                got=kind.__name__,
+                hint="convert the column, to strings for example",
             )
 
 
@@ -155,17 +175,17 @@ def _as_numbers(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
     try:
         return values.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
     except OverflowError:
-        raise TableError("whole numbers must fit in 64 bits, but a larger one came") from None
+        raise TableError(expected="integers must fit in 64 bits", got="a larger one") from None
 
 
 def _as_dates(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
     if any(getattr(value, "tzinfo", None) is not None for value in values):
-        _refuse_zone("times with one")
+        _refuse_zone("times with a time zone")
     return values.astype("datetime64[D]" if kinds == {datetime.date} else "datetime64[us]")
 
 
 def _refuse_zone(what: str) -> None:
-    raise TableError(f"dates must have no time zone, but {what} came; with pandas: .dt.tz_convert(None)")
+    raise TableError(expected="dates must have no time zone", got=what, hint="with pandas: .dt.tz_convert(None)")
 
 
 def _exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -173,7 +193,9 @@ def _exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
     exact = values.astype("datetime64[D]" if days else "datetime64[us]")
     if ((exact != values) & ~np.isnat(values)).any():
-        raise TableError("dates must be whole microseconds, but finer ones came; with pandas: .dt.floor('us')")
+        raise TableError(
+            expected="dates must be whole microseconds", got="finer ones", hint="with pandas: .dt.floor('us')"
+        )
     return exact
 
 
@@ -187,7 +209,7 @@ def _series_column(series: nw.Series[Any]) -> Column:
         whole = series.fill_null(0) if missing.any() else series
         return Column(whole.to_numpy().astype(np.uint64 if dtype == nw.UInt64 else np.int64), missing)
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        _refuse_zone(repr(dtype.time_zone))
+        _refuse_zone(f"the time zone {dtype.time_zone!r}")
     if isinstance(dtype, nw.Datetime):
         return Column(_exact_dates(series.to_numpy()), missing)
     if dtype == nw.Date:

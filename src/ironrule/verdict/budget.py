@@ -38,11 +38,11 @@ class Budget:
         for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):
             number = (int, float, np.number) if name == "seconds" else (int, np.integer)
             if value is not None and (isinstance(value, bool) or not isinstance(value, number)):
-                kind = "a number" if name == "seconds" else "a whole number"
-                raise BudgetError(f"a budget's {name} must be {kind}, but {value!r} came")
+                kind = "a number" if name == "seconds" else "an integer"
+                raise BudgetError(expected=f"a budget's {name} must be {kind}", got=repr(value))
             if value is not None and not value > 0:
                 raise BudgetError(
-                    f"a budget's {name} must be more than zero, but {value!r} came; leave it out for no limit"
+                    expected=f"a budget's {name} must be positive", got=repr(value), hint="leave it out for no limit"
                 )
 
 

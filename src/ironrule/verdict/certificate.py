@@ -117,16 +117,19 @@ class Certificate:
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         """The certificate that :meth:`to_dict` wrote; raises InputError if the data is none."""
         if not isinstance(data, Mapping) or data.get("version") != VERSION:
-            raise InputError(f"a certificate must have version {VERSION}, but something else came")
+            got = f"version {data.get('version')!r}" if isinstance(data, Mapping) else f"a {type(data).__name__}"
+            raise InputError(expected=f"a certificate must have version {VERSION}", got=got, code="wrong-format")
         if data.get("method") not in ("cover", "enumeration"):
-            raise InputError(f"a certificate's method must be cover or enumeration, but {data.get('method')!r} came")
+            raise InputError(
+                expected="a certificate's method must be 'cover' or 'enumeration'", got=repr(data.get("method"))
+            )
         try:
             low, high = (tuple(whole(code) for code in data[name]) for name in ("low", "high"))
             covers = tuple(Cover.from_dict(cover) for cover in data["covers"])
             points, space, model = whole(data["points"]), text(data["space"]), text(data["model"])
             return cls(data["method"], points, space, model, low, high, covers)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"a certificate must have all its fields, but: {error!r}") from None
+            raise InputError(f"cannot read the certificate: {error!r}") from None
 
     def __str__(self) -> str:
         if self.method == "cover":
@@ -137,14 +140,14 @@ class Certificate:
 
 
 def whole(value: Any) -> int:
-    """A whole number and nothing that only looks like one; raises TypeError otherwise."""
+    """An integer and nothing that only looks like one; raises TypeError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"a whole number must stand here, but {value!r} came")
+        raise TypeError(f"expected an integer, got {value!r}")
     return value
 
 
 def text(value: Any) -> str:
-    """A text; raises TypeError otherwise."""
+    """A string; raises TypeError otherwise."""
     if not isinstance(value, str):
-        raise TypeError(f"a text must stand here, but {value!r} came")
+        raise TypeError(f"expected a string, got {value!r}")
     return value

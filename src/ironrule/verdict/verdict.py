@@ -121,4 +121,4 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
         case "unrefuted":
             return Unrefuted(data["tried"], data["samples"], data["confidence"], data.get("explored", 0.0))
         case other:
-            raise InputError(f"a verdict must be proven, refuted or unrefuted, but {other!r} came")
+            raise InputError(expected="a verdict must be proven, refuted or unrefuted", got=repr(other))

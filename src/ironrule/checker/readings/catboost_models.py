@@ -63,7 +63,7 @@ class OtherHash:
 
 def _to_text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, np.integer)):
-        raise Unreadable(f"a category must be text or a whole number, got {value!r}")
+        raise Unreadable(f"a category must be a string or an integer, got {value!r}")
     return str(value)
 
 

@@ -225,7 +225,7 @@ class _Table:
     def __call__(self, values: Values) -> Floats:
         numbers = np.trunc(as_doubles(values))  # the library casts to whole numbers
         if not np.all((numbers >= 0) & (numbers < len(self.amounts))):
-            raise Unreadable(f"a category must be a whole number from 0 to {len(self.amounts) - 1}")
+            raise Unreadable(f"a category must be an integer from 0 to {len(self.amounts) - 1}")
         return np.asarray(self.amounts)[numbers.astype(np.intp)]
 
 

@@ -93,33 +93,34 @@ class Constraint:
         space does not have, or compares what cannot be compared.
         """
         if self.mentions_instance:
-            raise ConstraintError(
-                f"a constraint on the space must speak of cf alone, but it names x: {self.text[:200]}"
-            )
+            got = f"x in {self.text[:200]!r}"
+            raise ConstraintError(expected="a constraint on the space must be about cf alone", got=got)
         places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
         test = _Binder(self.text, places).bind(self.formula)
         return Predicate(tuple(sorted(places[name][0] for name in self.features)), test)
 
 
 def parse_constraint(text: str) -> Constraint:
-    """Read one constraint; raises ConstraintError, naming the place, if the text is none.
+    """Read one constraint; raises ConstraintError, naming the place, if it is malformed.
 
     >>> sorted(parse_constraint("if cf.job == 'cook' then 18 <= cf.age < 65").features)
     ['age', 'job']
     """
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
-        got = f"{len(text):,}" if isinstance(text, str) else repr(text)
-        raise ConstraintError(f"a constraint must be a text of at most {MOST_CHARACTERS:,} characters, but {got} came")
+        got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
+        raise ConstraintError(
+            expected=f"a constraint must be a string of at most {MOST_CHARACTERS:,} characters", got=got
+        )
     parser = _Parser(text)
     formula = parser.check(parser.statement(), term=False)
     if parser.kind != "end":
-        raise parser.error("an operator, `and` or `or` must stand here, or the constraint end")
+        raise parser.error("expected an operator, `and`, `or` or the end of the constraint")
     return Constraint(text, formula, frozenset(parser.names["cf"]), bool(parser.names["x"]))
 
 
 def _error_at(text: str, place: int, expected: str, got: str) -> ConstraintError:
     near = text[max(0, place - 30) : place + 50]
-    return ConstraintError(f"{expected}, but {got} came (character {place + 1}, in {near!r})")
+    return ConstraintError(expected=expected, got=f"{got} (character {place + 1}, in {near!r})")
 
 
 class _Parser:
@@ -136,9 +137,9 @@ class _Parser:
         """Step over a token, which is returned; ``kind``, ``token`` and ``place`` are those of the next one."""
         passed, found = self.token, _TOKEN.match(self.text, self.next)
         if found is None or found.lastgroup is None:
-            raise _error_at(
-                self.text, self.next, "words, numbers, texts in quotes and operators must stand here", "more"
-            )
+            rest = self.text[self.next :].lstrip()
+            expected = "expected a word, a number, a quoted string or an operator"
+            raise _error_at(self.text, len(self.text) - len(rest), expected, f"`{rest[:1]}`")
         self.kind, self.token = found.lastgroup, found[found.lastgroup]
         self.place, self.next = found.start(found.lastgroup), found.end()
         return passed
@@ -149,7 +150,7 @@ class _Parser:
 
     def expect(self, token: str) -> None:
         if not self.take(token):
-            raise self.error(f"`{token}` must stand here")
+            raise self.error(f"expected `{token}`")
 
     def error(self, expected: str, got: str = "") -> ConstraintError:
         return _error_at(self.text, self.place, expected, got or (f"`{self.token[:40]}`" if self.token else "the end"))
@@ -158,14 +159,14 @@ class _Parser:
         """The node, if it is a value where one must stand, or a condition where one must stand."""
         if (node.kind in _TERMS) != term:
             expected, got = ("a value", "a condition") if term else ("a condition", "a value")
-            raise _error_at(self.text, node.place, f"{expected} must stand here", got)
+            raise _error_at(self.text, node.place, f"expected {expected}", got)
         return node
 
     def nest(self, level: Callable[[], Node]) -> Node:
         """Read one level deeper."""
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.error(f"a constraint must nest at most {DEEPEST} deep", "a deeper one")
+            raise self.error(f"a constraint must be nested at most {DEEPEST} deep", "a deeper one")
         inside = level()
         self.depth -= 1
         return inside
@@ -247,8 +248,10 @@ class _Parser:
         return ".".join(parts)
 
     def string(self, what: str) -> str:
-        if self.kind != "string" or not set(re.findall(r"\\(.)", self.token)) <= set(_ESCAPES):
-            raise self.error(f"{what} must stand here, with no escapes but {' '.join(_ESCAPES)!r}")
+        if self.kind != "string":
+            raise self.error(f"expected {what}")
+        if not set(re.findall(r"\\(.)", self.token)) <= set(_ESCAPES):
+            raise self.error(f"the escapes in a string must be a backslash and one of {' '.join(_ESCAPES)}")
         return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], self.advance()[1:-1])
 
     def number(self) -> int | float:
@@ -307,13 +310,13 @@ class _Binder:
             kinds.add("number")
         if len(kinds) != 1:
             got = " and ".join(sorted(kinds)) or "no feature"
-            raise self.error(left, "a feature must be compared with something of its kind", got)
+            raise self.error(left, "a feature must be compared with something of its own kind", got)
         if ordering and not all(feature.ordered for feature in features):
-            raise self.error(left, "< <= > >= must have ordered features (use == != in)", "a nominal one")
+            raise self.error(left, "<, <=, > and >= need ordered features (or use ==, != or in)", "a nominal one")
         if kinds == {"number"}:
             return self.number(left), self.number(right)
         if kinds == {"category"} and ordering and len({feature.values for feature in features}) > 1:
-            raise self.error(left, "ordered categories must have the same domain to be compared", "another domain")
+            raise self.error(left, "ordered categories must have the same domain to be compared", "different domains")
         return self.rank(left, right, kinds == {"date"})
 
     def number(self, node: Node) -> Measure:
@@ -323,7 +326,7 @@ class _Binder:
             return lambda points: reduce(_calculate, ((how, step(points)) for how, step in steps), first(points))
         for value in self.values(node):
             if not _is_number(value) or not _fits_float(value):  # a rounded one would compare wrongly
-                expected = "a number or a numeric feature must stand here, fit for 64-bit floats as all up to 2**53 are"
+                expected = "expected a number or a numeric feature, exact as a 64-bit float as all up to 2**53 are"
                 raise self.error(node, expected, repr(value)[:40])
         return self.look_up(node, self.values(node))
 
@@ -347,7 +350,7 @@ class _Binder:
         try:
             moment = datetime.fromisoformat(value) if node.kind == "literal" else value
         except (ValueError, TypeError):
-            raise self.error(node, 'a date must be one like "2024-12-31"', repr(value)) from None
+            raise self.error(node, 'a date must be written like "2024-12-31"', repr(value)) from None
         return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
 
     def values(self, node: Node) -> Sequence[Any]:
@@ -365,7 +368,7 @@ class _Binder:
     def feature(self, node: Node) -> Feature:
         if node.value not in self.places:
             listed = ", ".join(list(self.places)[:12])
-            raise self.error(node, f"a constraint must name features of the space ({listed})", repr(node.value))
+            raise self.error(node, f"expected a feature of the space ({listed})", repr(node.value))
         return self.places[node.value][1]
 
     def error(self, node: Node, expected: str, got: str) -> ConstraintError:

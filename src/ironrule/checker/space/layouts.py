@@ -31,7 +31,7 @@ def lay_out(
     for names, others, what in ((carriers, table.names, "table"), (order or (), carriers, "space")):
         absent = [name for name in names if name not in others]
         if absent:
-            raise SpaceError(f"the {what} must have every column that is laid out, but {absent[0]!r} is not in it")
+            raise SpaceError(expected=f"the {what} must have the column {absent[0]!r}", got=f"columns {list(others)}")
     chosen = [name for name in table.names if name in carriers] if order is None else list(order)
     pickers = [(_make_picker(space.features[carriers[name]], name, table), carriers[name]) for name in chosen]
     build = _build_array if as_array else _builder_for(table)
@@ -47,9 +47,7 @@ def _make_picker(feature: Feature, column: str, table: Table) -> Pick:
     try:
         return _pick_from(entries, column, table)
     except Exception as error:  # every library has its own
-        raise SpaceError(
-            f"the domain of {feature.name!r} must fit the type of column {column!r}, but: {error}"
-        ) from error
+        raise SpaceError(f"the domain of {feature.name!r} does not fit column {column!r}: {error}") from error
 
 
 def _pick_from(entries: list[Any], column: str, table: Table) -> Pick:

@@ -75,7 +75,7 @@ def list_combinations(space: Space) -> Occurrence:
     listed = [columns for columns in tied if _can_be_listed(space, columns)]
     groups = tuple(Group(columns, _find_admitted(space, columns)) for columns in listed)
     if not all(group.admitted.any() for group in groups):
-        raise ConstraintError(f"some point must satisfy the constraints, but none satisfies {list(space.constraints)}")
+        raise ConstraintError(f"no point satisfies {list(space.constraints)}", code="unsatisfiable-constraints")
     return Occurrence(space, groups, len(listed) < len(tied))
 
 

@@ -59,14 +59,16 @@ class Feature:
     def _check(self) -> None:
         for value in self.values:
             if type(value).__hash__ is None or is_missing(value) or (isinstance(value, float) and math.isinf(value)):
-                raise SpaceError(f"the domain of {self.name!r} must have finite single values, but {value!r} came")
+                raise SpaceError(expected=f"the domain of {self.name!r} must be finite single values", got=repr(value))
         if self.size == 0 or len(set(self.values)) < len(self.values):
-            raise SpaceError(f"the domain of {self.name!r} must have distinct values, but it has none, or one twice")
+            got = "a value twice" if self.values else "none"
+            raise SpaceError(expected=f"the domain of {self.name!r} must have distinct values", got=got)
         extra = len(self.values) - len(self.columns)  # one value more than columns means that all may be 0
         if self.one_hot and (self.missing or extra not in ((0,) if self.ordered else (0, 1))):
             raise SpaceError(
-                f"the one-hot feature {self.name!r} must have one value per column, or one more for none of them if it "
-                f"has no order, and no missing, but {len(self.values)} values came for {len(self.columns)} columns"
+                expected=f"the one-hot feature {self.name!r} must have one value per column (or one more for none of "
+                f"them, if it has no order) and no missing value",
+                got=f"{len(self.values)} values{' and missing' * self.missing} for {len(self.columns)} columns",
             )
 
     @property
@@ -130,11 +132,11 @@ class Space:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.features) <= MOST_FEATURES:
-            raise SpaceError(f"a space must have 1 to {MOST_FEATURES} features, but it has {len(self.features)}")
+            raise SpaceError(expected=f"a space must have 1 to {MOST_FEATURES} features", got=len(self.features))
         for names in (self.names, self.columns):
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
-                raise SpaceError(f"every feature and column must have a name of its own, but {twice!r} occurs twice")
+                raise SpaceError(expected="names of features and columns must be unique", got=f"{twice!r} twice")
         parsed = _parse_all(self.constraints) if self.constraints else ()
         object.__setattr__(self, "formulas", tuple(one.formula for one in parsed))
         object.__setattr__(self, "predicates", tuple(one.bind(self) for one in parsed))
@@ -162,9 +164,10 @@ class Space:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def index(self, name: str) -> int:
-        """The position of a feature; raises SpaceError if there is none such."""
+        """The position of a feature; raises SpaceError if there is no such feature."""
         if name not in self.names:
-            raise SpaceError(f"{name!r} is no feature of this space; features: {', '.join(self.names)}")
+            hint = f"the features are {', '.join(self.names)}"
+            raise SpaceError(f"unknown feature {name!r}", hint=hint, code="unknown-feature")
         return self.names.index(name)
 
     def admits(self, points: Points) -> Mask:
@@ -202,8 +205,10 @@ def _encode_column(feature: Feature, table: Table) -> npt.NDArray[np.int64]:
     if len(wrong):
         got = "missing" if column.missing[wrong[0]] else repr(as_python(column.values[wrong[0]]))
         raise TableError(
-            f"{feature.name!r} must be {feature.describe()}, but {len(wrong):,} of {len(table):,} rows have other "
-            f"values, such as {got}; extend the domain, or leave those rows out"
+            expected=f"{feature.name!r} must be {feature.describe()}",
+            got=f"other values, such as {got}, in {len(wrong):,} of {len(table):,} rows",
+            hint="extend the domain, or leave those rows out",
+            code="value-outside-domain",
         )
     return codes
 
@@ -225,8 +230,8 @@ def _encode_group(feature: Feature, table: Table) -> npt.NDArray[np.intp]:
     wrong = (count > 1) | ((count == 0) & (len(feature.values) == len(feature.columns)))
     if wrong.any():
         raise TableError(
-            f"the one-hot columns of {feature.name!r} must have exactly one 1 per row, but {int(wrong.sum()):,} of "
-            f"{len(table):,} rows have none or several"
+            expected=f"the one-hot columns of {feature.name!r} must have exactly one 1 per row",
+            got=f"none or several in {int(wrong.sum()):,} of {len(table):,} rows",
         )
     return np.where(count == 0, len(feature.columns), hot.argmax(axis=1))
 
@@ -237,7 +242,7 @@ def _read_flags(table: Table, names: Sequence[str]) -> Mask:
     for place, name in enumerate(names):
         column = table.column(name)
         if column.missing.any() or not ((column.values == 0) | (column.values == 1)).all():
-            raise TableError(f"the one-hot column {name!r} must hold 0 and 1 only, but it holds other values")
+            raise TableError(expected=f"the one-hot column {name!r} must hold 0 and 1 only", got="other values")
         flags[:, place] = column.values.astype(np.bool_)
     return flags
 
@@ -256,7 +261,8 @@ def infer_space(data: Any, columns: Sequence[str] | None = None, constraints: Se
         feature = _group_feature(*groups[name]) if name in groups else _infer_feature(name, table.column(name))
         features[feature.name] = feature
         if feature.size == 1:
-            raise TableError(f"{name!r} must have two or more values, but it has one; drop it, or declare its domain")
+            expected, hint = f"{name!r} must have two or more values", "drop it, or declare its domain"
+            raise TableError(expected=expected, got="one", hint=hint, code="constant-column")
     return Space(tuple(features.values()), tuple(constraints))
 
 
@@ -317,15 +323,14 @@ def space_from_plain(document: Any, constraints: Sequence[str] = ()) -> Space:
         features = [_from_entry(name, entry) for name, entry in document["features"].items()]
         return Space(tuple(features), (*document["constraints"], *constraints))
     except (KeyError, TypeError, AttributeError) as error:
-        raise SpaceError(
-            f"a space must have 'features' by name and 'constraints', but came otherwise: {error}"
-        ) from None
+        raise SpaceError(f"a space must have 'features' by name and 'constraints': {error}") from None
 
 
 def _from_entry(name: str, entry: Mapping[str, Any]) -> Feature:
     values, columns = tuple(map(from_plain, entry["values"])), tuple(entry.get("columns", ()))
     if entry["kind"] not in ("ordered", "nominal") or not isinstance(entry["missing"], bool):
-        raise SpaceError(f"feature {name!r} must have kind ordered or nominal and missing true or false, but has not")
+        got = f"{entry['kind']!r} and {entry['missing']!r}"
+        raise SpaceError(expected=f"{name!r} must have kind ordered or nominal and missing true or false", got=got)
     return Feature(name, values, entry["kind"] == "ordered", entry["missing"], columns)
 
 
@@ -339,11 +344,11 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """The value that :func:`to_plain` wrote; raises SpaceError for a date that is none."""
+    """The value that :func:`to_plain` wrote; raises SpaceError for a malformed date."""
     if not isinstance(value, dict) or set(value) != {"date"}:
         return value
     try:
         text = value["date"]
         return datetime.datetime.fromisoformat(text) if "T" in text else datetime.date.fromisoformat(text)
     except (ValueError, TypeError):
-        raise SpaceError(f"a date must be one like '2024-12-31', but {value['date']!r} came") from None
+        raise SpaceError(expected="a date must be written like '2024-12-31'", got=repr(value["date"])) from None

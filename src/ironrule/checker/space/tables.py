@@ -21,7 +21,7 @@ from ironrule.errors import TableError
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-NO_ZONE = "dates must have no time zone, but some have one; with pandas: .dt.tz_convert(None)"
+NO_ZONE = {"expected": "dates must have no time zone", "got": "one", "hint": "with pandas: .dt.tz_convert(None)"}
 VALUE_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
 
 
@@ -55,13 +55,14 @@ class Table:
         has values that are neither numbers, text, booleans nor dates.
         """
         if name not in self.names:
-            raise TableError(f"the table must have the column {name!r}, but it has {', '.join(map(repr, self.names))}")
+            got = f"columns {', '.join(map(repr, self.names))}"
+            raise TableError(expected=f"the table must have the column {name!r}", got=got, code="missing-columns")
         try:
             if self.frame is None:
                 return _read_array(self.native[:, self.names.index(name)])
             return _read_series(self.frame[name])
         except TableError as error:
-            raise TableError(f"column {name!r}: {error}") from None
+            raise TableError(expected=f"column {name!r}: {error.expected}", got=error.got, hint=error.hint) from None
 
 
 def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
@@ -74,7 +75,7 @@ def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
         return data
     table = _wrap_array(data, names) if isinstance(data, np.ndarray) else _wrap_frame(data)
     if len(table) == 0:
-        raise TableError("the table must have at least one row, but it is empty")
+        raise TableError(expected="the table must have at least one row", got="none")
     return table
 
 
@@ -82,7 +83,8 @@ def _wrap_array(data: Array, names: Sequence[str] | None) -> Table:
     width = data.shape[1] if data.ndim == 2 else None
     chosen = [f"x{place}" for place in range(width or 0)] if names is None else list(names)
     if width != len(chosen):
-        raise TableError(f"an array must have rows and columns, {len(chosen)} named, but its shape is {data.shape}")
+        named = "columns" if names is None else f"a column for each of {len(chosen)} names"
+        raise TableError(expected=f"an array must have rows and {named}", got=f"shape {data.shape}")
     return Table(data, _check_names(chosen), None)
 
 
@@ -95,9 +97,8 @@ def _wrap_frame(data: Any) -> Table:
         _check_names(list(names))  # before narwhals, whose errors are its own
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        raise TableError(
-            f"a table must be a pandas, polars or Arrow table in memory or a NumPy array, but {kind} came"
-        ) from None
+        expected = "a table must be a pandas, polars or Arrow table in memory or a NumPy array"
+        raise TableError(expected=expected, got=kind) from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 
 
@@ -105,7 +106,8 @@ def _check_names(names: Sequence[Any]) -> tuple[str, ...]:
     odd = [name for name in names if not isinstance(name, str)]
     odd = odd or [name for name, count in Counter(names).items() if count > 1]
     if odd:
-        raise TableError(f"column names must be distinct texts, but {odd[0]!r} is none or occurs twice; rename them")
+        got = f"{odd[0]!r} twice" if isinstance(odd[0], str) else repr(odd[0])
+        raise TableError(expected="column names must be distinct strings", got=got, hint="rename them")
     return tuple(names)
 
 
@@ -129,7 +131,7 @@ def _read_series(series: nw.Series[Any]) -> Column:
         return Column(filled.to_numpy().astype(np.uint64 if dtype == nw.UInt64 else np.int64), missing)
     if isinstance(dtype, nw.Datetime):
         if dtype.time_zone is not None:
-            raise TableError(NO_ZONE)
+            raise TableError(**NO_ZONE)
         return Column(_exact_dates(series.to_numpy()), missing)
     values = np.empty(len(series), dtype=object)
     values[:] = series.to_list()
@@ -162,10 +164,10 @@ def _narrow(values: Array, missing: Mask) -> Column:
         try:
             return Column(np.where(missing, 0, values).astype(np.float64 if floating else np.int64), missing)
         except OverflowError:
-            raise TableError("whole numbers must fit in 64 bits, but a larger one came") from None
+            raise TableError(expected="integers must fit in 64 bits", got="a larger one") from None
     if kinds and all(issubclass(kind, datetime.date) for kind in kinds):
         if any(getattr(value, "tzinfo", None) is not None for value in values):
-            raise TableError(NO_ZONE)
+            raise TableError(**NO_ZONE)
         unit = "datetime64[D]" if kinds == {datetime.date} else "datetime64[us]"
         return Column(np.where(missing, np.datetime64("NaT"), values).astype(unit), missing)
     return Column(values, missing)
@@ -174,7 +176,8 @@ def _narrow(values: Array, missing: Mask) -> Column:
 def _check_types(kinds: set[type]) -> None:
     for kind in kinds:
         if not issubclass(kind, VALUE_TYPES):
-            raise TableError(f"values must be numbers, text, booleans or dates, but {kind.__name__} came; convert them")
+            expected = "values must be numbers, strings, booleans or dates"
+            raise TableError(expected=expected, got=kind.__name__, hint="convert them")
 
 
 def _exact_dates(values: Array) -> Array:
@@ -182,7 +185,7 @@ def _exact_dates(values: Array) -> Array:
     days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
     exact = values.astype("datetime64[D]" if days else "datetime64[us]")
     if ((exact != values) & ~np.isnat(values)).any():
-        raise TableError("dates must be whole microseconds, but finer ones came; with pandas: .dt.floor('us')")
+        raise TableError(expected="dates must not be finer than microseconds", hint="with pandas: .dt.floor('us')")
     return exact
 
 

@@ -64,7 +64,7 @@ class Batch(Sequence[Explanation]):
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
-            raise IndexError(f"the batch has {counted(len(self), 'explanation')}, so there is no number {place}")
+            raise IndexError(f"index {place} is out of range: the batch has {counted(len(self), 'explanation')}")
         return self.kept.line(place % len(self)).explanation()
 
     def __iter__(self) -> Iterator[Explanation]:
@@ -74,7 +74,9 @@ class Batch(Sequence[Explanation]):
         """What is kept of the row with a number; raises InputError if it is not in the batch."""
         place = int(np.searchsorted(self.rows, row))
         if place == len(self) or self.rows[place] != row:
-            raise InputError(f"the batch must explain row {row}, but it does not: it may have the desired outcome")
+            raise InputError(
+                f"the batch does not explain row {row}: it may have the desired outcome", code="row-not-in-batch"
+            )
         return self.kept.line(place)
 
     def of(self, row: int) -> Explanation:

@@ -24,6 +24,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import IronruleError, StorageError
 from ironrule.explain.batches.handover import written
 from ironrule.explain.batches.line import Line
@@ -134,12 +135,12 @@ def _handed_over(work: Work, folder: Path) -> Path | None:
         return written(work, folder)
     except OSError as error:
         raise StorageError(
-            f"the explainer must be written to {str(folder.parent)!r} for other processes, but: "
-            f"{error.strerror or error}; make room there, let TMPDIR name another folder, or take one worker"
+            f"cannot write the explainer to {str(folder.parent)!r} for worker processes: {error.strerror or error}",
+            hint="free some space there, set TMPDIR to another folder, or use one worker",
         ) from error
     except Exception as error:  # pickling fails in as many ways as there are models
         warnings.warn(
-            f"the model cannot be handed to other processes ({type(error).__name__}: {error}), so one works alone",
+            f"the model cannot be sent to other processes, so only this one works: {type(error).__name__}: {error}",
             stacklevel=2,
         )
         return None
@@ -209,7 +210,8 @@ class _Post:
         if self._closed:
             return False
         if self._deaths >= MOST_DEATHS:
-            self._answers.put(IronruleError(f"a worker died {MOST_DEATHS} times; is there memory enough for it?"))
+            died = f"a worker process died {counted(MOST_DEATHS, 'time')}"
+            self._answers.put(IronruleError(died, hint="check that it has enough memory", code="worker-died"))
             return False
         self._bury()
         self._process = self._started()

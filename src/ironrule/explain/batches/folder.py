@@ -29,7 +29,7 @@ KEYS = {  # the model first: with another one, other rows are denied
     "space": "another space",
     "history": "another history",
     "rows": "other rows",
-    "question": "another question (algorithm, budget, seed, permitted rules, or whether rules serve again)",
+    "question": "another question (algorithm, budget, seed, permitted rules, or reuse of rules)",
 }
 
 
@@ -59,8 +59,8 @@ class Folder:
             write_durably(self.path / PART.format(number), table_bytes(lines))
         except OSError as error:
             raise StorageError(
-                f"finished rows must be written to {str(self.path)!r}, but: {error.strerror or error}; the parts that "
-                f"are there stay, so make room and run the same again"
+                f"cannot write finished rows to {str(self.path)!r}: {error.strerror or error}",
+                hint="the parts that are there stay, so free some space and run the same again",
             ) from error
 
     def manifest(self) -> dict[str, Any]:
@@ -68,9 +68,13 @@ class Folder:
         try:
             found = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise InputError(f"{str(self.path)!r} must be the folder of a batch, but it has no manifest") from None
+            raise InputError(
+                f"not the folder of a batch: {str(self.path)!r} has no manifest that can be read"
+            ) from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise InputError(f"the batch in {str(self.path)!r} must have format {FORMAT}, but it has another")
+            got = repr(found.get("format"))[:40] if isinstance(found, dict) else type(found).__name__
+            expected = f"the batch in {str(self.path)!r} must have format {FORMAT}"
+            raise InputError(expected=expected, got=got, code="wrong-format")
         return found
 
 
@@ -85,7 +89,7 @@ def begun(path: Path, keys: Mapping[str, Any]) -> Folder:
         path.mkdir(parents=True, exist_ok=True)
         write_durably(path / MANIFEST, json.dumps({"format": FORMAT, **keys}, indent=2).encode())
     except OSError as error:
-        raise StorageError(f"the folder {str(path)!r} must be writable, but: {error.strerror or error}") from error
+        raise StorageError(f"cannot write to the folder {str(path)!r}: {error.strerror or error}") from error
     return folder
 
 
@@ -93,8 +97,9 @@ def _refuse_others(path: Path, found: Mapping[str, Any], keys: Mapping[str, Any]
     other = [what for key, what in KEYS.items() if found.get(key) != keys[key]]
     if other:
         raise InputError(
-            f"the folder {str(path)!r} must hold the same batch, but it was begun with {', '.join(other)}; choose "
-            f"another folder, or remove it"
+            f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}",
+            hint="choose another folder, or remove it",
+            code="batch-mismatch",
         )
 
 
@@ -107,7 +112,9 @@ def locked(path: Path) -> IO[bytes]:
     there = {file.name for file in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
     if MANIFEST not in there and there - left_behind:
         raise InputError(
-            f"the output must be a new folder or that of the same batch, but {str(path)!r} is neither; name another one"
+            expected="output must be a new folder or that of the same batch",
+            got=f"{str(path)!r}, which {'has other files in it' if path.is_dir() else 'is a file'}",
+            hint="choose another folder",
         )
     path.mkdir(parents=True, exist_ok=True)
     file = open(path / LOCK, "ab")  # noqa: SIM115  # whoever asked closes it
@@ -119,6 +126,6 @@ def locked(path: Path) -> IO[bytes]:
         except BlockingIOError:
             file.close()
             raise InputError(
-                f"one run at a time may write to {str(path)!r}, but another one is at work there"
+                f"another run is writing to {str(path)!r}", hint="wait until it has ended", code="batch-in-use"
             ) from None
     return file

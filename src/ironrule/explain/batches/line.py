@@ -54,8 +54,9 @@ class Line:
         """The explanation itself; raises InputError if the batch was made without documents."""
         if self.document is None:
             raise InputError(
-                f"the explanation of row {self.row} must have been kept, but the batch was made without documents; "
-                f"explain the row again, or make the batch with documents=True"
+                f"the explanation of row {self.row} was not kept: the batch was made without documents",
+                hint="explain the row again, or make the batch with documents=True",
+                code="batch-without-documents",
             )
         return Explanation.from_json(self.document)
 

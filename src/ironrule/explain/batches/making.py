@@ -53,7 +53,7 @@ class Keeper(Protocol):
         ...
 
     def written(self) -> Iterable[Line]:
-        """The lines that it has already, in the order in which they came."""
+        """The lines that it has already, in the order in which they were added."""
         ...
 
     def add(self, lines: list[Line]) -> None:
@@ -99,9 +99,14 @@ def make_batch(
 def chosen_crew(engine: str, workers: int | None, address: str | None) -> Crew:
     """Who explains rows; raises InputError, or MissingExtraError, before any work."""
     if engine not in ENGINES:
-        raise InputError(f"the engine must be {' or '.join(ENGINES)}, but {engine!r} came")
+        raise InputError(expected=f"engine must be one of {', '.join(ENGINES)}", got=repr(engine))
     if address is not None and engine != "ray":
-        raise InputError("an address must come with the engine 'ray' (--engine ray), but the engine is 'local'")
+        raise InputError(
+            expected="a Ray address needs the engine 'ray'",
+            got=f"the engine {engine!r}",
+            hint="pass engine='ray'",
+            code="ray-address-without-engine",
+        )
     count = None if workers is None else _checked_workers(workers)
     if engine == "local":
         return partial(explained, workers=count or os.cpu_count() or 1)
@@ -113,7 +118,7 @@ def chosen_crew(engine: str, workers: int | None, address: str | None) -> Crew:
 
 def _checked_workers(workers: int) -> int:
     if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
-        raise InputError(f"workers must be a whole number of at least 1, but {workers!r} came")
+        raise InputError(expected="workers must be a positive integer", got=repr(workers))
     return int(workers)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, IronruleError, MissingExtraError
 from ironrule.explain.batches.crew import Tasks, checked
 from ironrule.explain.batches.handover import pickled
@@ -81,7 +82,11 @@ def _fetched(ray: Any, one: Any) -> list[Line] | Exception:
     try:
         answer: list[Line] | Exception = ray.get(one)
     except ray.exceptions.RayError as error:
-        return IronruleError(f"a worker died {RETRIES + 1} times; is there memory enough for it? Ray says: {error}")
+        return IronruleError(
+            f"a Ray worker died {counted(RETRIES + 1, 'time')}: {error}",
+            hint="check that it has enough memory",
+            code="worker-died",
+        )
     return answer
 
 
@@ -101,7 +106,8 @@ def _connected(ray: Any, workers: int | None, address: str | None) -> Iterator[N
         else:
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise InputError(f"address must be that of a Ray cluster that answers, but {address!r} came: {error}") from None
+        what = "start Ray" if address is None else f"connect to the Ray cluster at {address!r}"
+        raise InputError(f"cannot {what}: {error}", code="ray-unavailable") from None
     try:
         yield
     finally:
@@ -114,7 +120,8 @@ def _placed(ray: Any, work: Work) -> list[Any]:
         content, buffers = pickled(work, in_files=False)
     except Exception as error:  # pickling fails in as many ways as there are models
         raise InputError(
-            f"the model must be one that can be pickled to go to other machines, but: {type(error).__name__}: {error}"
+            f"cannot pickle the model to send it to other machines: {type(error).__name__}: {error}",
+            code="model-not-picklable",
         ) from None
     return [ray.put(content), *(ray.put(np.frombuffer(one.raw(), dtype=np.uint8)) for one in buffers)]
 

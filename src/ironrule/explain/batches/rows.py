@@ -111,8 +111,11 @@ def _are_numbers(rows: Any) -> bool:
         return rows.ndim == 1 and rows.dtype.kind in "iu"
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         return False
-    if not all(isinstance(row, (int, np.integer)) and not isinstance(row, bool) for row in rows):
-        raise InputError("the rows of a batch must be a table, or a list of row numbers of the data")
+    others = [row for row in rows if not isinstance(row, (int, np.integer)) or isinstance(row, bool)]
+    if others:
+        raise InputError(
+            expected="rows must be a table or a list of row numbers of the data", got=f"a list with {others[0]!r}"
+        )
     return True
 
 
@@ -121,6 +124,8 @@ def _occurring(ready: Prepared, points: Points) -> Points:
         broken = np.flatnonzero(~np.asarray(predicate(points, None)))
         if len(broken):
             raise ConstraintError(
-                f"every row must satisfy {str(predicate.constraint)!r}, but row {broken[0]} does not; leave it out"
+                f"row {broken[0]} does not satisfy {str(predicate.constraint)!r}",
+                hint="leave it out",
+                code="row-violates-constraint",
             )
     return points

@@ -79,7 +79,7 @@ def _text(value: Any, column: int) -> str:
         return value
     if isinstance(value, (int, np.integer)):
         return str(int(value))
-    raise Unreadable(f"a category must be a text or an integer, but {value!r} came in column {column}")
+    raise Unreadable(f"a category must be a string or an integer, got {value!r} in column {column}")
 
 
 @lru_cache(maxsize=64)

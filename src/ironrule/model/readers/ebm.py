@@ -130,12 +130,12 @@ class Categories:
     def _text(self, value: Any) -> str:
         """The text of a number; where versions of the library differ about it, the model is not read."""
         if isinstance(value, bool) or not isinstance(value, (int, float)) or {"True", "False"} & set(self.bins):
-            raise Unreadable(f"a category must be a text or a number, but {value!r} came; make it a text")
+            raise Unreadable(f"a category must be a string or a number, got {value!r}; make it a string")
         if not abs(value) < EXACT:
-            raise Unreadable(f"the category {value!r} is too large to be told from others; make it a text")
+            raise Unreadable(f"the category {value!r} is too large to be told from others; make it a string")
         text, short = _plain(float(value)), _plain(np.float32(value))
         if text not in self.bins and short in self.bins:
-            raise Unreadable(f"the category {value!r} may be known as {short!r}; make it a text")
+            raise Unreadable(f"the category {value!r} may be known as {short!r}; make it a string")
         return text
 
 

@@ -67,5 +67,5 @@ def _unit(estimator: Any) -> float:
     """The unit of the least precise weights: the model computes in it if its input comes in it too."""
     kinds = {np.asarray(part).dtype for part in (*estimator.coefs_, *estimator.intercepts_)}
     if not kinds <= set(UNITS):
-        raise Unreadable(f"its weights must be float32 or float64, but are {', '.join(sorted(map(str, kinds)))}")
+        raise Unreadable(f"its weights must be float32 or float64, got {', '.join(sorted(map(str, kinds)))}")
     return max(UNITS[kind] for kind in kinds)

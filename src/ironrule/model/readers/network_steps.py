@@ -95,7 +95,7 @@ def normalisation(mean: Floats, variance: Floats, factor: Floats, shift: Floats,
 def leaky(slope: float) -> Activation:
     """A rectifier with a slope below zero; raises Unreadable unless it is from 0 to 1."""
     if not 0.0 <= slope <= 1.0:
-        raise Unreadable(f"a leaky rectifier must have a slope from 0 to 1 below zero, but {slope!r} came")
+        raise Unreadable(f"a leaky rectifier must have a slope from 0 to 1 below zero, got {slope!r}")
     return Activation("leaky", slope)
 
 

@@ -96,7 +96,9 @@ def split_steps(model: Any) -> tuple[Steps | None, Any]:
         if name in SEARCHES | {"FrozenEstimator", "Pipeline"}:
             require_own_methods(model, deep=False)
         if name in THRESHOLDS:
-            raise Unreadable(f"a {name} moves the threshold of another model; pass that model and threshold= instead")
+            raise Unreadable(
+                f"a {name} moves the threshold of another model; pass that model and the threshold instead"
+            )
         if name in SEARCHES and not hasattr(model, "best_estimator_"):
             raise Unreadable(f"the {name} keeps no best model (refit=False)")
         if name in SEARCHES:
@@ -154,12 +156,12 @@ def _require_rising(step: Any) -> None:
         if _is_number(step.missing_values):
             raise Unreadable(
                 f"its {name} takes the single number {step.missing_values!r} for missing, so it tells that from its "
-                f"neighbours; put NaN in its place in the data, or leave intervals=True out"
+                f"neighbours; put NaN in its place in the data, or leave intervals out"
             )
     elif name in WAVERING:
         raise Unreadable(
             f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; use a "
-            f"StandardScaler, MinMaxScaler or RobustScaler, or leave intervals=True out"
+            f"StandardScaler, MinMaxScaler or RobustScaler, or leave intervals out"
         )
     elif name not in RISING and not _is_nothing(step) and not _passes(step):
         raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")

@@ -100,7 +100,7 @@ def _unit(module: Any) -> float:
         return DOUBLE
     if kinds != {torch.float32}:
         names = ", ".join(sorted(map(str, kinds)))
-        raise Unreadable(f"its weights must be all float32 or all float64, but are {names}")
+        raise Unreadable(f"its weights must be all float32 or all float64, got {names}")
     try:
         precision = torch.get_float32_matmul_precision()
     except RuntimeError:  # torch's way to say that precisions were set for single backends

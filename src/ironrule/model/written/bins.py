@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, ModelError, TableError
 from ironrule.model.seen import as_matrix
 from ironrule.space.feature import Value, is_missing
@@ -29,7 +30,7 @@ class Bins:
     A value listed in ``values`` (a category, or a number that stands for itself, such as a code for "no record") has
     the points listed there. Any other number has those of its bin: bin k holds ``edges[k - 1] <= x < edges[k]``, so
     there is one bin more than edges. Missing has ``missing``, and whatever is left has ``other``; None there means
-    that such a value must not come.
+    that such a value is refused.
 
     >>> age = Bins("age", edges=(25, 40), points=(0, 12, 20), missing=5)
     >>> age.of(np.array([24.5, 25, 90, np.nan])).tolist()
@@ -58,17 +59,25 @@ class Bins:
     def _check(self) -> None:
         if self.points and len(self.points) != len(self.edges) + 1:
             raise InputError(
-                f"{self.column!r} must have one bin more than edges, but {len(self.points)} points came for "
-                f"{len(self.edges)} edges"
+                expected=f"{self.column!r} must have points for one bin more than it has edges",
+                got=f"{counted(len(self.points), 'point')} for {counted(len(self.edges), 'edge')}",
             )
         if (self.edges and not self.points) or any(low >= high for low, high in pairwise(self.edges)):
             raise InputError(
-                f"the edges of {self.column!r} must rise, with points for their bins, but {self.edges} came"
+                expected=f"the edges of {self.column!r} must be strictly increasing, with points for their bins",
+                got=f"edges {self.edges} and points {self.points}",
             )
         if len({value for value, _ in self.listed}) < len(self.listed) or any(is_missing(v) for v, _ in self.listed):
-            raise InputError(f"the values of {self.column!r} must be distinct and not missing; missing= is for that")
+            raise InputError(
+                expected=f"the values of {self.column!r} must be distinct and not missing",
+                got=repr([value for value, _ in self.listed]),
+                hint="give the points of a missing value as missing=",
+            )
         if not all(map(math.isfinite, (*self.edges, *self.table))):
-            raise InputError(f"the edges and points of {self.column!r} must be finite numbers")
+            raise InputError(
+                expected=f"the edges and points of {self.column!r} must be finite numbers",
+                got=f"edges {self.edges} and points {self.table}",
+            )
 
     @property
     def listed(self) -> tuple[tuple[Value, float], ...]:
@@ -82,7 +91,7 @@ class Bins:
         return (*self.points, *(points for _, points in self.listed), *rest)
 
     def places(self, values: npt.NDArray[Any]) -> Places:
-        """For every value its place in the table; raises ModelError if one must not come."""
+        """For every value its place in the table; raises ModelError if one has none."""
         numbers = _numbers(values)
         after = len(self.points) + len(self.listed)
         rest = after + (self.missing is not None) if self.other is not None else -1
@@ -92,8 +101,8 @@ class Bins:
             places[np.asarray(values == value, dtype=np.bool_)] = place
         places[_missing(values)] = after if self.missing is not None else -1
         if (places < 0).any():
-            came = values[np.flatnonzero(places < 0)[0]]
-            raise ModelError(f"the model has points for some values of {self.column!r} alone, but {came!r} came")
+            odd = values[np.flatnonzero(places < 0)[0]]
+            raise ModelError(f"the model has no points for {odd!r} in column {self.column!r}")
         return places
 
     def of(self, values: npt.NDArray[Any]) -> Floats:
@@ -110,9 +119,12 @@ class Bins:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bins:
-        """The points that :meth:`to_dict` wrote; raises InputError if these are none."""
+        """The points that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
         if "column" not in data or not set(data) <= KEYS:
-            raise InputError(f"points must have a column, and may have {sorted(KEYS)}, but {sorted(data)} came")
+            raise InputError(
+                expected=f"points must have the key 'column', and no keys but {sorted(KEYS)}",
+                got=f"keys {sorted(data)}",
+            )
         values = tuple((from_plain(value), points) for value, points in data.get("values", ()))
         return cls(**{**data, "values": values})
 
@@ -139,11 +151,15 @@ def columns_of(table: Any, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """These columns of a table as a model sees them; an array must have just them, in this order."""
     if isinstance(table, np.ndarray):
         if table.ndim != 2 or table.shape[1] != len(names):
-            raise TableError(f"an array must have the columns {', '.join(names)}, but its shape is {table.shape}")
+            raise TableError(expected=f"an array must have the columns {', '.join(names)}", got=f"shape {table.shape}")
         seen = as_matrix(table)
         return {name: seen[:, place] for place, name in enumerate(names)}
     read = read_table(table)
     absent = [name for name in names if name not in read.names]
     if absent:
-        raise TableError(f"the table must have the column {absent[0]!r}, but it has {', '.join(map(repr, read.names))}")
+        raise TableError(
+            expected=f"the table must have the column {absent[0]!r}",
+            got=f"columns {', '.join(map(repr, read.names))}",
+            code="missing-columns",
+        )
     return {name: as_matrix(read.frame.select(name).to_native())[:, 0] for name in names}

@@ -17,7 +17,7 @@ def two_labels(labels: Sequence[Any]) -> Labels:
     """Two distinct labels; raises InputError otherwise."""
     given = tuple(labels) if not isinstance(labels, str) else (labels,)
     if len(given) != 2 or given[0] == given[1]:
-        raise InputError(f"there must be two distinct classes, but {labels!r} came")
+        raise InputError(expected="classes must be two distinct labels", got=repr(labels))
     return given[0], given[1]
 
 

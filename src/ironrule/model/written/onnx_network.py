@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.model.written.trained import Floats, TrainedNetwork, check_classes
 
@@ -66,11 +67,12 @@ class OnnxNetwork(TrainedNetwork):
         said = _gives_probabilities(ends)
         if self.probabilities is None and said is None and self.classes is not None:
             raise InputError(
-                "whether the outputs of the model are probabilities must be said, because its end cannot be seen; pass "
-                "probabilities=True, or False for scores (logits)"
+                "cannot tell whether the outputs of the model are probabilities: its last step is not known",
+                hint="pass probabilities=True, or False for scores (logits)",
+                code="probabilities-required",
             )
         if self.probabilities is not None and (said or "LogSoftmax" in ends):
-            raise InputError("the end of the model says what its outputs are; leave probabilities= out")
+            raise InputError("the end of the model says what its outputs are", hint="leave probabilities= out")
         if self.probabilities is None:
             self.probabilities = said
 
@@ -128,7 +130,7 @@ def _load(source: str | Path | bytes) -> Any:
         try:
             model = onnx.load_model_from_string(source)
         except Exception as error:  # of the parser, which has no class of its own
-            raise InputError(f"these bytes must be an ONNX model, but are none: {error}") from error
+            raise InputError(f"these bytes are not an ONNX model: {error}") from error
     return inliner.inline_local_functions(model) if model.functions else model
 
 
@@ -147,12 +149,17 @@ def _face(graph: Any, output: str | None) -> Face:
     constants = {one.name for one in graph.initializer}
     inputs = [one for one in graph.input if one.name not in constants]
     if len(inputs) != 1:
-        raise InputError(f"the model must take one matrix of all columns, but takes {len(inputs)} inputs")
+        raise InputError(
+            expected="the model must take one input, a matrix of all columns", got=counted(len(inputs), "input")
+        )
     kind = inputs[0].type.tensor_type
     numbers = _kinds().get(kind.elem_type)
     dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
     if numbers is None or len(dims) != 2:
-        raise InputError("the model's input must be a matrix of floating-point numbers, a row per instance")
+        raise InputError(
+            expected="the model's input must be a matrix of floating-point numbers, a row per instance",
+            got=f"{counted(len(dims), 'dimension')} of {'other values' if numbers is None else numbers}",
+        )
     return Face(inputs[0].name, numbers, dims[0] or None, dims[1] or None, _output(graph, output))
 
 
@@ -160,11 +167,16 @@ def _output(graph: Any, wanted: str | None) -> str:
     """The output to look at: the wanted one, or the only one that is a tensor of floating-point numbers."""
     found = [one.name for one in graph.output if one.type.tensor_type.elem_type in _kinds()]
     if wanted is not None and wanted not in found:
-        raise InputError(f"the output must be one of {found}, but {wanted!r} came")
+        raise InputError(expected=f"output must be one of {found}", got=repr(wanted))
     if wanted is None and len(found) != 1:
         zipped = any(node.op_type == "ZipMap" for node in graph.node)
         hint = "export it without its ZipMap (options={'zipmap': False})" if zipped else "name one: output=..."
-        raise InputError(f"the model must have one output of floating-point numbers, but has {found}; {hint}")
+        raise InputError(
+            expected="the model must have one output of floating-point numbers",
+            got=repr(found) if found else "none",
+            hint=hint if found or zipped else None,
+            code="output-required" if found and not zipped else None,
+        )
     return wanted or str(found[0])
 
 

@@ -37,8 +37,9 @@ class RuleClassifier:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "classes", two_labels(self.classes))
-        if not all(isinstance(rule, Rule) for rule in self.rules):
-            raise InputError("a RuleClassifier must have rules, made of components, but something else came")
+        odd = [rule for rule in self.rules if not isinstance(rule, Rule)]
+        if odd:
+            raise InputError(expected="rules must be Rule objects", got=type(odd[0]).__name__)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -66,7 +67,10 @@ class RuleClassifier:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RuleClassifier:
-        """The classifier that :meth:`to_dict` wrote; raises InputError if it is none."""
+        """The classifier that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
         if not {"rules"} <= set(data) <= {"rules", "classes"}:
-            raise InputError(f"a RuleClassifier must have rules, but {sorted(data)} came")
+            raise InputError(
+                expected="a RuleClassifier must have the key 'rules', and may have 'classes'",
+                got=f"keys {sorted(data)}",
+            )
         return cls(tuple(Rule.from_dict(rule) for rule in data["rules"]), tuple(data.get("classes", (0, 1))))

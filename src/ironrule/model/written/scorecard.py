@@ -39,7 +39,7 @@ class Scorecard:
         object.__setattr__(self, "parts", tuple(self.parts))
         object.__setattr__(self, "classes", two_labels(self.classes))
         if not np.isfinite([self.cutoff, self.base]).all():
-            raise InputError(f"the cut-off and the base must be finite, but {self.cutoff!r} and {self.base!r} came")
+            raise InputError(expected="cutoff and base must be finite", got=f"{self.cutoff!r} and {self.base!r}")
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -70,8 +70,11 @@ class Scorecard:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scorecard:
-        """The scorecard that :meth:`to_dict` wrote; raises InputError if it is none."""
+        """The scorecard that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
         if not {"parts", "cutoff"} <= set(data) <= {"parts", "cutoff", "base", "classes"}:
-            raise InputError(f"a scorecard must have parts and a cutoff, but {sorted(data)} came")
+            raise InputError(
+                expected="a scorecard must have the keys 'parts' and 'cutoff', and may have 'base' and 'classes'",
+                got=f"keys {sorted(data)}",
+            )
         parts = tuple(Bins.from_dict(part) for part in data["parts"])
         return cls(parts, data["cutoff"], data.get("base", 0.0), tuple(data.get("classes", (0, 1))))

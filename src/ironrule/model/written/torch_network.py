@@ -37,7 +37,7 @@ class TorchNetwork(TrainedNetwork):
 
     def __post_init__(self) -> None:
         if not isinstance(self.module, _torch().nn.Module):
-            raise InputError(f"a TorchNetwork must be given a torch.nn.Module, but {type(self.module).__name__} came")
+            raise InputError(expected="module must be a torch.nn.Module", got=type(self.module).__name__)
         check_classes(self.classes)
         self._check_end()
 
@@ -45,11 +45,15 @@ class TorchNetwork(TrainedNetwork):
         end = self._end
         if self.probabilities is None and end is None and self.classes is not None:
             raise InputError(
-                f"whether the outputs of {type(self.module).__name__} are probabilities must be said, because its end "
-                f"cannot be seen; pass probabilities=True, or False for scores (logits)"
+                f"cannot tell whether the outputs of {type(self.module).__name__} are probabilities: its last step is "
+                f"not known",
+                hint="pass probabilities=True, or False for scores (logits)",
+                code="probabilities-required",
             )
         if self.probabilities is not None and end in (*CHANCES, "LogSoftmax"):
-            raise InputError(f"the network ends in {end}, which says what its outputs are; leave probabilities= out")
+            raise InputError(
+                f"the network ends in {end}, which says what its outputs are", hint="leave probabilities= out"
+            )
 
     @property
     def _end(self) -> str | None:

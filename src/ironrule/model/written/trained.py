@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.counting import counted
 from ironrule.errors import InputError, ModelError
 from ironrule.model.seen import as_matrix
 
@@ -45,8 +46,9 @@ class TrainedNetwork(ABC):
         if not np.isfinite(answers).all():
             wrong = int((~np.isfinite(answers)).any(axis=1).sum())
             raise ModelError(
-                f"the network's outputs must be finite, but {wrong} of {len(rows)} rows get NaN or infinity; are its "
-                f"weights or its inputs?"
+                expected="the network's outputs must be finite",
+                got=f"NaN or infinity for {wrong} of {counted(len(rows), 'row')}",
+                hint="check its weights and its inputs",
             )
         return answers
 
@@ -86,8 +88,10 @@ class TrainedNetwork(ABC):
         count = 0 if self.classes is None else len(self.classes)
         if answers.shape[1] != count and not (answers.shape[1] == 1 and count == 2):
             raise InputError(
-                f"there must be one output per class, or one for two classes, but the network has {answers.shape[1]} "
-                f"for {count} classes; pass classes=[...]"
+                expected="the network must have one output per class, or one for two classes",
+                got=f"{counted(answers.shape[1], 'output')} for {count} classes",
+                hint="pass classes=[...]",
+                code="network-classes",
             )
         return answers
 
@@ -123,8 +127,9 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     """Raise InputError unless these are at least two distinct labels, or None."""
     if classes is not None and (isinstance(classes, str) or len(classes) < 2 or len(set(classes)) < len(classes)):
         raise InputError(
-            f"there must be at least two distinct classes, in the order of the network's outputs (None for a "
-            f"regression), but {classes!r} came"
+            expected="classes must be at least two distinct labels in the order of the network's outputs, or None for "
+            "a regression",
+            got=repr(classes),
         )
 
 

@@ -31,7 +31,7 @@ class Subscale:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         if not np.isfinite([self.weight, self.bias]).all():
-            raise InputError(f"weights and biases must be finite, but {self.weight!r} and {self.bias!r} came")
+            raise InputError(expected="weight and bias must be finite", got=f"{self.weight!r} and {self.bias!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TwoLayerAdditive:
         object.__setattr__(self, "subscales", tuple(self.subscales))
         object.__setattr__(self, "classes", two_labels(self.classes))
         if not np.isfinite(self.bias):
-            raise InputError(f"the bias must be finite, but {self.bias!r} came")
+            raise InputError(expected="bias must be finite", got=repr(self.bias))
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -99,11 +99,17 @@ class TwoLayerAdditive:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TwoLayerAdditive:
-        """The model that :meth:`to_dict` wrote; raises InputError if it is none."""
+        """The model that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
         if not {"subscales", "bias"} <= set(data) <= {"subscales", "bias", "classes"}:
-            raise InputError(f"a two-layer model must have subscales and a bias, but {sorted(data)} came")
-        if not all(set(one) == {"weight", "bias", "parts"} for one in data["subscales"]):
-            raise InputError("every subscale must have a weight, a bias and parts")
+            raise InputError(
+                expected="a two-layer model must have the keys 'subscales' and 'bias', and may have 'classes'",
+                got=f"keys {sorted(data)}",
+            )
+        odd = [one for one in data["subscales"] if set(one) != {"weight", "bias", "parts"}]
+        if odd:
+            raise InputError(
+                expected="every subscale must have the keys 'weight', 'bias' and 'parts'", got=f"keys {sorted(odd[0])}"
+            )
         subscales = tuple(
             Subscale(one["weight"], one["bias"], tuple(Bins.from_dict(part) for part in one["parts"]))
             for one in data["subscales"]

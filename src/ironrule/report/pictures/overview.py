@@ -45,7 +45,7 @@ def overview_of(explanations: Iterable[Explanation], words: Words | None = None)
         by_feature.update((name, word) for name in one.rule.features)
         shortest += one.minimum
     if words is None or not verdicts:
-        raise InputError("an overview must have at least one explanation, but none came")
+        raise InputError(expected="an overview needs at least one explanation", got="none")
     features, left_out = _most_used(by_feature, words)
     lengths = range(min(by_length)[0], max(by_length)[0] + 1)
     spread = tuple((length, _part(by_length, length)) for length in lengths)

@@ -30,7 +30,7 @@ KINDS: dict[str, Callable[[Explanation], Drawing]] = {
 def drawing_of(explanation: Explanation, kind: str = "ladder") -> Drawing:
     """A picture of an explanation, not yet drawn by anything."""
     if kind not in KINDS:
-        raise InputError(f"the kind of picture must be one of {', '.join(KINDS)}, but {kind!r} came")
+        raise InputError(expected=f"kind must be one of {', '.join(KINDS)}", got=repr(kind))
     return KINDS[kind](explanation)
 
 

@@ -111,8 +111,8 @@ class AuditLog:
     def _unusable(self, error: Exception) -> IronruleError:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         if not self._opened:
-            return InputError(f"the audit log must be one that can be opened, but {self.shown} cannot: {cause}")
-        return AuditError(f"the audit log must take every record, but {self.shown} does not: {cause}")
+            return InputError(f"cannot open the audit log {self.shown}: {cause}")
+        return AuditError(f"cannot use the audit log {self.shown}: {cause}")
 
 
 def _now() -> str:

@@ -67,12 +67,11 @@ def chosen_url(text: str) -> URL:
         url = make_url(text)
     except ArgumentError:
         raise InputError(
-            "the audit log must be a URL such as sqlite:///audit.sqlite or postgresql://user@host/name, "
-            "but something else came"
+            "the audit log must be a URL such as sqlite:///audit.sqlite or postgresql://user@host/name"
         ) from None
     kind = url.get_backend_name()
     if kind not in ("sqlite", "postgresql"):
-        raise InputError(f"the audit log must be in sqlite or postgresql, but {kind!r} came")
+        raise InputError(expected="the audit log must be in sqlite or postgresql", got=repr(kind))
     return url.set(drivername="postgresql+psycopg") if kind == "postgresql" else url
 
 
@@ -99,9 +98,9 @@ def lock(connection: Connection) -> None:
 
 def _touch(path: Path, create: bool) -> None:
     if not create and not path.is_file():
-        raise InputError(f"the audit log must be there to be read, but there is no file {str(path)!r}; use --audit URL")
+        raise InputError(f"audit log not found: {str(path)!r}", hint="check --audit", code="file-not-found")
     if not path.parent.is_dir():
-        raise InputError(f"the audit log must lie in a folder that exists, but there is no {str(path.parent)!r}")
+        raise InputError(f"the folder of the audit log does not exist: {str(path.parent)!r}", hint="create it first")
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 

@@ -64,12 +64,10 @@ def _compare_missing(names: Names, comparison: Comparison) -> Test:
     """``cf.income == missing``, or the opposite."""
     term = comparison.right if _is_missing(comparison.left) else comparison.left
     if comparison.relation.orders:
-        rule = (
-            f"missing has no place in an order: it must be compared by == or !=, but {comparison.relation.value} came"
-        )
-        raise names.error(comparison.column, rule)
+        rule = "missing has no place in an order and can only be compared by == or !="
+        raise names.error(comparison.column, expected=rule, got=comparison.relation.value)
     if not isinstance(term, Reference):
-        raise names.error(term.column, f"missing must be compared with a feature, but `{term}` came")
+        raise names.error(term.column, expected="missing must be compared with a feature", got=f"`{term}`")
     test = IsMissing(names.lookup(term, range(len(names.feature(term).values))))
     return test if comparison.relation is Relation.EQUAL else Opposite(test)
 
@@ -81,12 +79,13 @@ def _common_kind(names: Names, comparison: Comparison) -> Kind:
     if len(set(kinds)) == 1:
         return kinds[0]
     if kinds:
-        rule = f"both sides must be of one kind, but `{left}` is a {kinds[0].value} and `{right}` a {kinds[1].value}"
+        rule = "both sides of a comparison must be of the same kind"
+        got = f"`{left}`, a {kinds[0].value}, and `{right}`, a {kinds[1].value}"
     elif all(isinstance(side, Literal) and side.is_number for side in (left, right)):
         return Kind.NUMBER
     else:
-        rule = f"one side of a comparison must be a feature, but `{left}` and `{right}` came"
-    raise names.error(comparison.column, rule)
+        rule, got = "one side of a comparison must be a feature", f"`{left}` and `{right}`"
+    raise names.error(comparison.column, expected=rule, got=got)
 
 
 def _kind(names: Names, term: Term) -> Kind | None:
@@ -101,16 +100,17 @@ def _require_order(names: Names, comparison: Comparison, kind: Kind) -> None:
     sides = [side for side in (comparison.left, comparison.right) if isinstance(side, Reference)]
     for side in sides:
         if not names.feature(side).ordered:
-            rule = (
-                f"{comparison.relation.value} must have an ordered feature, but {side.name!r} is nominal; use == != in"
+            raise names.error(
+                side.column,
+                expected=f"{comparison.relation.value} needs an ordered feature",
+                got=f"{side.name!r}, which is nominal",
+                hint="use ==, != or in",
             )
-            raise names.error(side.column, rule)
     domains = {side.name: names.feature(side) for side in sides}
     if kind is Kind.CATEGORY and len({feature.values for feature in domains.values()}) > 1:
-        listed = " and ".join(f"{name!r} is {feature.describe()}" for name, feature in domains.items())
-        raise names.error(
-            comparison.column, f"ordered categories must have the same domain to be compared, but {listed}"
-        )
+        listed = " and ".join(f"{name!r} ({feature.describe()})" for name, feature in domains.items())
+        rule = "ordered categories must have the same domain to be compared"
+        raise names.error(comparison.column, expected=rule, got=listed)
 
 
 def _is_missing(term: Term) -> bool:

@@ -53,15 +53,15 @@ class Cursor:
         """Parse one level deeper; raises ConstraintError where that is too deep."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self.complaint(start.column, f"a constraint must nest at most {MAX_DEPTH} deep, but this goes deeper")
+            raise self.complaint(start.column, statement=f"the constraint is nested more than {MAX_DEPTH} levels deep")
         inside = level(start)
         self._depth -= 1
         return inside
 
-    def must(self, rule: str) -> ConstraintError:
-        """The error that says what must come next, and what did."""
-        return self.complaint(self.token.column, f"{rule}, but {self.token} came")
+    def must(self, rule: str, **fields: str) -> ConstraintError:
+        """The error that says what is expected next, and which token is there."""
+        return self.complaint(self.token.column, expected=rule, got=str(self.token), **fields)
 
-    def complaint(self, column: int, message: str) -> ConstraintError:
+    def complaint(self, column: int, **fields: str) -> ConstraintError:
         """The error that points at a column of the text."""
-        return complaint(self.text, column, message)
+        return complaint(self.text, column, **fields)

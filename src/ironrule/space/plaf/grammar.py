@@ -57,7 +57,7 @@ def parse(text: str) -> Constraint:
     (['age', 'education'], True)
     """
     if not isinstance(text, str):
-        raise ConstraintError(f"a constraint must be a text such as 'cf.age >= x.age', but {text!r} came")
+        raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= x.age'", got=repr(text))
     parser = _Parser(text)
     formula = parser.formula(parser.statement())
     parser.finish()
@@ -196,24 +196,29 @@ class _Parser:
             return node
         if self.at.token.kind is not TokenKind.END and self.at.token.text not in ("and", "or", "then", ")"):
             raise self.stray()
-        rule = f"a condition must stand here, but the value `{node}` came; compare it, as in `{node} == ...`"
-        raise self.at.complaint(node.column, rule)
+        raise self.at.complaint(
+            node.column,
+            expected="expected a condition",
+            got=f"the value `{node}`",
+            hint=f"compare it, as in `{node} == ...`",
+        )
 
     def term(self, node: Node) -> Term:
         """The node, if it is a value."""
         if isinstance(node, Term):
             return node
-        raise self.at.complaint(node.column, "a value must stand here, but a condition came")
+        raise self.at.complaint(node.column, expected="expected a value", got="a condition")
 
     def finish(self) -> None:
         if self.at.token.kind is not TokenKind.END:
             raise self.stray()
 
     def stray(self) -> ConstraintError:
-        return self.at.must("a constraint must go on with an operator, `and` or `or`, or end here")
+        return self.at.must("expected an operator, `and`, `or` or the end of the constraint")
 
     def no_value(self, token: Token) -> ConstraintError:
-        error = "a value or a condition must stand here"
+        rule = "expected a value or a condition"
         if token.kind is not TokenKind.WORD or token.text in _KEYWORDS:
-            return self.at.must(error)
-        return self.at.must(f'{error} (a feature is written cf.{token.text}, or cf["a name"]; a text, "{token.text}")')
+            return self.at.must(rule)
+        hint = f'write a feature as cf.{token.text} or cf["a name"], a string as "{token.text}"'
+        return self.at.must(rule, hint=hint)

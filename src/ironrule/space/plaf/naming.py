@@ -41,14 +41,18 @@ class Names:
         table = np.fromiter(padded, dtype=np.float64, count=feature.size)
         return OfPoint(index, table) if reference.subject is Subject.POINT else OfInstance(index, table)
 
-    def error(self, column: int, message: str) -> ConstraintError:
+    def error(self, column: int, **fields: str) -> ConstraintError:
         """The error that points at a column of the text."""
-        return complaint(self.text, column, message)
+        return complaint(self.text, column, **fields)
 
     def _place(self, reference: Reference) -> tuple[int, Feature]:
         if reference.name not in self.places:
-            rule = f"a constraint must name features of the space, but {reference.name!r} is none"
-            raise self.error(reference.column, f"{rule}; {self._suggest(reference)}")
+            raise self.error(
+                reference.column,
+                statement=f"unknown feature {reference.name!r}",
+                hint=self._suggest(reference),
+                code="unknown-feature",
+            )
         return self.places[reference.name]
 
     def _suggest(self, reference: Reference) -> str:
@@ -58,4 +62,4 @@ class Names:
         if close:
             return f"did you mean {Reference(reference.subject, folded[close[0]])}?"
         listed = ", ".join(list(self.places)[:SHOWN]) + (", ..." if len(self.places) > SHOWN else "")
-        return f"there are {listed or 'no features at all'}"
+        return f"the features are {listed}" if listed else "the space has no features"

@@ -69,8 +69,10 @@ class Predicate:
         """Truth for every code of a feature; raises ConstraintError unless the constraint reads exactly that one."""
         if self.columns != (feature_index,):
             read = ", ".join(self.features[index].name for index in self.columns) or "none"
-            rule = "truth per code must be asked of a constraint that reads exactly that feature of the point"
-            raise ConstraintError(f"{rule}, but `{self.constraint}` reads {read}")
+            raise ConstraintError(
+                expected="truth per code needs a constraint that reads exactly that feature of the point",
+                got=f"`{self.constraint}`, which reads {read}",
+            )
         size = self.features[feature_index].size
         return self._evaluate({feature_index: np.arange(size)}, instance, size)
 
@@ -78,7 +80,7 @@ class Predicate:
         if instance is not None:
             self._require_codes(instance, "the instance", 1)
         elif self.constraint.mentions_instance:
-            raise ConstraintError(f"`{self.constraint}` speaks of x, so an instance must be given, but None came")
+            raise ConstraintError(expected=f"`{self.constraint}` refers to x and needs an instance", got=repr(None))
         with np.errstate(all="ignore"):
             holds = self.test.holds(Codes(points, _NO_INSTANCE if instance is None else instance))
         return np.array(np.broadcast_to(holds, (count,)))
@@ -86,5 +88,7 @@ class Predicate:
     def _require_codes(self, codes: Integers, what: str, dimensions: int) -> None:
         fits = codes.ndim == dimensions and codes.shape[-1] == len(self.features)
         if not fits or not np.issubdtype(codes.dtype, np.integer):
-            rule = f"{what} must be {dimensions}-dimensional integer codes, {len(self.features)} per row"
-            raise ConstraintError(f"{rule}, but shape {codes.shape} of {codes.dtype} came")
+            raise ConstraintError(
+                expected=f"{what} must be {dimensions}-dimensional integer codes, {len(self.features)} per row",
+                got=f"shape {codes.shape} of {codes.dtype}",
+            )

@@ -60,15 +60,15 @@ def _number(names: Names, term: Term) -> Quantity:
 def _feature_numbers(names: Names, term: Reference) -> list[float]:
     feature = names.feature(term)
     if not feature.numeric:
-        rule = f"arithmetic must use numeric features, but {term.name!r} is {feature.describe()}"
-        raise names.error(term.column, rule)
+        got = f"{term.name!r}, which is {feature.describe()}"
+        raise names.error(term.column, expected="arithmetic needs numeric features", got=got)
     return [_exact(names, value, term) for value in feature.values]
 
 
 def _literal_number(names: Names, term: Literal) -> float:
     if isinstance(term.value, (int, float)) and term.is_number:
         return _exact(names, term.value, term)
-    raise names.error(term.column, f"a number must stand here, but `{term}` came")
+    raise names.error(term.column, expected="expected a number", got=f"`{term}`")
 
 
 def _exact(names: Names, value: int | float, term: Term) -> float:
@@ -78,8 +78,8 @@ def _exact(names: Names, value: int | float, term: Term) -> float:
             return float(value)
     except OverflowError:
         pass
-    rule = f"whole numbers must fit a 64-bit float exactly, as all up to 2**53 do, but `{term}` can be {value}"
-    raise names.error(term.column, rule)
+    rule = "integers must fit a 64-bit float exactly, as all up to 2**53 do"
+    raise names.error(term.column, expected=rule, got=f"`{term}`, which can be {value}")
 
 
 # Categories.
@@ -98,8 +98,12 @@ def _category(names: Names, term: Term, other: Term, position: Mapping[Hashable,
         return names.lookup(term, [position[_key(value)] for value in _domain(names, term)])
     if isinstance(term, Literal) and _key(term.value) in position:
         return Constant(position[_key(term.value)])
-    domain = f"`{other}` must be {names.feature(other).describe()}" if isinstance(other, Reference) else ""
-    raise names.error(term.column, f"{domain}, but `{term}` came")
+    domain = (
+        f"`{other}` must be {names.feature(other).describe()}"
+        if isinstance(other, Reference)
+        else "expected a known value"
+    )
+    raise names.error(term.column, expected=domain, got=f"`{term}`")
 
 
 def _domain(names: Names, term: Term) -> Sequence[Value]:
@@ -118,8 +122,8 @@ def scale_dates(names: Names, left: Term, right: Term) -> tuple[Quantity, Quanti
     """Both sides as ranks among all dates that either can be."""
     moments = {*_moments(names, left), *_moments(names, right)}
     if len({when.utcoffset() is None for when in moments}) > 1:
-        rule = "dates must all have a time zone or all have none to be compared, but only some have one"
-        raise names.error(right.column, rule)
+        rule = "dates must all have a time zone or all have none to be compared"
+        raise names.error(right.column, expected=rule, got="dates with and without one")
     rank = {when: float(place) for place, when in enumerate(sorted(moments))}
     return _date(names, left, rank), _date(names, right, rank)
 
@@ -136,7 +140,7 @@ def _moments(names: Names, term: Term) -> list[datetime]:
             return [_moment(value) for value in names.feature(term).values]
         return [datetime.fromisoformat(term.value if isinstance(term, Literal) and isinstance(term.value, str) else "")]
     except ValueError:
-        raise names.error(term.column, f'a date must be one like "2024-12-31", but `{term}` is not') from None
+        raise names.error(term.column, expected='a date must look like "2024-12-31"', got=f"`{term}`") from None
 
 
 def _moment(value: Value) -> datetime:

@@ -50,13 +50,11 @@ _TOKEN = re.compile(
 _SPACE = re.compile(r"\s*")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
-_HINTS = {
+_SPELLINGS = {
     "=": "equality must be written `==`",
     "!": "negation must be written `not`, inequality `!=`",
     "&": "conjunction must be written `and`",
     "|": "disjunction must be written `or`",
-    '"': "a string must be closed by the quote it starts with, on the same line",
-    "'": "a string must be closed by the quote it starts with, on the same line",
 }
 
 
@@ -66,7 +64,7 @@ def tokenise(text: str) -> Iterator[Token]:
     while column < len(text):
         match = _TOKEN.match(text, column)
         if match is None or match.lastgroup is None:
-            raise complaint(text, column, _no_token(text, column))
+            raise complaint(text, column, **_no_token(text[column]))
         yield Token(TokenKind[match.lastgroup], match.group(), column)
         column = _skip_space(text, match.end())
     yield Token(TokenKind.END, "", len(text.rstrip()))
@@ -79,7 +77,7 @@ def string_value(text: str, token: Token) -> str:
         if match.group(1) not in _ESCAPED:
             allowed = " ".join(f"\\{letter}" for letter in _ESCAPED)
             column = token.column + 1 + match.start()
-            raise complaint(text, column, f"an escape must be one of {allowed}, but {match.group()} came")
+            raise complaint(text, column, expected=f"an escape must be one of {allowed}", got=match.group())
         return _ESCAPED[match.group(1)]
 
     return _ESCAPE.sub(replace, token.text[1:-1])
@@ -89,12 +87,18 @@ def number_value(text: str, token: Token) -> int | float:
     """What a number token stands for: an int where it is written as one."""
     value = float(token.text)
     if value == float("inf"):
-        raise complaint(text, token.column, "a number must be at most about 1.8e308, but a larger one came")
+        raise complaint(text, token.column, expected="a number must be at most about 1.8e308", got="a larger one")
     return int(token.text) if token.text.replace("_", "").isdigit() else value
 
 
-def complaint(text: str, column: int, message: str) -> ConstraintError:
-    """The error for a message about one place of a text: it shows the line, and a caret under the place."""
+def complaint(text: str, column: int, **fields: str) -> ConstraintError:
+    """The error about one place of a text: after its fields it shows the line, and a caret under the place.
+
+    >>> print(complaint("cf.age = 3", 7, expected="equality must be written `==`", got="'='"))
+    equality must be written `==`, got '=' (column 8)
+      cf.age = 3
+             ^
+    """
     start = text.rfind("\n", 0, column) + 1
     end = text.find("\n", column)
     line = text[start : end if end >= 0 else len(text)]
@@ -105,7 +109,9 @@ def complaint(text: str, column: int, message: str) -> ConstraintError:
     pad = re.sub(r"[^\t]", " ", before + line[cut:offset])
     shown = before + line[cut : cut + SHOWN] + after
     row = f"line {text.count(chr(10), 0, column) + 1}, " if "\n" in text else ""
-    return ConstraintError(f"{message} ({row}column {offset + 1})\n  {shown}\n  {pad}^")
+    error = ConstraintError(**fields)
+    error.args = (f"{error} ({row}column {offset + 1})\n  {shown}\n  {pad}^",)
+    return error
 
 
 def _skip_space(text: str, column: int) -> int:
@@ -113,9 +119,11 @@ def _skip_space(text: str, column: int) -> int:
     return match.end() if match else column
 
 
-def _no_token(text: str, column: int) -> str:
-    character = text[column]
+def _no_token(character: str) -> dict[str, str]:
+    """The fields of the error about a character that begins no token."""
     if character.isdigit():
-        return "a number must look like 12, 1_000, 0.5 or 1e6, but this does not"
-    rule = _HINTS.get(character, "other than in quotes, a constraint must be made of words, numbers and operators")
-    return f"{rule}, but {character!r} came"
+        return {"statement": "invalid number", "hint": "write it like 12, 1_000, 0.5 or 1e6"}
+    if character in ("'", '"'):
+        return {"statement": "unterminated string", "hint": f"close it with {character} on the same line"}
+    words = "outside quotes, a constraint must consist of words, numbers and operators"
+    return {"expected": _SPELLINGS.get(character, words), "got": repr(character)}

@@ -29,5 +29,5 @@ def as_source(data: Any) -> Source | None:
 
 def _at(path: Path) -> Source:
     if not path.exists():
-        raise TableError(f"the data must exist, but there is nothing at {str(path)!r}")
+        raise TableError(f"data not found: {str(path)!r}")
     return CsvFile.at(path) if path.name.lower().endswith(tuple(SEPARATORS)) else ArrowFiles.at(path)

@@ -28,11 +28,11 @@ class ArrowFiles:
         try:
             dataset = ds.dataset(str(path), format="parquet", partitioning="hive")
             if not dataset.files:
-                raise TableError(f"the folder must hold Parquet files, but {str(path)!r} holds none")
+                raise TableError(f"no Parquet files found in {str(path)!r}")
         except (OSError, ValueError) as error:
             if isinstance(error, TableError):
                 raise
-            raise TableError(f"{str(path)!r} must be readable as Parquet, but: {str(error).splitlines()[0]}") from None
+            raise TableError(f"cannot read {str(path)!r} as Parquet: {str(error).splitlines()[0]}") from None
         return cls(dataset)
 
     @property

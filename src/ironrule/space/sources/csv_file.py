@@ -35,7 +35,7 @@ class CsvFile:
         """The file at a path, whose ending says how fields are separated."""
         ending = next((ending for ending in SEPARATORS if path.name.lower().endswith(ending)), None)
         if ending is None or not path.is_file():
-            raise TableError(f"there must be a file that ends in {', '.join(SEPARATORS)}, but {str(path)!r} came")
+            raise TableError(expected=f"expected a file that ends in {', '.join(SEPARATORS)}", got=repr(str(path)))
         return cls(path, SEPARATORS[ending])
 
     @cached_property
@@ -60,7 +60,7 @@ class CsvFile:
                     yield pa.Table.from_batches(pending)
                     pending = []
         except pa.ArrowInvalid as error:
-            raise TableError(f"{self.path.name} must be well formed, but: {str(error).splitlines()[0]}") from None
+            raise TableError(f"{self.path.name} is not well formed: {str(error).splitlines()[0]}") from None
         if pending:
             yield pa.Table.from_batches(pending)
 
@@ -78,7 +78,7 @@ class CsvFile:
             stream = pa.input_stream(str(self.path), compression="detect")
             return pc.open_csv(stream, read, parse, convert)
         except (pa.ArrowInvalid, KeyError) as error:
-            raise TableError(f"{self.path.name} must be well formed, but: {str(error).splitlines()[0]}") from None
+            raise TableError(f"{self.path.name} is not well formed: {str(error).splitlines()[0]}") from None
 
     def as_frame(self, table: Any) -> Any:
         """As ``pandas.read_csv`` gives them: it reads the texts."""

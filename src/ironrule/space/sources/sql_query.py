@@ -60,7 +60,7 @@ class SqlQuery:
                 told = connection.execution_options(stream_results=True, max_row_buffer=rows)
                 yield told.execute(sa.text(self.query))
         except sa.exc.SQLAlchemyError as error:
-            raise TableError(f"the query must run, but the database says: {str(error).splitlines()[0]}") from None
+            raise TableError(f"the query failed: {str(error).splitlines()[0]}") from None
         finally:
             if engine is not self.database:
                 engine.dispose()
@@ -84,4 +84,4 @@ def _array(name: str, values: list[Any]) -> Any:
     try:
         return pa.array(values)
     except pa.ArrowInvalid as error:
-        raise TableError(f"column {name!r} must hold values of one type, but: {str(error).splitlines()[0]}") from None
+        raise TableError(f"column {name!r} holds values of several types: {str(error).splitlines()[0]}") from None

@@ -33,7 +33,11 @@ def open_source(source: Source, columns: Sequence[str], cache: Path | None, prog
     """Read a source, or find what an earlier pass over the same data left in the cache."""
     absent = [name for name in columns if name not in source.names]
     if absent:
-        raise TableError(f"the data must have the column {absent[0]!r}, but it has {', '.join(source.names)}")
+        raise TableError(
+            expected=f"the data must have the column {absent[0]!r}",
+            got=f"columns {', '.join(source.names)}",
+            code="missing-columns",
+        )
     stamp = source.stamp()
     if cache is None or stamp is None:
         scratch = Scratch.new(cache)
@@ -62,6 +66,6 @@ def _gather(source: Any, columns: Sequence[str], folder: Path, progress: bool | 
         if error.errno is None:
             raise
         raise StorageError(
-            f"positions must be written to {str(folder)!r}, but: {error.strerror or error}; make room, or name "
-            f"another cache"
+            f"cannot write positions to {str(folder)!r}: {error.strerror or error}",
+            hint="free some disk space, or use another cache",
         ) from error

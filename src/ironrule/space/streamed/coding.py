@@ -51,7 +51,10 @@ def _codes_of_values(feature: Feature, values: Table) -> npt.NDArray[Any]:
         return encode_feature(feature, values)
     except TableError as error:
         raise TableError(
-            f"{error} (equal rows counted once: of data in chunks, distinct values are compared)"
+            expected=error.expected,
+            got=f"{error.got}, where equal values count once because the data is read in chunks",
+            hint=error.hint,
+            code=error.code,
         ) from None
 
 

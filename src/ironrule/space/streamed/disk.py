@@ -29,8 +29,8 @@ def write_columns(folder: Path, columns: Iterable[Iterator[npt.NDArray[Any]]]) -
                 unfinished.rename(folder)
     except OSError as error:
         raise StorageError(
-            f"codes must be written to {str(folder)!r}, but: {error.strerror or error}; make room, or name another "
-            f"cache"
+            f"cannot write codes to {str(folder)!r}: {error.strerror or error}",
+            hint="free some disk space, or use another cache",
         ) from error
 
 

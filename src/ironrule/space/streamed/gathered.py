@@ -66,7 +66,7 @@ def gather(source: Source, columns: Sequence[str], folder: Path, progress: bool 
             rows += len(chunk)
             bar.reach(rows)
     if rows == 0:
-        raise TableError("the table must have at least one row, but it is empty")
+        raise TableError(expected="the table must have at least one row", got="none")
     real = pa.concat_tables(sampled)
     _write(folder, growing, groups, {name: real.column(name).to_numpy() for name in columns}, rows)
 

@@ -75,7 +75,8 @@ class GrowingColumn:
             return values.cast(common)
         except (pa.ArrowTypeError, pa.ArrowInvalid):
             raise TableError(
-                f"column {self.name!r} must have one type, but some rows have {self.values.type}, others {values.type}"
+                expected=f"column {self.name!r} must have one type",
+                got=f"{self.values.type} in some rows and {values.type} in others",
             ) from None
 
     def _write(self, positions: Integers) -> None:
