@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from ironrule.rule.bit_kernels import kernel
-from ironrule.rule.dual_kernels import BLOCK, fill_words
-from ironrule.rule.duals import distinct_duals, minimal
-from ironrule.rule.hitting import minimal_hitting_sets, minimum_hitting_set
+from ironrule.hitting.reduce import find_minimal_sets
+from ironrule.hitting.solver import find_minimum_hitting_set, list_minimal_hitting_sets
+from ironrule.jit import kernel
+from ironrule.rule.duals import BLOCK_ROWS, count_distinct_duals, fill_dual_words
 
 Columns = Sequence[npt.NDArray[Any]]
 ROWS = 1_000_000
@@ -48,9 +48,9 @@ def bounds_of(columns: Columns, row: int) -> tuple[list[int], list[int]]:
 @kernel
 def convert(pointers: Any, planes: Any, words: Any, duals: Any, start: int, end: int) -> None:
     """The dual of every row of a range, of one word, written down: the pass without counting."""
-    for first in range(start, end, BLOCK):
-        rows = min(BLOCK, end - first)
-        fill_words(pointers, first, rows, planes, words)
+    for first in range(start, end, BLOCK_ROWS):
+        rows = min(BLOCK_ROWS, end - first)
+        fill_dual_words(pointers, first, rows, planes, words)
         for r in range(rows):
             duals[first + r] = words[r]
 
@@ -58,12 +58,12 @@ def convert(pointers: Any, planes: Any, words: Any, duals: Any, start: int, end:
 def conversion_seconds(columns: Columns, low: list[int], high: list[int], workers: int) -> float:
     addresses = np.array([column.ctypes.data for column in columns])
     pointers = (addresses, np.array([column.itemsize for column in columns]), np.array(low), np.array(high))
-    size, rows = (4 if len(columns) <= 16 else 8) * BLOCK, len(columns[0])
-    duals, step = np.empty(rows, np.uint64), -(-rows // (workers * BLOCK)) * BLOCK
-    desks = [(np.empty(size, np.uint8), np.zeros(BLOCK, np.uint64)) for _ in range(workers)]
+    size, rows = (4 if len(columns) <= 16 else 8) * BLOCK_ROWS, len(columns[0])
+    duals, step = np.empty(rows, np.uint64), -(-rows // (workers * BLOCK_ROWS)) * BLOCK_ROWS
+    workspaces = [(np.empty(size, np.uint8), np.zeros(BLOCK_ROWS, np.uint64)) for _ in range(workers)]
 
     def part(worker: int) -> None:
-        convert(pointers, *desks[worker], duals, worker * step, min(rows, (worker + 1) * step))
+        convert(pointers, *workspaces[worker], duals, worker * step, min(rows, (worker + 1) * step))
 
     with ThreadPoolExecutor(workers) as pool:
         return best_seconds(lambda: list(pool.map(part, range(workers))))
@@ -75,8 +75,10 @@ def measure_pass(name: str, columns: Columns, row: int) -> None:
     matrix = np.frombuffer(b"".join(column.tobytes() for column in columns), np.uint8)
     copied = best_seconds(lambda: np.copy(matrix))
     written = [conversion_seconds(columns, low, high, workers) for workers in (1, 2)]
-    counted = [best_seconds(lambda w=workers: distinct_duals(columns, low, high, workers=w)) for workers in (1, 2)]
-    count = len(distinct_duals(columns, low, high).counts)
+    counted = [
+        best_seconds(lambda w=workers: count_distinct_duals(columns, low, high, threads=w)) for workers in (1, 2)
+    ]
+    count = len(count_distinct_duals(columns, low, high).counts)
     print(
         f"{name:28} {matrix.size / 1e6:6.1f} MB {count:7} distinct  copy {matrix.size / copied / 1e9:5.1f} GB/s;"
         f" duals written: 1 thread {copied / written[0]:4.0%}, 2 {copied / written[1]:4.0%};"
@@ -135,9 +137,9 @@ def measure_minimum(name: str, flags: npt.NDArray[np.bool_]) -> None:
     padded = np.zeros((len(flags), -(-flags.shape[1] // 64) * 64), np.bool_)
     padded[:, : flags.shape[1]] = flags
     duals = np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-    kept = minimal(duals)
-    ours = best_seconds(lambda: minimum_hitting_set(duals, node_limit=1_000_000), 3)
-    found = minimum_hitting_set(duals, node_limit=1_000_000)
+    kept = find_minimal_sets(duals)
+    ours = best_seconds(lambda: find_minimum_hitting_set(duals, node_limit=1_000_000), 3)
+    found = find_minimum_hitting_set(duals, node_limit=1_000_000)
     start = time.perf_counter()
     matrix = np.unpackbits(kept.view(np.uint8), axis=1, bitorder="little")
     exact = milp(
@@ -158,8 +160,8 @@ def measure_minimum(name: str, flags: npt.NDArray[np.bool_]) -> None:
 def measure_listing(rng: np.random.Generator) -> None:
     duals = np.packbits(np.pad(random_duals(rng, 28, 60, 3, 8), ((0, 0), (0, 36))), axis=1, bitorder="little")
     for limit in (100, 1_000_000):
-        seconds = best_seconds(lambda n=limit: minimal_hitting_sets(duals.view(np.uint64), n), 3)
-        sets, complete = minimal_hitting_sets(duals.view(np.uint64), limit)
+        seconds = best_seconds(lambda n=limit: list_minimal_hitting_sets(duals.view(np.uint64), n), 3)
+        sets, complete = list_minimal_hitting_sets(duals.view(np.uint64), limit)
         print(f"minimal hitting sets, limit {limit}: {len(sets)}, complete {complete}, {seconds * 1e3:.1f} ms")
 
 

@@ -62,9 +62,7 @@ def _name_module(path: Path, package: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _walk_imports(
-    node: ast.AST, base: str, modules: Mapping[str, Path], at_top: bool
-) -> Iterator[tuple[str, bool]]:
+def _walk_imports(node: ast.AST, base: str, modules: Mapping[str, Path], at_top: bool) -> Iterator[tuple[str, bool]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             yield from ((alias.name, at_top) for alias in child.names if alias.name in modules)

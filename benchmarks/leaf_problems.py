@@ -14,21 +14,20 @@ import numpy.typing as npt
 
 from benchmarks.proof_queries import Query
 from ironrule import Explainer
-from ironrule.model.forest import Forest
-from ironrule.model.forest_kernels import decide
-from ironrule.rule import Box
+from ironrule.backends.forest.compile import CompiledForest, decide_points
+from ironrule.rule.box import Box
 
 Answer = dict[str, Any]
 Flags = npt.NDArray[np.bool_]
 
 
-def forest_of(explainer: Explainer) -> Forest:
+def forest_of(explainer: Explainer) -> CompiledForest:
     """The one forest of a model whose margin is a plain sum of trees; raises if it is anything else."""
-    exact = explainer._prepared.exact
-    if isinstance(exact, str) or len(exact.forests) != 1:
+    exact = explainer._context.compiled_model
+    if isinstance(exact, str) or len(exact.alternatives) != 1:
         raise RuntimeError(f"the model must be read as one forest, but: {exact if isinstance(exact, str) else 'more'}")
-    forest = exact.forests[0]
-    if len(forest.offset) != 1 or forest.links[:, 0].any() or forest.guards.any():
+    forest = exact.alternatives[0]
+    if len(forest.offset) != 1 or forest.links[:, 0].any() or forest.is_constraint.any():
         raise RuntimeError("the model's margin must be one plain sum of trees, but it is not")
     return forest
 
@@ -51,23 +50,23 @@ def problem_of(explainer: Explainer, query: Query) -> Answer:
     }
 
 
-def _met(forest: Forest, feature: int, query: Query) -> Flags:
+def _met(forest: CompiledForest, feature: int, query: Query) -> Flags:
     """Which cells of a feature the box meets."""
     start, first = forest.cells.code_starts[feature], forest.cells.cell_starts[feature]
-    inside = forest.cells.cell_of[start + query.low[feature] : start + query.high[feature] + 1]
+    inside = forest.cells.cell_by_code[start + query.low[feature] : start + query.high[feature] + 1]
     met = np.zeros(int(forest.cells.cell_starts[feature + 1] - first), dtype=np.bool_)
     met[inside] = True
     return met
 
 
-def _leaves(forest: Forest, tree: int, met: list[Flags]) -> list[tuple[float, dict[int, Flags]]]:
+def _leaves(forest: CompiledForest, tree: int, met: list[Flags]) -> list[tuple[float, dict[int, Flags]]]:
     """The leaves of a tree that the box reaches, with what they demand of features, where that excludes something."""
     leaves = []
     for leaf in range(forest.leaf_starts[tree], forest.leaf_starts[tree + 1]):
         conditions: dict[int, Flags] = {}
-        for place in range(forest.condition_starts[leaf], forest.condition_starts[leaf + 1]):
-            condition = forest.conditions[place]
-            feature = int(forest.condition_feature[condition])
+        for place in range(forest.leaf_mask_starts[leaf], forest.leaf_mask_starts[leaf + 1]):
+            condition = forest.leaf_masks[place]
+            feature = int(forest.mask_feature[condition])
             conditions[feature] = conditions.get(feature, met[feature]) & _admitted(
                 forest, condition, len(met[feature])
             )
@@ -77,7 +76,7 @@ def _leaves(forest: Forest, tree: int, met: list[Flags]) -> list[tuple[float, di
     return leaves
 
 
-def _admitted(forest: Forest, condition: int, cells: int) -> Flags:
+def _admitted(forest: CompiledForest, condition: int, cells: int) -> Flags:
     admitted = np.zeros(cells, dtype=np.bool_)
     for run in range(forest.run_starts[condition], forest.run_starts[condition + 1]):
         admitted[forest.run_first[run] : forest.run_last[run] + 1] = True
@@ -98,9 +97,9 @@ def _cells(merged: list[npt.NDArray[np.int64]], conditions: dict[int, Flags]) ->
     return {str(feature): np.unique(merged[feature][admitted]).tolist() for feature, admitted in conditions.items()}
 
 
-def _codes(forest: Forest, feature: int, query: Query, into: npt.NDArray[np.int64]) -> list[int]:
+def _codes(forest: CompiledForest, feature: int, query: Query, into: npt.NDArray[np.int64]) -> list[int]:
     start, low, high = forest.cells.code_starts[feature], query.low[feature], query.high[feature]
-    inside = into[forest.cells.cell_of[start + low : start + high + 1]]
+    inside = into[forest.cells.cell_by_code[start + low : start + high + 1]]
     return [int(low + np.flatnonzero(inside == cell)[0]) for cell in range(int(into.max()) + 1)]
 
 
@@ -110,6 +109,6 @@ def judged(explainer: Explainer, query: Query, problem: Answer, answer: Answer) 
         return answer
     point = [codes[cell] for codes, cell in zip(problem["codes"], answer["cells"], strict=True)]
     points = np.array([point], dtype=np.int32)
-    possible, sure = decide(forest_of(explainer), points)
+    possible, sure = decide_points(forest_of(explainer), points)
     inside = bool(Box(query.low, query.high).contains(points)[0])
     return answer | {"desired": inside and bool(sure[0]), "maybe": inside and bool(possible[0])}

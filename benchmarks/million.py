@@ -19,22 +19,21 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
-from ironrule.server.app import create_app
-from ironrule.server.run import bound, new_server
-from ironrule.server.settings import Settings
-from ironrule.server.subject import Subject
+from ironrule.server.app import bind_socket, build_server, create_app
+from ironrule.server.served_model import ServedModel
+from ironrule.server.settings import ServerSettings
 
 SIZES = (3, 50, 1000, 20)
 
 
-def subject_of(rows: int) -> Subject:
+def subject_of(rows: int) -> ServedModel:
     """Twelve columns of whole numbers, and a tree that has learned on some of the rows."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({f"f{j}": rng.integers(0, SIZES[j % 4], rows) for j in range(12)})
     wanted = np.where(table.f1 + table.f3 + table.f2 / 20 > 60, "yes", "no")
     some = slice(0, min(rows, 100_000))
     model = DecisionTreeClassifier(max_depth=7, random_state=0).fit(table[some], wanted[some])
-    return Subject.of(model, table, f"{rows:,} rows", desired="yes")
+    return ServedModel.from_model(model, table, f"{rows:,} rows", desired="yes")
 
 
 def median(ask: Callable[[], httpx.Response]) -> float:
@@ -70,8 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(port=0, audit=f"sqlite:///{folder}/audit.sqlite")
-        server, listening = new_server(create_app(subject_of(parser.parse_args().rows), settings)), bound(settings)
+        settings = ServerSettings(port=0, audit=f"sqlite:///{folder}/audit.sqlite")
+        server, listening = (
+            build_server(create_app(subject_of(parser.parse_args().rows), settings)),
+            bind_socket(settings),
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         root = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from ironrule.verdict import Meter
+from ironrule.verdict.budget import Meter
 
 
 @dataclass(slots=True)

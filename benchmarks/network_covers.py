@@ -12,16 +12,16 @@ from benchmarks.network_run import Run
 from benchmarks.proof_log import Answer
 from benchmarks.proof_tables import quantile
 from ironrule import Budget, Proven
-from ironrule.checker.columns import Column
-from ironrule.checker.document import Cover
-from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
-from ironrule.checker.pieces import cut_box
-from ironrule.checker.readings.network_form import NetworkReading
-from ironrule.model.network import Network
-from ironrule.oracles import Networks
-from ironrule.oracles.net_engine import Engine
-from ironrule.shared_reading import convert_reading
-from ironrule.verdict import Spent
+from ironrule.backends.network.engine import BoundEngine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.checker.bounds.network_bounds import prepare_network_bounds
+from ironrule.checker.bounds.pieces import split_box
+from ironrule.checker.document import CoverClaim
+from ironrule.checker.preprocessing import EstimatorColumn
+from ironrule.checker.readers.network_form import NetworkForm
+from ironrule.model.normal_form.network import Network
+from ironrule.shared_reading import convert_normal_form
+from ironrule.verdict.budget import BudgetExhausted
 
 NO_LIMIT = 1 << 40
 
@@ -43,18 +43,18 @@ def confirmed(run: Run, pack: Pack, query: Query, limit: float) -> Answer:
     verdict, seconds = _timed(lambda: _proven(pack, query, limit, run.engine, run.clock))
     if verdict is None:
         return {"proven": False}
-    certificate = verdict.certificate.drawn()
+    certificate = verdict.certificate.with_built_covers()
     began = time.process_time()
     closed = []
-    assert isinstance(pack.read.reading, Network)
-    reading, sizes, tables = convert_reading(pack.read.reading), pack.space.sizes.tolist(), pack.read.columns
-    assert isinstance(reading, NetworkReading)
-    columns = [Column(int(j), values) for j, values in zip(tables.features, tables.values, strict=True)]
+    assert isinstance(pack.read.normal_form, Network)
+    reading, sizes, tables = convert_normal_form(pack.read.normal_form), pack.space.sizes.tolist(), pack.read.columns
+    assert isinstance(reading, NetworkForm)
+    columns = [EstimatorColumn(int(j), values) for j, values in zip(tables.features, tables.values, strict=True)]
     bounds = prepare_network_bounds(reading, columns, sizes)
-    for alternative, cutting in enumerate(certificate.covers):
-        cover = cutting.cover()
-        pieces = cut_box(Cover(cover.splits, cover.tree), certificate.low, certificate.high, sizes)
-        closed.append(bounds.close(pieces, alternative))
+    for alternative, source in enumerate(certificate.covers):
+        cover = source.cover()
+        pieces = split_box(CoverClaim(cover.splits, cover.tree), certificate.low, certificate.high, sizes)
+        closed.append(bounds.flag_closed(pieces, alternative))
     every = np.concatenate(closed)
     return {
         "proven": True,
@@ -71,11 +71,11 @@ def _timed(work: Any) -> tuple[Any, float]:
     return work(), time.process_time() - began
 
 
-def _proven(pack: Pack, query: Query, limit: float, engine: Engine, clock: Any) -> Proven | None:
-    oracle, meter = Networks(pack.nets, limit=NO_LIMIT, engine=engine), clock(Budget(seconds=limit))
+def _proven(pack: Pack, query: Query, limit: float, engine: BoundEngine, clock: Any) -> Proven | None:
+    oracle, meter = NetworkOracle(pack.nets, limit=NO_LIMIT, engine=engine), clock(Budget(seconds=limit))
     try:
         verdict = oracle.find(pack.case(query.row), query.box, 1, meter, np.random.default_rng(0))
-    except Spent:
+    except BudgetExhausted:
         return None
     return verdict if isinstance(verdict, Proven) else None
 

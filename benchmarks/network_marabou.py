@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.network_packs import Pack, Query
 from benchmarks.proof_peers import run_in_session
 from benchmarks.proof_tables import quantile
-from ironrule.model.network import Network
+from ironrule.model.normal_form.network import Network
 
 Answer = dict[str, Any]
 READ = ("relu",)  # of logistic units it says at once that it does not know
@@ -26,7 +26,7 @@ READ = ("relu",)  # of logistic units it says at once that it does not know
 
 def marabou(python: str, pack: Pack, queries: list[Query], limit: float) -> Answer:
     """Marabou's answers to boxes, in their order: fewer if it was ended before, none if it cannot read the network."""
-    network = pack.read.reading
+    network = pack.read.normal_form
     assert isinstance(network, Network)
     kinds = {layer.activation.kind for layer in network.layers[:-1]}
     if not kinds <= set(READ) or len(network.alternatives) != 1:
@@ -45,7 +45,7 @@ def marabou(python: str, pack: Pack, queries: list[Query], limit: float) -> Answ
 
 
 def _write(place: Path, pack: Pack, queries: list[Query], settings: Answer) -> None:
-    network, columns = pack.read.reading, pack.read.columns
+    network, columns = pack.read.normal_form, pack.read.columns
     assert isinstance(network, Network)
     (wanted,) = network.alternatives[0]
     last = network.layers[-1]

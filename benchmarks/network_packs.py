@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model import History
-from ironrule.model.net import Net, compile_network
-from ironrule.model.network import Network
-from ironrule.model.readable import Read
-from ironrule.oracles import Case
-from ironrule.rule import Box, relevant_to
-from ironrule.space import Points, Space
+from ironrule.arrays import Points
+from ironrule.backends.network.compile import CompiledNetwork, compile_network
+from ironrule.model.history import History
+from ironrule.model.normal_form.network import Network
+from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
+from ironrule.rule.instance_components import build_instance_components
+from ironrule.space.space import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,12 @@ class Query:
 class ReadModel:
     """What was read of a network, as the model that decides points."""
 
-    read: Read
+    read: TabulatedModel
 
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points are desired."""
-        assert isinstance(self.read.reading, Network)
-        margins = self.read.reading.margins(self.read.columns.at(points))
+        assert isinstance(self.read.normal_form, Network)
+        margins = self.read.normal_form.margins(self.read.columns.look_up(points))
         return np.asarray(np.max(margins, axis=0) > 0.0)
 
 
@@ -57,7 +59,7 @@ class Pack:
 
     name: str
     space: Space
-    read: Read
+    read: TabulatedModel
     history: History
     rows: tuple[int, ...]  # rows that the network denies, in a fixed random order
     score: float  # the share of past rows that it classifies rightly
@@ -65,14 +67,14 @@ class Pack:
     hard: tuple[Query, ...] = field(default=())  # a sample of those that were not decided while they were recorded
 
     @cached_property
-    def nets(self) -> tuple[Net, ...]:
+    def nets(self) -> tuple[CompiledNetwork, ...]:
         """The network compiled for search."""
-        assert isinstance(self.read.reading, Network)
-        return compile_network(self.read.reading, self.read.columns, self.space)
+        assert isinstance(self.read.normal_form, Network)
+        return compile_network(self.read.normal_form, self.read.columns, self.space)
 
     def case(self, row: int) -> Case:
         """The case of a past row."""
-        relevant = relevant_to(self.space, self.history.codes.row(row))
+        relevant = build_instance_components(self.space, self.history.codes.row(row))
         return Case(self.space, ReadModel(self.read), self.history, relevant, self.space.feasible)
 
     def saved(self, folder: Path) -> None:

@@ -11,12 +11,13 @@ from benchmarks.network_packs import Pack, Query
 from benchmarks.proof_tables import quantile
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Proven, Refuted, Unrefuted
-from ironrule.oracles import Case, Networks, Oracle
-from ironrule.oracles.net_engine import Cores, Engine
-from ironrule.oracles.net_opening_kernels import opened_in
-from ironrule.oracles.net_parts import Parts, Taken
-from ironrule.oracles.net_room import CLOSED
-from ironrule.verdict import Meter, Spent, Verdict
+from ironrule.backends.network.engine import BoundEngine, CpuEngine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.backends.network.partition import BoxPartition, SubBoxes
+from ironrule.backends.network.workspace import STATUS_CLOSED, find_open_cells
+from ironrule.oracles.protocol import Case, Oracle
+from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.verdict import Verdict
 
 Answer = dict[str, Any]
 Clock = type[Meter]
@@ -24,9 +25,9 @@ NO_LIMIT = 1 << 40
 DISTINCT = 1024  # parts of a box that speeds are measured on
 
 
-def decide(pack: Pack, query: Query, limit: float, engine: Engine, clock: Clock = Meter) -> Answer:
+def decide(pack: Pack, query: Query, limit: float, engine: BoundEngine, clock: Clock = Meter) -> Answer:
     """Our answer to a query, and what it took."""
-    return asked(Networks(pack.nets, limit=NO_LIMIT, engine=engine), pack.case(query.row), query, limit, clock)
+    return asked(NetworkOracle(pack.nets, limit=NO_LIMIT, engine=engine), pack.case(query.row), query, limit, clock)
 
 
 def asked(oracle: Oracle, case: Case, query: Query, limit: float, clock: Clock = Meter) -> Answer:
@@ -45,17 +46,17 @@ def asked(oracle: Oracle, case: Case, query: Query, limit: float, clock: Clock =
 def _verdict(oracle: Oracle, case: Case, query: Query, meter: Meter) -> Verdict | None:
     try:
         return oracle.find(case, query.box, 1, meter, np.random.default_rng(0))
-    except Spent as spent:
-        return spent.known
+    except BudgetExhausted as spent:
+        return spent.partial_verdict
 
 
-def warm(pack: Pack, engine: Engine) -> None:
+def warm(pack: Pack, engine: BoundEngine) -> None:
     """Compile everything, and let the device start."""
     for query in pack.queries[:3]:
         decide(pack, query, 2.0, engine)
     some = spread_out(pack, 256)
     if some is not None:
-        engine.bounded(pack.nets[0], *some)
+        engine.bound_boxes(pack.nets[0], *some)
 
 
 def line(name: str, kind: str, answers: list[Answer], by: str = "wall") -> Answer:
@@ -95,36 +96,39 @@ def spread_out(pack: Pack, count: int) -> tuple[Any, Any, Any] | None:
     """
     net, distinct = pack.nets[0], min(count, DISTINCT)
     for query in pack.hard + pack.queries:
-        opened = opened_in(net, query.box)
-        parts = Parts.of(net.cells, opened, query.box)
+        opened = find_open_cells(net, query.box)
+        parts = BoxPartition.build(net.cells, opened, query.box)
         while 0 < parts.waiting < distinct and parts.count < 8 * distinct:
-            some = parts.taken(512)
-            outcome = Cores().bounded(net, opened, some.low, some.high)
-            cut = (outcome.cuts[:, 0] >= 0) & (outcome.status != CLOSED)
-            parts.cut(Taken(*(one[cut] for one in some)), outcome.cuts[cut])
+            some = parts.take(512)
+            outcome = CpuEngine().bound_boxes(net, opened, some.low, some.high)
+            cut = (outcome.cuts[:, 0] >= 0) & (outcome.status != STATUS_CLOSED)
+            parts.cut(SubBoxes(*(one[cut] for one in some)), outcome.cuts[cut])
         if parts.waiting >= distinct:
-            some, again = parts.taken(distinct), np.arange(count) % distinct
+            some, again = parts.take(distinct), np.arange(count) % distinct
             return opened, some.low[again], some.high[again]
     return None
 
 
-def agreement(pack: Pack, engine: Engine, count: int) -> Answer:
+def agreement(pack: Pack, engine: BoundEngine, count: int) -> Answer:
     """Of so many parts, the share of which an engine says the same as the cores, and how many it alone closes."""
     some = spread_out(pack, count)
     if some is None:
         return {"same": None, "closed alone": None}
-    here, there = Cores().bounded(pack.nets[0], *some).status, engine.bounded(pack.nets[0], *some).status
-    return {"same": float((here == there).mean()), "closed alone": int(((there == CLOSED) & (here != CLOSED)).sum())}
+    here, there = CpuEngine().bound_boxes(pack.nets[0], *some).status, engine.bound_boxes(pack.nets[0], *some).status
+    return {
+        "same": float((here == there).mean()),
+        "closed alone": int(((there == STATUS_CLOSED) & (here != STATUS_CLOSED)).sum()),
+    }
 
 
-def speed(pack: Pack, engine: Engine, count: int, seconds: float) -> float | None:
+def speed(pack: Pack, engine: BoundEngine, count: int, seconds: float) -> float | None:
     """How many parts are bounded in a second, by an engine that gets so many at once."""
     some = spread_out(pack, count)
     if some is None:
         return None
-    engine.bounded(pack.nets[0], *some)
+    engine.bound_boxes(pack.nets[0], *some)
     rounds, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds or rounds == 0:
-        engine.bounded(pack.nets[0], *some)
+        engine.bound_boxes(pack.nets[0], *some)
         rounds += 1
     return rounds * count / (time.perf_counter() - began)

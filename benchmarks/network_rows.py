@@ -16,13 +16,17 @@ from benchmarks.proof_tables import good_ones, quantile, share, times
 from benchmarks.proof_worker import Answer
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Proven, Refuted, Unrefuted
-from ironrule.oracles import Networks, Remembering
-from ironrule.oracles.net_engine import Engine, engine_on
-from ironrule.rule.bits import members
-from ironrule.rule.duals import distinct_duals
-from ironrule.rule.units import unit_weights
-from ironrule.search import Minimum, Problem, solve
-from ironrule.verdict import Meter, Verdict
+from ironrule.backends.network.engine import BoundEngine, choose_engine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.hitting.bits import list_members
+from ironrule.hitting.weights import get_unit_weights
+from ironrule.oracles.caching import CachingOracle
+from ironrule.rule.duals import count_distinct_duals
+from ironrule.search.driver import solve
+from ironrule.search.minimum import Minimum
+from ironrule.search.problem import Problem
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Verdict
 
 WARM_SECONDS = 5.0
 COUNTERFACTUALS = 5
@@ -33,13 +37,13 @@ class State:
     """A pack, and where its network is bounded."""
 
     pack: Pack
-    engine: Engine
+    engine: BoundEngine
     clock: type[Meter] = Meter
 
 
 def prepare(folder: Path, name: str, warm: int, device: str | None, clock: type[Meter] = Meter) -> tuple[State, Answer]:
     """A task that was prepared before, compiled and warm."""
-    state = State(load(folder, name), engine_on(device), clock)
+    state = State(load(folder, name), choose_engine(device), clock)
     explain(state, warm, WARM_SECONDS)
     return state, {"task": name}
 
@@ -47,11 +51,11 @@ def prepare(folder: Path, name: str, warm: int, device: str | None, clock: type[
 def problem_of(state: State, row: int, budget: float) -> Problem:
     """The problem of explaining a row."""
     case = state.pack.case(row)
-    relevant, oracle = case.relevant, Networks(state.pack.nets, engine=state.engine)
+    relevant, oracle = case.components, NetworkOracle(state.pack.nets, engine=state.engine)
     meter, rng = state.clock(Budget(seconds=budget)), np.random.default_rng(0)
-    duals = distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
-    weights = unit_weights(2 * len(case.space))
-    remembering = Remembering(oracle, reads=True)
+    duals = count_distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
+    weights = get_unit_weights(2 * len(case.space))
+    remembering = CachingOracle(oracle, exact=True)
     return Problem(case, remembering, duals, relevant.usable, (), weights, COUNTERFACTUALS, meter, rng)
 
 
@@ -61,12 +65,12 @@ def explain(state: State, row: int, budget: float) -> Answer:
     findings, taken = timed(lambda: solve(problem, Minimum()))
     rule, verdict = findings.rules[0], findings.verdicts[0]
     proven = isinstance(verdict, Proven)
-    known = [known_of(problem, rule & ~(1 << bit)) for bit in members(rule)]
+    known = [known_of(problem, rule & ~(1 << bit)) for bit in list_members(rule)]
     return {
         "wall": taken.wall,
         "cpu": taken.cpu,
         "proven": proven,
-        "minimum": proven and findings.lower_bound >= problem.weight(rule),
+        "minimum": proven and findings.lower_bound >= problem.weigh(rule),
         "irredundant": proven and all(isinstance(one, Refuted) for one in known),
         "cardinality": rule.bit_count(),
         "lower bound": findings.lower_bound,
@@ -80,7 +84,7 @@ def explain(state: State, row: int, budget: float) -> Answer:
 
 def known_of(problem: Problem, rule: int) -> Verdict | None:
     """What is known of a rule when the search is over; nobody is asked anew."""
-    return problem.exceptions(rule) or problem.oracle.recall(problem.case.relevant.box(rule))
+    return problem.find_known_exceptions(rule) or problem.oracle.lookup(problem.case.components.box(rule))
 
 
 def line(name: str, answers: list[Answer]) -> Answer:

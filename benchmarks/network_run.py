@@ -13,9 +13,9 @@ from benchmarks.network_clock import ProcessorMeter
 from benchmarks.network_packs import Pack, Query, file_name, load
 from benchmarks.network_queries import decide, warm
 from benchmarks.proof_log import Answer, Log
-from ironrule.oracles.net_engine import Engine, engine_on
+from ironrule.backends.network.engine import BoundEngine, choose_engine
 from ironrule.progress import track
-from ironrule.verdict import Meter
+from ironrule.verdict.budget import Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Run:
         return list(queries[:: max(1, len(queries) // max(count, 1))][:count])
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> BoundEngine:
         """Where parts are bounded."""
-        return engine_on(self.given.device)
+        return choose_engine(self.given.device)
 
     def limit(self, usual: float) -> float:
         """Seconds per question or row."""

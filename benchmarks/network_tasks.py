@@ -18,12 +18,16 @@ from benchmarks.network_packs import Pack, Query, file_name, load
 from benchmarks.network_rows import State, explain, problem_of
 from benchmarks.proof_models import DATA, Task
 from ironrule import Proven, Unrefuted
-from ironrule.oracles import Case, Networks
-from ironrule.oracles.net_engine import Cores
-from ironrule.rule import Box
-from ironrule.rule.bits import members
-from ironrule.search import Algorithm, Minimum, Problem, Trail, solve
-from ironrule.verdict import Meter, Verdict
+from ironrule.backends.network.engine import CpuEngine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.hitting.bits import list_members
+from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
+from ironrule.search.driver import solve
+from ironrule.search.minimum import Minimum
+from ironrule.search.problem import Algorithm, Problem, SearchState
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Verdict
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "10+10 relu": {"hidden_layer_sizes": (10, 10)},
@@ -57,7 +61,7 @@ def prepare(folder: Path, data: str, network: str, rows: int, queries: int, seed
     """
     name = f"{data}, {network}"
     pack = load(folder, name) if (folder / f"{file_name(name)}.pack").exists() else trained(data, network, seed)
-    state = State(pack, Cores())
+    state = State(pack, CpuEngine())
     explain(state, pack.rows[0], seconds)  # what compiles shall not count as recording
     every = [recorded(state, row, -(-queries // rows), seed, seconds) for row in pack.rows[:rows]]
     asked, hard = (tuple(query for some in every for query in some[kind])[:queries] for kind in range(2))
@@ -70,12 +74,12 @@ def trained(data: str, network: str, seed: int) -> Pack:
     """A network trained and read, without boxes."""
     task = train(data, network)
     explainer = task.explainer()
-    ready = explainer._prepared
-    if isinstance(ready.exact, str):
-        raise RuntimeError(f"the network must be readable, but: {ready.exact}")
+    ready = explainer._context
+    if isinstance(ready.compiled_model, str):
+        raise RuntimeError(f"the network must be readable, but: {ready.compiled_model}")
     score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
     rows = tuple(task.rows(len(task.undesired), seed))
-    return Pack(task.name, explainer.space, ready.exact.own, ready.history, rows, score)
+    return Pack(task.name, explainer.space, ready.compiled_model.tabulated, ready.history, rows, score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +88,21 @@ class Deletion:
 
     attempts: int = 1
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
         """The rule that is left."""
         rule = problem.allowed
-        for bit in members(rule):
+        for bit in list_members(rule):
             if isinstance(problem.ask(rule & ~(1 << bit)), Proven):
                 rule &= ~(1 << bit)
-        trail.best = [rule]
-        return trail.best
+        state.best = [rule]
+        return state.best
 
 
 @dataclass(slots=True)
 class Noting:
     """An oracle that notes the boxes that it is asked about, and whether it could decide them."""
 
-    oracle: Networks
+    oracle: NetworkOracle
     boxes: list[tuple[Box, bool]]
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
@@ -120,12 +124,12 @@ class Recorder:
         """As often as the search itself."""
         return self.inner.attempts
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
         """What the search finds."""
         oracle = problem.oracle.oracle
-        assert isinstance(oracle, Networks)
+        assert isinstance(oracle, NetworkOracle)
         problem.oracle.oracle = Noting(oracle, self.boxes)
-        return self.inner.run(problem, trail)
+        return self.inner.run(problem, state)
 
 
 def recorded(state: State, row: int, count: int, seed: int, seconds: float) -> tuple[list[Query], list[Query]]:

@@ -31,8 +31,9 @@ from benchmarks.network_run import Run, two_cores
 from benchmarks.proof_log import Answer, Log
 from benchmarks.proof_tables import Goal, quantile, reached
 from benchmarks.report import parser, show, store
-from ironrule.oracles import GeCo, Networks
-from ironrule.oracles.net_engine import Cores
+from ironrule.backends.network.engine import CpuEngine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.oracles.geco.oracle import GeCo
 from ironrule.progress import track
 
 GRACE = 60.0
@@ -114,7 +115,7 @@ def attacks(run: Run) -> Answer:
 def _attacked(run: Run, pack: Pack, query: Query) -> Answer:
     """Both work on the same case; GeCo asks the network as NumPy computes it, which is the fastest that there is."""
     case, limit = pack.case(query.row), run.limit(10.0)
-    ours = asked(Networks(pack.nets, engine=run.engine), case, query, limit)
+    ours = asked(NetworkOracle(pack.nets, engine=run.engine), case, query, limit)
     return {"ours": ours, "GeCo": asked(GeCo(), case, query, limit) if ours["answer"] != "none" else None}
 
 
@@ -166,9 +167,9 @@ def rates(run: Run) -> Answer:
     for pack in run.packs(SMALL + run.there(LARGE)):
         known: dict[str, Any] = {"task": pack.name}
         with two_cores() as known["cores"]:
-            warm(pack, Cores())
+            warm(pack, CpuEngine())
             for count in BATCHES:
-                known[f"cores, {count}"] = speed(pack, Cores(), count, seconds)
+                known[f"cores, {count}"] = speed(pack, CpuEngine(), count, seconds)
         for count in DEVICE_BATCHES if run.given.device else ():
             known[f"device, {count}"] = speed(pack, run.engine, count, seconds)
         known |= agreement(pack, run.engine, BATCHES[-1]) if run.given.device else {}

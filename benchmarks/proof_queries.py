@@ -18,12 +18,15 @@ from benchmarks.proof_models import Task
 from benchmarks.proof_worker import Answer
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Explainer, Proven, Refuted, Space
-from ironrule.explain.asking import case_of
-from ironrule.oracles import Case, Ensemble, Oracle
-from ironrule.rule import Box
-from ironrule.rule.bits import members
-from ironrule.search import Minimum, Problem, Trail
-from ironrule.verdict import Meter, Spent, Verdict
+from ironrule.backends.forest.oracle import ForestOracle
+from ironrule.explain.query import build_case
+from ironrule.hitting.bits import list_members
+from ironrule.oracles.protocol import Case, Oracle
+from ironrule.rule.box import Box
+from ironrule.search.minimum import Minimum
+from ironrule.search.problem import Problem, SearchState
+from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.verdict import Verdict
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -65,10 +68,10 @@ class Recorder:
         """As often as the search itself."""
         return self.inner.attempts
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
         """What the search finds."""
         problem.oracle.oracle = Recording(problem.oracle.oracle, self.boxes)
-        return self.inner.run(problem, trail)
+        return self.inner.run(problem, state)
 
 
 def recorded(explainer: Explainer, row: int, count: int, budget: float, seed: int) -> Answer:
@@ -82,8 +85,8 @@ def recorded(explainer: Explainer, row: int, count: int, budget: float, seed: in
 
 def drawn(explainer: Explainer, row: int, count: int, seed: int) -> Answer:
     """Boxes of three random components of a row."""
-    relevant, rng = case_of(explainer._prepared, row).relevant, np.random.default_rng([seed, row])
-    usable = list(members(relevant.usable))
+    relevant, rng = build_case(explainer._context, row).components, np.random.default_rng([seed, row])
+    usable = list(list_members(relevant.usable))
     rules = [sum(1 << int(bit) for bit in rng.choice(usable, COMPONENTS, replace=False)) for _ in range(count)]
     boxes = [relevant.box(rule) for rule in rules]
     return {"queries": [Query("random", row, box.low, box.high) for box in boxes]}
@@ -91,9 +94,13 @@ def drawn(explainer: Explainer, row: int, count: int, seed: int) -> Answer:
 
 def decide(explainer: Explainer, query: Query, limit: float) -> Answer:
     """Our answer to a query, and what it took."""
-    exact = explainer._prepared.exact
+    exact = explainer._context.compiled_model
     assert not isinstance(exact, str)
-    case, box, oracle = case_of(explainer._prepared, query.row), Box(query.low, query.high), Ensemble(exact.forests)
+    case, box, oracle = (
+        build_case(explainer._context, query.row),
+        Box(query.low, query.high),
+        ForestOracle(exact.alternatives),
+    )
     meter = Meter(Budget(seconds=limit))
     verdict, taken = timed(lambda: _verdict(oracle, case, box, meter))
     answer = {"wall": taken.wall, "cpu": taken.cpu, "boxes": meter.events["boxes"]}
@@ -105,7 +112,7 @@ def decide(explainer: Explainer, query: Query, limit: float) -> Answer:
 def _verdict(oracle: Oracle, case: Case, box: Box, meter: Meter) -> Verdict | None:
     try:
         return oracle.find(case, box, 1, meter, np.random.default_rng(0))
-    except Spent:
+    except BudgetExhausted:
         return None
 
 

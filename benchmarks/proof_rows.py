@@ -1,6 +1,6 @@
 """One row explained by the exact search, watched: when the first rule came, what the work consisted of.
 
-The search is watched through what every algorithm is given, its problem and its trail, so nothing of the engine is
+The search is watched through what every algorithm is given, its problem and its state, so nothing of the engine is
 replaced. Whether rules have redundant components is judged after the clock has stopped.
 """
 
@@ -15,12 +15,12 @@ import numpy as np
 from benchmarks.proof_models import Task
 from benchmarks.proof_worker import Answer
 from benchmarks.stopwatch import timed
-from ironrule import Budget, Explainer, Proven, Refuted
-from ironrule.model import readable
-from ironrule.rule.bits import members
-from ironrule.search import Minimum, Problem, Trail
-from ironrule.search.extend import reduced
-from ironrule.verdict import Meter, Spent
+from ironrule import Budget, Explainer, Explanation, Proven, Refuted
+from ironrule.backends.compiled_model import compile_model
+from ironrule.hitting.bits import list_members
+from ironrule.search.minimum import Minimum
+from ironrule.search.problem import Problem, SearchState, reduce_rule
+from ironrule.verdict.budget import BudgetExhausted, Meter
 
 WARM_SECONDS = 5.0
 JUDGED_SECONDS = 10.0
@@ -41,10 +41,10 @@ class Watched:
         """As often as the search itself."""
         return self.inner.attempts
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
         """What the search finds."""
         self.problem = problem
-        return self.inner.run(problem, WatchedTrail(trail, self))  # type: ignore[arg-type]
+        return self.inner.run(problem, WatchedState(state, self))  # type: ignore[arg-type]
 
     def notice(self, rules: list[int]) -> None:
         """The search has a rule: note it, the first time."""
@@ -53,18 +53,18 @@ class Watched:
             self.reached.append((rules[0], time.perf_counter() - wall, time.process_time() - cpu))
 
 
-class WatchedTrail:
-    """A trail that tells when the best rule changes; all else is the trail's own."""
+class WatchedState:
+    """A search state that tells when the best rule changes; all else is the state's own."""
 
-    def __init__(self, trail: Trail, watched: Watched) -> None:
-        object.__setattr__(self, "_trail", trail)
+    def __init__(self, state: SearchState, watched: Watched) -> None:
+        object.__setattr__(self, "_state", state)
         object.__setattr__(self, "_watched", watched)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_trail"), name)
+        return getattr(object.__getattribute__(self, "_state"), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(object.__getattribute__(self, "_trail"), name, value)
+        setattr(object.__getattribute__(self, "_state"), name, value)
         if name == "best":
             object.__getattribute__(self, "_watched").notice(value)
 
@@ -78,23 +78,23 @@ class Deletion:
 
     attempts: int = 1
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
         """The rule that is left."""
-        trail.best = [reduced(problem, problem.allowed)]
-        return trail.best
+        state.best = [reduce_rule(problem, problem.allowed)]
+        return state.best
 
 
 def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
     """The explainer of a task, compiled and warm, and what making it and reading the model took."""
     explainer, construction = timed(task.explainer)
-    if explainer.unread is not None:
-        raise RuntimeError(f"the model must be readable, but: {explainer.unread}")
+    if explainer.unreadable_reason is not None:
+        raise RuntimeError(f"the model must be readable, but: {explainer.unreadable_reason}")
     past = explainer.space.encode(task.table, progress=False).points(slice(0, PAST))
-    asked = explainer._prepared.model.own
-    _, reading = timed(lambda: readable(task.model, asked, explainer.space, past, 1, None))
+    asked = explainer._context.model.primary
+    _, reading = timed(lambda: compile_model(task.model, asked, explainer.space, past, 1, None))
     explain(explainer, warm, WARM_SECONDS)
-    (read, again) = timed(lambda: readable(task.model, asked, explainer.space, past, 1, None))
-    forests = read.forests
+    (read, again) = timed(lambda: compile_model(task.model, asked, explainer.space, past, 1, None))
+    forests = read.alternatives
     return explainer, {
         "construction s": construction.wall,
         "construction CPU s": construction.cpu,
@@ -109,8 +109,12 @@ def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
 
 def explain(explainer: Explainer, row: int, budget: float) -> Answer:
     """One row: what was found, what is proven of it, and what it took."""
-    watched = Watched()
-    explanation, taken = timed(lambda: explainer.explain(row, algorithm=watched, budget=budget, widen=False))
+
+    def watch() -> tuple[Watched, Explanation]:
+        watched = Watched()  # its clock starts after the one of the whole search
+        return watched, explainer.explain(row, algorithm=watched, budget=budget, widen=False)
+
+    (watched, explanation), taken = timed(watch)
     problem, did = watched.problem, explanation.statistics
     assert problem is not None
     plain, deletion = timed(lambda: explainer.explain(row, algorithm=Deletion(), k=1, budget=budget, widen=False))
@@ -137,7 +141,7 @@ def explain(explainer: Explainer, row: int, budget: float) -> Answer:
         "oracle calls": did.oracle_calls,
         "candidates": did.candidates,
         "counterfactuals": 0 if problem.oracle.points is None else len(problem.oracle.points),
-        "demands": len(problem.demands()),
+        "demands": len(problem.list_demands()),
     }
 
 
@@ -154,13 +158,13 @@ def irredundant(problem: Problem, rule: int) -> bool:
     """Whether a rule is proven and no component can go; what the search has found out already is believed."""
     if not isinstance(_asked(problem, rule), Proven):
         return False
-    return all(isinstance(_asked(problem, rule & ~(1 << bit)), Refuted) for bit in members(rule))
+    return all(isinstance(_asked(problem, rule & ~(1 << bit)), Refuted) for bit in list_members(rule))
 
 
 def _asked(problem: Problem, rule: int) -> Any:
-    box, meter = problem.case.relevant.box(rule), Meter(Budget(seconds=JUDGED_SECONDS))
-    known = problem.oracle.recall(box) or problem.exceptions(rule)
+    box, meter = problem.case.components.box(rule), Meter(Budget(seconds=JUDGED_SECONDS))
+    known = problem.oracle.lookup(box) or problem.find_known_exceptions(rule)
     try:
         return known or problem.oracle.find(problem.case, box, 1, meter, np.random.default_rng(0))
-    except Spent:  # not known in time
+    except BudgetExhausted:  # not known in time
         return None

@@ -20,8 +20,8 @@ from benchmarks.report import parser, show, store
 from benchmarks.stopwatch import Taken, best, timed
 from benchmarks.tree import Tree, tree_of
 from ironrule import Explainer, Space
-from ironrule.rule import relevant_to
-from ironrule.rule.duals import distinct_duals
+from ironrule.rule.duals import count_distinct_duals
+from ironrule.rule.instance_components import build_instance_components
 
 SIZES = (30_000, 100_000, 300_000, 900_000)
 TRAINING_ROWS = 50_000
@@ -52,9 +52,9 @@ def pass_time(explainer: Explainer, history: pd.DataFrame, rows: list[int]) -> t
     columns = space.encode(history, progress=False).take(explainer.outcomes).columns
     taken, counts = [], []
     for row in rows:
-        relevant = relevant_to(space, space.encode_row(history.iloc[row].to_dict()))
-        counts.append(len(distinct_duals(columns, relevant.low, relevant.high).counts))
-        taken.append(best(lambda r=relevant: distinct_duals(columns, r.low, r.high), PASSES))
+        relevant = build_instance_components(space, space.encode_row(history.iloc[row].to_dict()))
+        counts.append(len(count_distinct_duals(columns, relevant.low, relevant.high).counts))
+        taken.append(best(lambda r=relevant: count_distinct_duals(columns, r.low, r.high), PASSES))
     return median(taken), float(np.median(counts))
 
 

@@ -20,8 +20,8 @@ from benchmarks.proof_models import make_task
 from benchmarks.stopwatch import best, timed
 from benchmarks.tree import estimator_in
 from ironrule import Explainer
-from ironrule.rule import relevant_to
-from ironrule.rule.duals import distinct_duals
+from ironrule.rule.duals import count_distinct_duals
+from ironrule.rule.instance_components import build_instance_components
 
 EXPLAINED, SECONDS = 3, 20.0
 
@@ -87,9 +87,9 @@ def measure_open(data: str, way: str, kept: str) -> dict[str, Any]:
 def measure_duals(data: str, way: str, kept: str) -> dict[str, Any]:
     """One pass over the desired rows against copying them, on all cores and on one."""
     explainer, _, _ = opened(data, way, kept)
-    columns = explainer._prepared.history.desired.columns
-    row = explainer._prepared.history.codes.row(int(np.flatnonzero(~explainer.outcomes)[0]))
-    relevant = relevant_to(explainer.space, row)
+    columns = explainer._context.history.desired.columns
+    row = explainer._context.history.codes.row(int(np.flatnonzero(~explainer.outcomes)[0]))
+    relevant = build_instance_components(explainer.space, row)
     copies = [np.empty_like(column) for column in columns]
 
     def copy() -> None:
@@ -99,7 +99,7 @@ def measure_duals(data: str, way: str, kept: str) -> dict[str, Any]:
     size = sum(column.nbytes for column in columns) / 2**30
     copied = size / best(copy, 7).wall
     both, one = (
-        size / best(lambda w=workers: distinct_duals(columns, relevant.low, relevant.high, workers=w), 7).wall
+        size / best(lambda w=workers: count_distinct_duals(columns, relevant.low, relevant.high, threads=w), 7).wall
         for workers in (None, 1)
     )
     return {
@@ -129,7 +129,7 @@ def measure_batch(
     before = time.perf_counter(), time.process_time(), children()
     batch = explainer.explain_many(some, workers=int(workers), engine=engine, reuse=bool(reuse), progress=False)
     taken, here, there = time.perf_counter() - before[0], time.process_time() - before[1], children() - before[2]
-    few, covering = timed(batch.few_rules)
+    few, covering = timed(batch.find_rule_cover)
     line: dict[str, Any] = {"model": model, "engine": engine, "workers": int(workers), "rows": len(batch), "s": taken}
     line |= {"rows/s": len(batch) / taken, "CPU s here": here}
     line |= {"CPU s of workers": None if engine == "ray" else there, "proven": batch.verdicts["proven"]}

@@ -1,4 +1,5 @@
-"""What all tests share. That this file is here also puts :mod:`tiny` on the path of every test.
+"""What all tests share. That this file is here also puts the helper modules beside it on the path of every
+test.
 
 The examples that Hypothesis draws are the same in every run, so that a change is judged by what it changed. To hunt for
 what they miss, ``pytest --hypothesis-profile=hunt`` draws others each time, and more of them.

@@ -7,49 +7,49 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from ironrule.oracles import Case
-from ironrule.rule.stated import Part, Parts, box_of, own_parts
-from ironrule.verdict import Quality
-from tiny import exceptions_in, subsets
+from ironrule.oracles.protocol import Case
+from ironrule.rule.condition import ComponentInterval, ComponentIntervals, build_box, encode_own_components
+from ironrule.verdict.verdict import Quality
+from tiny_cases import exceptions_in, subsets
 
 
-def options_of(case: Case) -> list[Part]:
+def options_of(case: Case) -> list[ComponentInterval]:
     """Every part that the instance satisfies, those that exclude nothing included."""
     found = []
     for j, feature in enumerate(case.space.features):
         code = case.instance.item(j)
-        if not feature.ordered or code > feature.last:
-            found.append(Part(2 * j, code, code))
+        if not feature.ordered or code > feature.last_code:
+            found.append(ComponentInterval(2 * j, code, code))
         else:
-            found += [Part(2 * j, 0, high) for high in range(code, feature.last + 1)]
-            found += [Part(2 * j + 1, low, feature.last) for low in range(code + 1)]
+            found += [ComponentInterval(2 * j, 0, high) for high in range(code, feature.last_code + 1)]
+            found += [ComponentInterval(2 * j + 1, low, feature.last_code) for low in range(code + 1)]
     return found
 
 
 @st.composite
-def stated_rules(draw: st.DrawFn, case: Case) -> Parts:
+def stated_rules(draw: st.DrawFn, case: Case) -> ComponentIntervals:
     """A rule with any bounds round the instance; now and then one that says something twice."""
     return tuple(draw(st.lists(st.sampled_from(options_of(case)), max_size=6)))
 
 
-def holds(case: Case, parts: Parts) -> bool:
+def holds(case: Case, parts: ComponentIntervals) -> bool:
     """Whether no point that occurs in the box is desired."""
-    return len(exceptions_in(case, box_of(case.relevant, parts))) == 0
+    return len(exceptions_in(case, build_box(case.components, parts))) == 0
 
 
 def least_weight(case: Case, weights: Sequence[float]) -> float:
     """What the lightest consistent rule of the row's own components weighs."""
-    rules = (own_parts(case.relevant, bits) for bits in subsets(case.relevant.usable))
+    rules = (encode_own_components(case.components, bits) for bits in subsets(case.components.usable))
     return min(weight_of(parts, weights) for parts in rules if holds(case, parts))
 
 
-def weight_of(parts: Parts, weights: Sequence[float]) -> float:
+def weight_of(parts: ComponentIntervals, weights: Sequence[float]) -> float:
     return float(sum(weights[part.bit] for part in parts))
 
 
-def true_quality(case: Case, parts: Parts, weights: Sequence[float], least: float) -> Quality:
+def true_quality(case: Case, parts: ComponentIntervals, weights: Sequence[float], least: float) -> Quality:
     """The class of a rule, by looking."""
-    box, history = box_of(case.relevant, parts), case.history
+    box, history = build_box(case.components, parts), case.history
     if box.contains(history.codes.points())[np.asarray(history.outcomes)].any():
         return Quality.FAILED_DATA
     if not holds(case, parts):

@@ -18,17 +18,30 @@ INSTALL = "pip install . && ironrule demo"
 TEST = "pip install '.[test]' && pytest"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOUND = [found.name for found in pkgutil.walk_packages(ironrule.__path__, "ironrule.")]
-THERE = [name for name in FOUND if not name.endswith("_torch") or importlib.util.find_spec("torch")]  # it is an extra
-MODULES = ["ironrule", *(name for name in THERE if not name.endswith("__main__"))]  # importing that one runs it
+IMPORTABLE = [name for name in FOUND if ".network.gpu." not in name or importlib.util.find_spec("torch")]  # an extra
+MODULES = ["ironrule", *(name for name in IMPORTABLE if not name.endswith("__main__"))]  # importing that one runs it
 
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
+ROW = re.compile(r"^\| (.+?) \|", re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
+
+
+def links(page: Path) -> list[str]:
+    outside_code = BLOCK.sub("", page.read_text())
+    return [target for target in LINK.findall(outside_code) if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments that a page's headings have on GitHub."""
+    headings = HEADING.findall(BLOCK.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -51,16 +64,35 @@ def test_the_examples_on_a_page_hold(page: Path, tmp_path: Path, monkeypatch: py
         exec(compile(text, str(page), "exec"), namespace)
     session = "\n".join(blocks(page, "pycon"))
     test = doctest.DocTestParser().get_doctest(session, namespace, page.name, str(page), 0)
-    said: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
-    assert "".join(said) == ""
+    failures: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=failures.append)
+    assert "".join(failures) == ""
 
 
 @every_page
 def test_a_relative_link_leads_to_a_file(page: Path) -> None:
-    outside_code = BLOCK.sub("", page.read_text())
-    targets = [target.partition("#")[0] for target in LINK.findall(outside_code) if "://" not in target]
+    targets = [target.partition("#")[0] for target in links(page)]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+@every_page
+def test_a_link_to_a_heading_leads_to_one(page: Path) -> None:
+    broken = []
+    for target in links(page):
+        name, _, fragment = target.partition("#")
+        if fragment and fragment not in anchors(page.parent / name if name else page):
+            broken.append(target)
+    assert broken == []
+
+
+def test_the_glossary_has_every_word_once_and_the_engines_words_in_order() -> None:
+    _, *sections = (ROOT / "docs" / "glossary.md").read_text().split("\n## ")
+    entries = [[entry for entry in ROW.findall(section) if entry != "word"] for section in sections]
+    words = [word for section in entries for entry in section for word in entry.split(", ")]
+    assert len(sections) > 5
+    assert sorted(words) == sorted(set(words))
+    for section in entries[1:]:  # the words for users come first, one after the other as they are needed
+        assert section == sorted(section)
 
 
 def test_the_readme_has_the_two_commands_exactly() -> None:

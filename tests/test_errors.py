@@ -29,8 +29,9 @@ from ironrule.errors import (
     StorageError,
     TableError,
 )
-from ironrule.space import Feature
-from ironrule.space.plaf import bind, parse
+from ironrule.space.constraints.binding import bind_constraint
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.feature import Feature
 
 KINDS: dict[type[IronruleError], tuple[type[BaseException], str]] = {
     IronruleError: (Exception, "error"),
@@ -54,7 +55,7 @@ every_kind = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is 
 def pointing() -> ConstraintError:
     """An error whose text shows more than its fields: the place in a constraint."""
     with pytest.raises(ConstraintError) as caught:
-        bind(parse("cf.agee > 3"), [Feature("age", (20, 30), ordered=True)])
+        bind_constraint(parse_constraint("cf.agee > 3"), [Feature("age", (20, 30), ordered=True)])
     return caught.value
 
 

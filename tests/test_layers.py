@@ -1,26 +1,48 @@
-"""The layers: each may import only what stands above it. Read from the source, so that nothing can hide."""
+"""The layers: each may import only what stands below it. Read from the source, so that nothing can hide."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from benchmarks.house import ImportGraph, count_folder_files, find_repeated_classes, read_import_graph
+
 PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
-LAYERS = ("errors", "space", "rule", "model", "verdict", "oracles", "search", "explain", "report", "cli")
-BESIDE = (
-    "checker",
-    "shared_reading",
-)  # the checker, and what lends it a reading: see tests/checker/test_checker_alone.py
-SAME_LEVEL = {"progress": "errors", "counting": "errors", "data": "errors", "server": "cli", "__main__": "cli"}
-DISPLAY = ("explain", "report")  # a display method may call what draws it
-EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
-DATABASE = "sqlalchemy"  # an extra, but for the server, which cannot be had without
-SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # of the server alone
 MODULES = sorted(PACKAGE.rglob("*.py"))
+LAYERS = (  # from the lowest to the highest; what stands on one line may import one another
+    ("errors", "progress", "jit", "arrays", "wording", "data"),
+    ("space",),
+    ("hitting",),
+    ("rule",),
+    ("model",),
+    ("verdict",),
+    ("oracles",),
+    ("backends",),
+    ("search",),
+    ("results",),
+    ("report",),
+    ("explain",),
+    ("server",),
+    ("cli", "__main__"),
+)
+LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
+BESIDE = ("checker", "shared_reading")  # see tests/checker/test_checker_independence.py
+DISPLAY = ("results", "report")  # a result may call what renders it, when it is displayed
+EXEMPT = {("results/explanation.py", "ironrule.explain.saved.attach_history")}  # called by Explanation.with_history
+EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
+DATABASE = "sqlalchemy"  # an extra, except in the server, which does not run without it
+SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # used by the server only
+GPU = PACKAGE / "backends" / "network" / "gpu"
+MAX_FOLDER_FILES = 20
+MAX_CHAIN = 20
+
+every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +52,31 @@ class Import:
     target: str
     at_import: bool
 
+    @property
+    def root(self) -> str:
+        """The package that it belongs to."""
+        return self.target.split(".")[0]
 
-def imports_of(path: Path) -> list[Import]:
-    return list(_imports(ast.parse(path.read_text()), path, at_import=True))
+
+def list_imports(path: Path) -> list[Import]:
+    return list(_walk_imports(ast.parse(path.read_text()), path, at_import=True))
 
 
-def _imports(node: ast.AST, path: Path, at_import: bool) -> Iterator[Import]:
+def _walk_imports(node: ast.AST, path: Path, at_import: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             yield from (Import(alias.name, at_import) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
-            yield from (Import(f"{_base(child, path)}.{alias.name}", at_import) for alias in child.names)
+            yield from (Import(f"{_resolve(child, path)}.{alias.name}", at_import) for alias in child.names)
         elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from _imports(child, path, at_import=False)
+            yield from _walk_imports(child, path, at_import=False)
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from (Import(one.target, False) for one in _imports(child, path, at_import=False))
+            yield from (Import(one.target, False) for one in _walk_imports(child, path, at_import=False))
         else:
-            yield from _imports(child, path, at_import)
+            yield from _walk_imports(child, path, at_import)
 
 
-def _base(node: ast.ImportFrom, path: Path) -> str:
+def _resolve(node: ast.ImportFrom, path: Path) -> str:
     """The module that names are imported from, relative imports resolved."""
     if node.level == 0:
         return node.module or ""
@@ -57,98 +84,134 @@ def _base(node: ast.ImportFrom, path: Path) -> str:
     return ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
 
 
-def layer_of(parts: tuple[str, ...]) -> str:
-    """The layer that a path inside the package belongs to."""
-    name = parts[0].removesuffix(".py") if parts else ""
-    return SAME_LEVEL.get(name, name)
+def get_layer(path: Path) -> str:
+    """The layer that a module belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def breaches(path: Path, found: list[Import]) -> list[str]:
+def find_breaches(path: Path, found: list[Import]) -> list[str]:
     """What a module imports although it stands above it."""
-    own = layer_of(path.relative_to(PACKAGE).parts)
+    own, place = get_layer(path), str(path.relative_to(PACKAGE))
     wrong = []
     for one in found:
-        parts = tuple(one.target.split("."))
-        if parts[0] != "ironrule" or len(parts) < 2 or layer_of(parts[1:]) not in LAYERS:
+        parts = one.target.split(".")
+        if parts[0] != "ironrule" or len(parts) < 2 or parts[1] not in LEVELS or LEVELS[parts[1]] <= LEVELS[own]:
             continue
-        other = layer_of(parts[1:])
-        if LAYERS.index(other) > LAYERS.index(own) and (one.at_import or (own, other) != DISPLAY):
-            wrong.append(f"{path.relative_to(PACKAGE)} imports {one.target}")
+        displays = (own, parts[1]) == DISPLAY or (place, one.target) in EXEMPT
+        if one.at_import or not displays:
+            wrong.append(f"{place} imports {one.target}")
     return wrong
 
 
 def test_the_source_is_found() -> None:
-    assert {path.relative_to(PACKAGE).parts[0] for path in MODULES} >= set(LAYERS[1:-1])
+    assert {get_layer(path) for path in MODULES} == {"__init__", *LEVELS, *BESIDE}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_belongs_to_a_layer_and_imports_only_what_stands_above_it(path: Path) -> None:
+@every_module
+def test_a_module_belongs_to_a_layer_and_imports_only_what_stands_below_it(path: Path) -> None:
     if path == PACKAGE / "__init__.py":
-        return  # the public face names what all layers offer, and imports it when it is first used
-    own = layer_of(path.relative_to(PACKAGE).parts)
+        return  # it names what all layers offer, and imports it when it is first used
+    own = get_layer(path)
     if own not in BESIDE:
-        assert own in LAYERS
-        assert breaches(path, imports_of(path)) == []
+        assert own in LEVELS
+        assert find_breaches(path, list_imports(path)) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_the_checker_is_imported_by_the_command_line_and_the_server_alone(path: Path) -> None:
-    own = layer_of(path.relative_to(PACKAGE).parts)
-    uses = [one.target for one in imports_of(path) if one.target.startswith("ironrule.checker")]
-    assert not uses or own in (*BESIDE, "cli", "__init__")
-
-
-def test_the_public_face_imports_nothing_but_errors_when_it_is_imported() -> None:
-    own = [one.target for one in imports_of(PACKAGE / "__init__.py") if one.at_import]
-    assert all(target.startswith("ironrule.errors.") for target in own if target.startswith("ironrule"))
+def test_every_exemption_is_needed() -> None:
+    late = {(str(path.relative_to(PACKAGE)), one.target) for path in MODULES for one in list_imports(path)}
+    assert late >= EXEMPT
 
 
 def test_the_rule_about_layers_can_be_broken() -> None:
     inside = PACKAGE / "rule" / "box.py"
-    assert breaches(inside, [Import("ironrule.search.solve", True)])
-    assert breaches(inside, [Import("ironrule.search.solve", False)])
-    assert breaches(inside, [Import("ironrule.space.Space", True), Import("ironrule.rule.rule", True)]) == []
-    face = PACKAGE / "explain" / "explanation.py"
-    assert breaches(face, [Import("ironrule.report.text", True)])
-    assert breaches(face, [Import("ironrule.report.text", False)]) == []
-    assert breaches(face, [Import("ironrule.cli", False)])
+    assert find_breaches(inside, [Import("ironrule.search.driver", True)])
+    assert find_breaches(inside, [Import("ironrule.search.driver", False)])
+    assert find_breaches(inside, [Import("ironrule.space.space.Space", True), Import("ironrule.rule.rule", True)]) == []
+    assert find_breaches(PACKAGE / "jit.py", [Import("ironrule.arrays", True)]) == []
+    assert find_breaches(PACKAGE / "server" / "app.py", [Import("ironrule.cli.main", False)])
+    result = PACKAGE / "results" / "explanation.py"
+    assert find_breaches(result, [Import("ironrule.report.text", True)])
+    assert find_breaches(result, [Import("ironrule.report.text", False)]) == []
+    assert find_breaches(result, [Import("ironrule.explain.saved.attach_history", True)])
+    assert find_breaches(result, [Import("ironrule.explain.saved.attach_history", False)]) == []
+    assert find_breaches(result, [Import("ironrule.explain.explainer.Explainer", False)])
+    assert find_breaches(PACKAGE / "report" / "text.py", [Import("ironrule.explain.explainer.Explainer", False)])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_numba_is_imported_by_kernels_alone_and_extras_only_when_they_are_used(path: Path) -> None:
-    found = imports_of(path)
-    if not path.name.endswith("_kernels.py"):
-        assert not any(one.target.split(".")[0] == "numba" for one in found)
-    extras = EXTRAS - {"torch"} if path.name.endswith("_torch.py") else EXTRAS
-    extras = extras if path.relative_to(PACKAGE).parts[0] == "server" else extras | {DATABASE}
-    assert not [one.target for one in found if one.at_import and one.target.split(".")[0] in extras]
+@every_module
+def test_the_checker_is_imported_by_the_root_the_command_line_and_the_server_alone(path: Path) -> None:
+    uses = [one.target for one in list_imports(path) if one.target.startswith("ironrule.checker")]
+    assert not uses or get_layer(path) in (*BESIDE, "cli", "server", "__init__")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_root_imports_nothing_but_errors_when_it_is_imported() -> None:
+    own = [one.target for one in list_imports(PACKAGE / "__init__.py") if one.at_import]
+    assert all(target.startswith("ironrule.errors.") for target in own if target.startswith("ironrule"))
+
+
+def test_importing_the_explainer_loads_neither_numba_nor_torch() -> None:
+    code = "import sys, ironrule.explain.explainer; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "ironrule.explain.explainer" in loaded
+    assert loaded & {"numba", "torch", "ironrule.jit"} == set()
+
+
+@every_module
+def test_numba_is_imported_by_one_module_and_extras_only_when_they_are_used(path: Path) -> None:
+    found = list_imports(path)
+    assert path == PACKAGE / "jit.py" or not any(one.root == "numba" for one in found)
+    extras = EXTRAS - {"torch"} if GPU in path.parents else EXTRAS
+    extras = extras if get_layer(path) == "server" else extras | {DATABASE}
+    assert not [one.target for one in found if one.at_import and one.root in extras]
+
+
+@every_module
+def test_what_needs_torch_is_imported_at_first_use(path: Path) -> None:
+    for_gpu = [one for one in list_imports(path) if one.target.startswith("ironrule.backends.network.gpu")]
+    assert GPU in path.parents or not any(one.at_import for one in for_gpu)
+
+
+def test_torch_is_imported_at_the_top_for_the_gpu() -> None:
+    users = [path for path in MODULES if any(one.root == "torch" and one.at_import for one in list_imports(path))]
+    assert users
+    assert all(GPU in path.parents for path in users)
+
+
+@every_module
 def test_what_the_server_needs_is_imported_by_the_server_alone(path: Path) -> None:
-    found = imports_of(path)
-    inside = path.relative_to(PACKAGE).parts[0] == "server"
-    assert inside or not [one.target for one in found if one.target.split(".")[0] in SERVER]
+    found = list_imports(path)
+    inside = get_layer(path) == "server"
+    assert inside or not [one.target for one in found if one.root in SERVER]
     assert inside or not [one.target for one in found if one.at_import and one.target.startswith("ironrule.server")]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_what_is_written_for_torch_is_imported_when_it_is_used_or_by_its_like(path: Path) -> None:
-    written = {module.stem for module in MODULES if module.name.endswith("_torch.py")}
-    for_torch = [one for one in imports_of(path) if written & set(one.target.split("."))]
-    assert written
-    assert path.stem in written or not any(one.at_import for one in for_torch)
-
-
-def test_what_is_called_a_kernel_is_compiled() -> None:
-    kernels = [path for path in MODULES if path.name.endswith("_kernels.py")]
-    assert kernels
-    for path in kernels:
-        assert any(one.target.startswith("numba.") or "_kernels." in one.target for one in imports_of(path))
-
-
 def test_no_search_imports_a_concrete_oracle_except_for_the_independent_check() -> None:
-    concrete = ("Exhaustive", "GeCo", "Layered", "Sampling")
+    concrete = ("Exhaustive", "GeCo", "SearchThenProve", "Sampling")
     for path in (PACKAGE / "search").glob("*.py"):
-        if path.name != "solve.py":
-            assert not [one.target for one in imports_of(path) if one.target.endswith(concrete)]
+        if path.name != "driver.py":
+            assert not [one.target for one in list_imports(path) if one.target.endswith(concrete)]
+
+
+def test_no_folder_has_many_files() -> None:
+    counts = count_folder_files(PACKAGE)
+    assert counts.total() == len(MODULES)
+    assert {folder: count for folder, count in counts.items() if count > MAX_FOLDER_FILES} == {}
+
+
+def test_no_public_class_name_is_used_twice() -> None:
+    assert find_repeated_classes(PACKAGE) == {}
+
+
+def test_there_is_no_import_cycle_and_no_chain_of_imports_is_long() -> None:
+    chain = read_import_graph(PACKAGE).find_longest_chain()
+    assert len(chain) <= MAX_CHAIN, " -> ".join(chain)
+
+
+def test_an_import_cycle_is_noticed() -> None:
+    graph = ImportGraph({name: Path(name) for name in "abc"})
+    graph.at_top["a"], graph.at_top["b"] = {"b"}, {"c"}
+    assert graph.find_longest_chain() == ["a", "b", "c"]
+    graph.at_top["c"] = {"a"}
+    with pytest.raises(ValueError, match="import cycle: a -> b -> c -> a"):
+        graph.find_longest_chain()

@@ -1,7 +1,8 @@
-"""The public face of the package: its names, its weight, its type information, its version."""
+"""The root of the package: its names, what importing it loads, its type information, its version."""
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import subprocess
 import sys
@@ -27,6 +28,30 @@ def test_every_public_name_can_be_imported(name: str) -> None:
 def test_the_names_that_users_rely_on_are_public() -> None:
     assert set(ironrule.__all__) >= CONTRACT
     assert len(set(ironrule.__all__)) == len(ironrule.__all__)
+
+
+def list_public_imports() -> tuple[dict[str, str], set[str]]:
+    """The module of every name that the root imports for type checkers, and the names that it imports at once."""
+    tree = ast.parse(files("ironrule").joinpath("__init__.py").read_text(encoding="utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    typed = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    at_once = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "ironrule.errors"]
+    return (
+        {alias.name: node.module or "" for node in typed for alias in node.names},
+        {alias.name for node in at_once for alias in node.names},
+    )
+
+
+def test_what_type_checkers_see_is_what_is_imported_on_demand_and_all_of_it_is_public() -> None:
+    typed, at_once = list_public_imports()
+    assert typed == ironrule._HOMES
+    assert set(ironrule.__all__) == {*typed, *at_once}
+    assert not at_once & set(typed)
+
+
+def test_every_name_is_imported_from_the_module_that_defines_it() -> None:
+    for name, home in ironrule._HOMES.items():
+        assert getattr(ironrule, name).__module__ == home
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:

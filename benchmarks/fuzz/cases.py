@@ -119,7 +119,7 @@ class _Run:
             )
         if explainer is None:
             return
-        self.tally.note("models read" if explainer.unread is None else "models asked")
+        self.tally.note("models read" if explainer.unreadable_reason is None else "models asked")
         self.explainer = explainer
         self.world = World(self.subject, explainer.space)
         self._outcomes()
@@ -147,7 +147,7 @@ class _Run:
         places = [world.index(point) for point in world.past]
         wrong = [
             int(number)
-            for number, place, said in zip(self.explainer.numbers, places, self.explainer.outcomes, strict=True)
+            for number, place, said in zip(self.explainer.row_numbers, places, self.explainer.outcomes, strict=True)
             if place is not None and bool(world.own[place]) != bool(said)
         ]
         self.tally.expect("outcomes", not wrong, f"past rows {wrong} have another outcome")
@@ -258,7 +258,7 @@ class _Run:
             limit = int(self.rng.integers(1, 4)) if self.rng.random() < 0.3 else None
             judge_rules(truth, self.explainer.rules(row, limit=limit), None, (), False, self.tally)
         with self.guarded("changes"):
-            judge_changes(truth, self.explainer.changes(row), None, self.tally)
+            judge_changes(truth, self.explainer.change_sets(row), None, self.tally)
 
     def _judged(self, truth: Truth, row: Any, explanation: Any) -> None:
         """Random rules, and the explanation's own."""
@@ -327,7 +327,7 @@ def _told(error: Exception) -> str:
 def _component(feature: Any, op: Any, value: Any) -> Any:
     import ironrule
 
-    return ironrule.Component.of(feature, op, value)
+    return ironrule.Component.from_feature(feature, op, value)
 
 
 def _budget(evaluations: int) -> Any:

@@ -91,7 +91,7 @@ def judge_weight(truth: Truth, explanation: Any, tally: Tally) -> None:
 
 
 def judge_lightest(truth: Truth, explanation: Any, tally: Tally) -> None:
-    """The lower bound, ``lightest`` and ``minimum``: no lighter rule that was permitted holds; compared exactly."""
+    """The lower bound, ``minimum_among_permitted`` and ``minimum``: no lighter permitted rule holds, exactly."""
     permitted = explanation.permitted
     best = truth.lightest(permitted.weights, permitted.require, permitted.forbid)
     bound = float(explanation.lower_bound)
@@ -101,12 +101,12 @@ def judge_lightest(truth: Truth, explanation: Any, tally: Tally) -> None:
     mask = truth.mask(parts_of(explanation.rule))
     if mask is None or truth.world.dense:
         return
-    for claim in ("lightest", "minimum"):
+    for claim in ("minimum_among_permitted", "minimum"):
         if getattr(explanation, claim):
             weight = truth.weigh(mask, permitted.weights)
             lighter = None if best is None or best[0] >= weight else best
             text = None if lighter is None else f"{truth.shown(lighter[1])} weighs {float(lighter[0])!r}"
-            tally.record(claim, text and f"{explanation.rule} weighs {float(weight)!r}, but {text}")
+            tally.record(claim.replace("_", " "), text and f"{explanation.rule} weighs {float(weight)!r}, but {text}")
 
 
 def judge_wider(truth: Truth, explanation: Any, tally: Tally) -> None:

@@ -15,14 +15,14 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.asked_models import AskedModel, AskedModels, ask_models
+from ironrule.checker.user_models import UserModel, UserModelSet, build_user_models
 
 MOST_POINTS = 1 << 24
 UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RememberingModel(AskedModel):
+class RememberingModel(UserModel):
     """A model that keeps its answers: one for every point of the space."""
 
     sizes: tuple[int, ...] = ()
@@ -34,24 +34,24 @@ class RememberingModel(AskedModel):
         new, first = np.unique(places[self.known[places] == UNKNOWN], return_index=True)
         if len(new):
             asked = points[np.flatnonzero(self.known[places] == UNKNOWN)[first]]
-            self.known[new] = AskedModel.desired(self, asked)
+            self.known[new] = UserModel.desired(self, asked)
         return np.asarray(self.known[places] == 1, dtype=np.bool_)
 
 
 @contextmanager
 def remember_answers() -> Iterator[None]:
     """Within this, checkers ask about each point of a space once."""
-    with patch("ironrule.checker.scope.ask_models", _ask_models):
+    with patch("ironrule.checker.scope.build_user_models", _build_remembering_models):
         yield
 
 
-def _ask_models(models: Any, table: Any, space: Any, target: Any) -> AskedModels:
-    asked = ask_models(models, table, space, target)
+def _build_remembering_models(models: Any, table: Any, space: Any, target: Any) -> UserModelSet:
+    asked = build_user_models(models, table, space, target)
     sizes = tuple(int(size) for size in space.sizes)
     if np.prod(np.array(sizes, dtype=float)) > MOST_POINTS:
         return asked
-    kept = {id(one): _remember(one, sizes) for one in (asked.own, *asked.members)}
-    return replace(asked, own=kept[id(asked.own)], members=tuple(kept[id(one)] for one in asked.members))
+    kept = {id(one): _remember(one, sizes) for one in (asked.primary, *asked.members)}
+    return replace(asked, primary=kept[id(asked.primary)], members=tuple(kept[id(one)] for one in asked.members))
 
 
 def _remember(asked: Any, sizes: tuple[int, ...]) -> RememberingModel:

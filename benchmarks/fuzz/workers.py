@@ -48,18 +48,18 @@ def run_cases(
     context = multiprocessing.get_context("spawn")
     found: Any = context.Queue()
     until = time.time() + seconds
-    crew = [
+    processes = [
         context.Process(target=_work, args=(names, seed, effort, place, workers, most, until, found), daemon=True)
         for place in range(workers)
     ]
-    for process in crew:
+    for process in processes:
         process.start()
     running = workers
     while running:
         try:
             case = found.get(timeout=5)
         except queue.Empty:
-            if not any(process.is_alive() for process in crew):
+            if not any(process.is_alive() for process in processes):
                 raise RuntimeError(
                     "the workers ended before their cases did; run with --workers 1 to see why"
                 ) from None
@@ -68,7 +68,7 @@ def run_cases(
             running -= 1
         else:
             seen(case)
-    for process in crew:
+    for process in processes:
         process.join()
 
 

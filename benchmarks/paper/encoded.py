@@ -1,8 +1,8 @@
 """A subject as other packages want it: a matrix of numbers with some columns called categorical, and a model on it.
 
 Ordered features with numbers keep their values; other features become codes, categorical ones where they have no order.
-The model's own preprocessing is a table over codes (:mod:`ironrule.model.tabulate`), so the model travels as its last
-step and as these tables, and every package explains the same features that we explain.
+The model's own preprocessing is a table over codes (:mod:`ironrule.model.model_input`), so the model travels as its
+last step and as these tables, and every package explains the same features that we explain.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from benchmarks.paper.subject import SEED, Subject
 from ironrule import Component, Feature, Rule, Space
-from ironrule.model.readers.steps import split_steps
-from ironrule.model.seen import seen_by
-from ironrule.model.tabulate import Columns, tabulate
-from ironrule.space import Points
+from ironrule.arrays import Points
+from ironrule.model.model_input import TabulatedColumns, compute_model_input, tabulate
+from ironrule.model.pipeline import split_pipeline
 
 MOST_ROWS = 100_000  # of the table: larger ones are sampled
 PAST = 4096
@@ -46,13 +45,15 @@ class Encoded:
     @property
     def layout(self) -> Any:
         """From codes to the table that the model gets."""
-        return self.subject.exact._prepared.model.own.layout
+        return self.subject.exact._context.model.primary.layout
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> TabulatedColumns:
         """What the model's last step sees for every code."""
-        transform, _ = split_steps(self.subject.model)
-        return tabulate(lambda points: seen_by(transform, self.layout.decode(points)), self.space, self.codes(PAST))
+        transform, _ = split_pipeline(self.subject.model)
+        return tabulate(
+            lambda points: compute_model_input(transform, self.layout.decode(points)), self.space, self.codes(PAST)
+        )
 
     def codes(self, most: int) -> Points:
         """Rows of the table as codes, a sample of them where there are more."""
@@ -81,7 +82,7 @@ class Encoded:
         """All that a package's process needs, into a folder."""
         if any(feature.missing for feature in self.space.features):
             raise RuntimeError("features must never be missing for other packages, but some are")
-        _, final = split_steps(self.subject.model)
+        _, final = split_pipeline(self.subject.model)
         (place / "model.pkl").write_bytes(pickle.dumps(_without_draws(final)))
         codes = self.codes(MOST_ROWS)
         np.save(place / "train.npy", self.numbers(codes))
@@ -108,7 +109,7 @@ def _without_draws(model: Any) -> Any:
 
 def domain(feature: Feature) -> npt.NDArray[np.float64]:
     """The numbers that a feature's codes stand for: its values where these are numbers in their order."""
-    plain = feature.ordered and feature.natural and feature.numeric
+    plain = feature.ordered and feature.naturally_ordered and feature.numeric
     return np.array(feature.values if plain else range(len(feature.values)), dtype=np.float64)
 
 
@@ -126,6 +127,6 @@ def _components(feature: Feature, conditions: list[Condition]) -> list[Component
     if not feature.ordered:
         if len(codes) != 1:
             raise RuntimeError(f"a condition on {feature.name!r} must name one value, but {len(codes)} satisfy it")
-        return [Component.of(feature, "==", feature.values[codes[0]])]
-    upper = [Component.of(feature, "<=", feature.values[codes[-1]])] if codes[-1] < feature.last else []
-    return [*([Component.of(feature, ">=", feature.values[codes[0]])] if codes[0] > 0 else []), *upper]
+        return [Component.from_feature(feature, "==", feature.values[codes[0]])]
+    upper = [Component.from_feature(feature, "<=", feature.values[codes[-1]])] if codes[-1] < feature.last_code else []
+    return [*([Component.from_feature(feature, ">=", feature.values[codes[0]])] if codes[0] > 0 else []), *upper]

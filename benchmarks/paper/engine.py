@@ -12,7 +12,7 @@ from pathlib import Path
 
 import ironrule
 
-DECIDING = ("space", "rule", "model", "verdict", "oracles", "search", "explain")
+DECIDING = ("space", "hitting", "rule", "model", "verdict", "oracles", "backends", "search", "results", "explain")
 
 
 @cache

@@ -13,9 +13,9 @@ from itertools import product
 import numpy as np
 
 from ironrule import Budget, Explainer, Proven, Refuted
-from ironrule.explain.asking import case_of
-from ironrule.rule import Box
-from ironrule.verdict import Meter, Spent
+from ironrule.explain.query import build_case
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import BudgetExhausted, Meter
 
 MOST_BOXES = 4096
 Run = tuple[int, int]
@@ -23,7 +23,7 @@ Run = tuple[int, int]
 
 def has_exceptions(explainer: Explainer, row: int, sets: Mapping[str, Sequence[int]], seconds: float) -> bool | None:
     """Whether a desired point lies where every feature is in its set; None if that could not be decided."""
-    oracle, case, meter = explainer._prepared.oracle, case_of(explainer._prepared, row), Meter(Budget(seconds=seconds))
+    oracle, case, meter = explainer._context.oracle, build_case(explainer._context, row), Meter(Budget(seconds=seconds))
     runs = {int(j): _runs(codes) for j, codes in sets.items()}
     if oracle is None or math.prod(len(some) for some in runs.values()) > MOST_BOXES:
         return None
@@ -34,7 +34,7 @@ def has_exceptions(explainer: Explainer, row: int, sets: Mapping[str, Sequence[i
             if isinstance(verdict, Refuted):
                 return True
             open_boxes |= not isinstance(verdict, Proven)
-    except Spent:
+    except BudgetExhausted:
         return None
     return None if open_boxes else False
 
@@ -47,7 +47,7 @@ def _runs(codes: Sequence[int]) -> list[Run]:
 def _boxes(explainer: Explainer, runs: Mapping[int, Sequence[Run]]) -> Iterator[Box]:
     for chosen in product(*runs.values()):
         low = np.zeros(len(explainer.space), dtype=np.int32)
-        high = explainer.space.scale.top.astype(np.int32)
+        high = explainer.space.code_limits.top.astype(np.int32)
         for j, (first, last) in zip(runs, chosen, strict=True):
             low[j], high[j] = first, last
         yield Box(low, high)

@@ -29,14 +29,14 @@ from benchmarks.paper.subject import SEED, Subject
 from benchmarks.proof_worker import ONE_THREAD
 from benchmarks.stopwatch import Taken, timed
 from ironrule import Budget, GreedyRuleCF
-from ironrule.explain.asking import case_of
-from ironrule.explain.posing import posed
-from ironrule.oracles import Case
-from ironrule.oracles.memory import Remembering
-from ironrule.rule import Box
-from ironrule.search import Trail
-from ironrule.space import Points
-from ironrule.verdict import Meter, Spent, Unrefuted, Verdict
+from ironrule.arrays import Points
+from ironrule.explain.query import build_case, build_problem
+from ironrule.oracles.caching import CachingOracle
+from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
+from ironrule.search.problem import SearchState
+from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.verdict import Unrefuted, Verdict
 
 BATCH = 5
 VARIABLE = "IRONRULE_DICE_PYTHON"
@@ -60,7 +60,9 @@ class Dice:
         meter.check()
         points = self._snapped(box, self._answer(box, k))
         good = points[meter.desired(case.model, points)] if len(points) else points
-        return case.refuted(np.unique(good, axis=0)) if len(good) else Unrefuted(tried=0, samples=0, confidence=0.0)
+        return (
+            case.build_refuted(np.unique(good, axis=0)) if len(good) else Unrefuted(tried=0, samples=0, confidence=0.0)
+        )
 
     def _answer(self, box: Box, k: int) -> list[dict[str, Any]]:
         features = self.subject.exact.space.features
@@ -141,16 +143,16 @@ def _found(dice: Dice, row: int, budget: float) -> Found:
 
 def _rule(dice: Dice, row: int, budget: float) -> tuple[Any, dict[str, Any]]:
     dice.row, explainer, meter = row, dice.subject.exact, Meter(Budget(seconds=budget))
-    problem = posed(explainer._prepared, case_of(explainer._prepared, row), meter, ASKED, SEED, (), (), None)
+    problem = build_problem(explainer._context, build_case(explainer._context, row), meter, ASKED, SEED, (), (), None)
     problem.oracle.oracle = dice
-    assert isinstance(problem.oracle, Remembering)
+    assert isinstance(problem.oracle, CachingOracle)
     try:
-        found = GreedyRuleCF(q=QUEUE).run(problem, Trail())
-    except Spent:
+        found = GreedyRuleCF(q=QUEUE).run(problem, SearchState())
+    except BudgetExhausted:
         return None, {"failed": f"no rule within {budget:.0f} s", "oracle calls": meter.events["oracle calls"]}
     facts = {"oracle calls": meter.events["oracle calls"], "candidates": meter.events["candidates"]}
     return (
-        (problem.case.relevant.rule(found[0], "undesired"), facts) if found else (None, facts | {"failed": "no rule"})
+        (problem.case.components.rule(found[0], "undesired"), facts) if found else (None, facts | {"failed": "no rule"})
     )
 
 

@@ -82,11 +82,11 @@ def _sets(encoded: Encoded, task: Task, said: Said) -> dict[int, npt.NDArray[np.
 def _components(feature: Feature, codes: npt.NDArray[np.intp]) -> list[Component] | None:
     """What components can say that admits these codes and no others; None if none can."""
     if not feature.ordered:
-        return [Component.of(feature, "==", feature.values[codes[0]])] if len(codes) == 1 else None
+        return [Component.from_feature(feature, "==", feature.values[codes[0]])] if len(codes) == 1 else None
     if codes[-1] - codes[0] + 1 != len(codes):
         return None
-    upper = [Component.of(feature, "<=", feature.values[codes[-1]])] if codes[-1] < feature.last else []
-    return [*([Component.of(feature, ">=", feature.values[codes[0]])] if codes[0] > 0 else []), *upper]
+    upper = [Component.from_feature(feature, "<=", feature.values[codes[-1]])] if codes[-1] < feature.last_code else []
+    return [*([Component.from_feature(feature, ">=", feature.values[codes[0]])] if codes[0] > 0 else []), *upper]
 
 
 def _methods() -> tuple[Method, ...]:

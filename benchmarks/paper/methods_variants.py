@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.paper.methods import Method, ours
 from benchmarks.paper.methods_ours import BLACK_BOX, EXACT
 from ironrule import GeneticRule, GeneticRuleCF, GreedyRuleCF, Minimum
-from ironrule.search import FromHistory, OneMore
+from ironrule.search.genetic import AddOneCrossover, HistorySampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def _method(variant: Variant) -> Method:
     return ours(variant.name, f"{label}, {variant.parameter} = {variant.value:g}", made, explainer)
 
 
-_HISTORY: dict[str, Any] = {"draws": FromHistory()}
-_ONE_MORE: dict[str, Any] = {"crossing": OneMore()}
+_HISTORY: dict[str, Any] = {"sampler": HistorySampler()}
+_ONE_MORE: dict[str, Any] = {"crossover": AddOneCrossover()}
 _FIVE: dict[str, Any] = {"duals": 5}
 AUTHORS = (  # the base, what is changed in words, the changes, and counterfactuals per question
     ("genetic", "history rows", _HISTORY, 5),

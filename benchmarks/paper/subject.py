@@ -68,7 +68,7 @@ class Subject:
     @cached_property
     def black_box(self) -> Explainer:
         """Gets the model's predict alone, so that it can only be asked; GeCo looks for counterfactuals."""
-        if self.exact.unread is not None:
+        if self.exact.unreadable_reason is not None:
             return self.exact
         veiled = self.model.predict if self.kept is None else Veiled(self.model)
         return self._explainer(veiled, self.exact.space)

@@ -67,7 +67,7 @@ def planted(table: pd.DataFrame, space: Space, cardinality: int, number: int) ->
 
 
 def _component(feature: Feature, op: Any, value: Any) -> Component:
-    return Component.of(feature, op, feature.values[feature.places[value]])
+    return Component.from_feature(feature, op, feature.values[feature.code_by_value[value]])
 
 
 @dataclass(slots=True)

@@ -25,62 +25,87 @@ from ironrule.errors import (
 )
 
 if TYPE_CHECKING:
-    from ironrule.checker import Check, Checker, check
-    from ironrule.explain import (
-        Batch,
-        ChangeSet,
-        Counterfactuals,
-        Explainer,
-        Explanation,
-        FewRules,
-        Judgement,
-        Listing,
-        RankedRule,
-        Recheck,
-        Rechecked,
-        Statistics,
-    )
-    from ironrule.model import (
-        Bins,
-        OnnxNetwork,
-        RuleClassifier,
-        Scorecard,
-        Subscale,
-        TorchNetwork,
-        TwoLayerAdditive,
-    )
-    from ironrule.oracles import Exhaustive, GeCo, Layered, Sampling
-    from ironrule.rule import Change, Component, Counterfactual, Rule
-    from ironrule.search import (
-        GeneticRule,
-        GeneticRuleCF,
-        GreedyRuleCF,
-        HighsProgram,
-        HittingSets,
-        Minimum,
-        MinSetCover,
-    )
-    from ironrule.space import Constraint, Feature, Space
-    from ironrule.space.sources import SqlQuery
-    from ironrule.verdict import Budget, Certificate, Proven, Quality, Refuted, Unrefuted
+    from ironrule.checker.checker import Checker, check
+    from ironrule.checker.result import Check
+    from ironrule.explain.explainer import Explainer
+    from ironrule.model.wrappers.handwritten_models import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
+    from ironrule.model.wrappers.networks import OnnxNetwork, TorchNetwork
+    from ironrule.oracles.combine import SearchThenProve
+    from ironrule.oracles.exhaustive import Exhaustive
+    from ironrule.oracles.geco.oracle import GeCo
+    from ironrule.oracles.sampling import Sampling
+    from ironrule.results.batch import Batch, RuleCover
+    from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
+    from ironrule.results.explanation import Explanation, Listing, RankedRule, Statistics
+    from ironrule.results.judgement import Judgement, Recheck, RecheckedExplanation
+    from ironrule.rule.counterfactual import Change, Counterfactual
+    from ironrule.rule.rule import Component, Rule
+    from ironrule.search.anchor import Anchor
+    from ironrule.search.genetic import GeneticRule, GeneticRuleCF
+    from ironrule.search.greedy_cf import GreedyRuleCF
+    from ironrule.search.min_set_cover import HighsSolver, HittingSetSolver, MinSetCover
+    from ironrule.search.minimum import Minimum
+    from ironrule.space.constraints.syntax import Constraint
+    from ironrule.space.feature import Feature
+    from ironrule.space.sources.databases import SqlQuery
+    from ironrule.space.space import Space
+    from ironrule.verdict.budget import Budget
+    from ironrule.verdict.certificate import Certificate
+    from ironrule.verdict.verdict import Proven, Quality, Refuted, Unrefuted
 
 __version__ = "0.1.0"
 
-_NAMES = {  # by module; imported when first used, so that `import ironrule` stays fast
-    "checker": "Check check Checker",
-    "explain": (
-        "Batch ChangeSet Counterfactuals Explainer Explanation FewRules Judgement Listing RankedRule Recheck "
-        "Rechecked Statistics"
-    ),
-    "model": "Bins OnnxNetwork RuleClassifier Scorecard Subscale TorchNetwork TwoLayerAdditive",
-    "oracles": "Exhaustive GeCo Layered Sampling",
-    "rule": "Change Component Counterfactual Rule",
-    "search": "Anchor GeneticRule GeneticRuleCF GreedyRuleCF HighsProgram HittingSets Minimum MinSetCover",
-    "space": "Constraint Feature Space",
-    "space.sources": "SqlQuery",
-    "verdict": "Budget Certificate Proven Quality Refuted Unrefuted",
+# Every public name and its home; imported when first used, so that `import ironrule` stays fast.
+_HOMES = {
+    "Anchor": "ironrule.search.anchor",
+    "Batch": "ironrule.results.batch",
+    "Bins": "ironrule.model.wrappers.handwritten_models",
+    "Budget": "ironrule.verdict.budget",
+    "Certificate": "ironrule.verdict.certificate",
+    "Change": "ironrule.rule.counterfactual",
+    "ChangeSet": "ironrule.results.counterfactuals",
+    "Check": "ironrule.checker.result",
+    "Checker": "ironrule.checker.checker",
+    "Component": "ironrule.rule.rule",
+    "Constraint": "ironrule.space.constraints.syntax",
+    "Counterfactual": "ironrule.rule.counterfactual",
+    "Counterfactuals": "ironrule.results.counterfactuals",
+    "Exhaustive": "ironrule.oracles.exhaustive",
+    "Explainer": "ironrule.explain.explainer",
+    "Explanation": "ironrule.results.explanation",
+    "Feature": "ironrule.space.feature",
+    "GeCo": "ironrule.oracles.geco.oracle",
+    "GeneticRule": "ironrule.search.genetic",
+    "GeneticRuleCF": "ironrule.search.genetic",
+    "GreedyRuleCF": "ironrule.search.greedy_cf",
+    "HighsSolver": "ironrule.search.min_set_cover",
+    "HittingSetSolver": "ironrule.search.min_set_cover",
+    "Judgement": "ironrule.results.judgement",
+    "Listing": "ironrule.results.explanation",
+    "MinSetCover": "ironrule.search.min_set_cover",
+    "Minimum": "ironrule.search.minimum",
+    "OnnxNetwork": "ironrule.model.wrappers.networks",
+    "Proven": "ironrule.verdict.verdict",
+    "Quality": "ironrule.verdict.verdict",
+    "RankedRule": "ironrule.results.explanation",
+    "Recheck": "ironrule.results.judgement",
+    "RecheckedExplanation": "ironrule.results.judgement",
+    "Refuted": "ironrule.verdict.verdict",
+    "Rule": "ironrule.rule.rule",
+    "RuleClassifier": "ironrule.model.wrappers.handwritten_models",
+    "RuleCover": "ironrule.results.batch",
+    "Sampling": "ironrule.oracles.sampling",
+    "Scorecard": "ironrule.model.wrappers.handwritten_models",
+    "SearchThenProve": "ironrule.oracles.combine",
+    "Space": "ironrule.space.space",
+    "SqlQuery": "ironrule.space.sources.databases",
+    "Statistics": "ironrule.results.explanation",
+    "Subscale": "ironrule.model.wrappers.handwritten_models",
+    "TorchNetwork": "ironrule.model.wrappers.networks",
+    "TwoLayerAdditive": "ironrule.model.wrappers.handwritten_models",
+    "Unrefuted": "ironrule.verdict.verdict",
+    "check": "ironrule.checker.checker",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Anchor",
@@ -103,17 +128,15 @@ __all__ = [
     "Explainer",
     "Explanation",
     "Feature",
-    "FewRules",
     "GeCo",
     "GeneticRule",
     "GeneticRuleCF",
     "GreedyRuleCF",
-    "HighsProgram",
-    "HittingSets",
+    "HighsSolver",
+    "HittingSetSolver",
     "InputError",
     "IronruleError",
     "Judgement",
-    "Layered",
     "Listing",
     "MinSetCover",
     "Minimum",
@@ -125,12 +148,14 @@ __all__ = [
     "Quality",
     "RankedRule",
     "Recheck",
-    "Rechecked",
+    "RecheckedExplanation",
     "Refuted",
     "Rule",
     "RuleClassifier",
+    "RuleCover",
     "Sampling",
     "Scorecard",
+    "SearchThenProve",
     "Space",
     "SpaceError",
     "SqlQuery",
@@ -148,7 +173,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'ironrule' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"ironrule.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

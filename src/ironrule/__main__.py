@@ -1,5 +1,7 @@
 """``python -m ironrule``: the command line."""
 
+from __future__ import annotations
+
 import sys
 
 from ironrule.cli import main

@@ -144,10 +144,10 @@ class MissingExtraError(IronruleError, ImportError):
         )
 
 
-def text_with_hint(error: IronruleError, hint: str | None) -> str:
+def format_with_hint(error: IronruleError, hint: str | None) -> str:
     """The text of an error with another hint than its own, such as one that names an option of the command line.
 
-    >>> text_with_hint(InputError("unknown feature 'shoe'", hint="see space.names"), "see --help")
+    >>> format_with_hint(InputError("unknown feature 'shoe'", hint="see space.names"), "see --help")
     "unknown feature 'shoe'; see --help"
     """
     if hint == error.hint:

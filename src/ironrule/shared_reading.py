@@ -1,4 +1,4 @@
-"""Lend the checker the explainer's reading of a model that the checker has no reading of its own for.
+"""Let the checker use the explainer's reading of a model that the checker has no reader of its own for.
 
 This is the one place where a check may rest on code of the explainer; a result that does says "reading shared".
 """
@@ -10,110 +10,109 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.readings.network_form import Activation, Layer, NetworkMargin, NetworkReading
-from ironrule.checker.readings.normal_form import (
-    Floats,
-    Link,
-    Margin,
-    Mask,
-    Part,
-    Question,
+from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
+from ironrule.checker.readers.network_form import ActivationFunction, NetworkForm, NetworkLayer, NetworkMargin
+from ironrule.checker.readers.normal_form import (
+    ColumnTerm,
+    EstimatorTarget,
+    LinkFunction,
+    MarginPart,
+    NoReading,
+    RegressionTree,
     Split,
-    SumReading,
-    Term,
-    Tree,
-    Unreadable,
-    Values,
+    SumForm,
+    SumMargin,
 )
-from ironrule.model import network, reading
-from ironrule.model.readers import read
-from ironrule.model.readers.additive import Itself, Scaled
+from ironrule.model import protocol
+from ironrule.model.normal_form import network, tree_sum
+from ironrule.model.readers.registry import read_estimator
+from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
 
 
-def convert_reading(found: reading.Reading | network.Network) -> SumReading | NetworkReading:
-    """A reading of the explainer in the checker's form."""
-    return _convert_network(found) if isinstance(found, network.Network) else _convert_sums(found)
+def convert_normal_form(found: tree_sum.TreeSum | network.Network) -> SumForm | NetworkForm:
+    """A normal form of the explainer in the checker's form."""
+    return _convert_network(found) if isinstance(found, network.Network) else _convert_tree_sum(found)
 
 
-def lend_reading(estimator: Any, question: Question, labels: tuple[Any, ...] | None) -> SumReading | NetworkReading:
-    """The explainer's reading of an estimator in the checker's form; raises Unreadable if it has none either."""
+def read_for_checker(estimator: Any, target: EstimatorTarget, labels: tuple[Any, ...] | None) -> SumForm | NetworkForm:
+    """The explainer's reading of an estimator in the checker's form; raises NoReading if it has none either."""
     try:
-        found = read(estimator, labels, question.threshold)
-    except reading.Unreadable as reason:
-        raise Unreadable(str(reason)) from None
-    return convert_reading(found)
+        found = read_estimator(estimator, labels, target.threshold)
+    except protocol.Unreadable as reason:
+        raise NoReading(str(reason)) from None
+    return convert_normal_form(found)
 
 
-def _convert_network(found: network.Network) -> NetworkReading:
+def _convert_network(found: network.Network) -> NetworkForm:
     layers = tuple(
-        Layer(layer.weights, layer.bias, Activation(layer.activation.kind, layer.activation.slope))
+        NetworkLayer(layer.weights, layer.bias, ActivationFunction(layer.activation.kind, layer.activation.slope))
         for layer in found.layers
     )
     alternatives = tuple(
         tuple(NetworkMargin(np.asarray(one.coefficients), one.offset, one.error) for one in margins)
         for margins in found.alternatives
     )
-    return NetworkReading(layers, alternatives, found.unit)
+    return NetworkForm(layers, alternatives, found.roundoff)
 
 
-def _convert_sums(found: reading.Reading) -> SumReading:
-    return SumReading(tuple(tuple(map(_convert_margin, margins)) for margins in found.alternatives))
+def _convert_tree_sum(found: tree_sum.TreeSum) -> SumForm:
+    return SumForm(tuple(tuple(map(_convert_margin, margins)) for margins in found.alternatives))
 
 
-def _convert_margin(margin: reading.Margin) -> Margin:
-    return Margin(margin.offset, tuple(map(_convert_group, margin.groups)), margin.error, margin.relative)
+def _convert_margin(margin: tree_sum.Margin) -> SumMargin:
+    return SumMargin(margin.offset, tuple(map(_convert_group, margin.groups)), margin.error, margin.relative_error)
 
 
-def _convert_group(group: reading.Group) -> Part:
-    link = Link(group.link.kind, group.link.scale, group.link.slope, group.link.shift)
-    return Part(tuple(map(_convert_tree, group.trees)), tuple(map(_convert_term, group.terms)), link)
+def _convert_group(group: tree_sum.LinkedGroup) -> MarginPart:
+    link = LinkFunction(group.link.kind, group.link.scale, group.link.slope, group.link.shift)
+    return MarginPart(tuple(map(_convert_tree, group.trees)), tuple(map(_convert_term, group.terms)), link)
 
 
-def _convert_tree(tree: reading.Tree) -> Tree:
-    splits: list[Split | None] = [None if test is None else LentSplit(test) for test in tree.tests]
-    return Tree(splits, tree.left.astype(np.intp), tree.right.astype(np.intp), tree.value)
+def _convert_tree(tree: tree_sum.Tree) -> RegressionTree:
+    splits: list[Split | None] = [None if split is None else SharedSplit(split) for split in tree.splits]
+    return RegressionTree(splits, tree.left.astype(np.intp), tree.right.astype(np.intp), tree.value)
 
 
-def _convert_term(term: reading.Term) -> Term:
-    straight = isinstance(term.of, Scaled) and isinstance(term.of.shape, Itself)
-    return Term(term.column, _LentContribution(term), straight)
+def _convert_term(term: tree_sum.Term) -> ColumnTerm:
+    straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
+    return ColumnTerm(term.column, _SharedContribution(term), straight)
 
 
 @dataclass(frozen=True, slots=True)
-class LentSplit:
-    """A test of the explainer's reading."""
+class SharedSplit:
+    """A split of the explainer's reading."""
 
-    test: reading.Test
+    split: tree_sum.TreeSplit
 
     @property
     def column(self) -> int:
         """The column's position."""
-        return self.test.column
+        return self.split.column
 
     @property
     def turns_once(self) -> bool:
         """Whether its answer changes at one number at the most."""
-        return reading.changes_once(self.test)
+        return tree_sum.turns_once(self.split)
 
-    def goes_left(self, values: Values) -> Mask:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         try:
-            return np.asarray(self.test.goes_left(_as_seen(values)), dtype=np.bool_)
-        except reading.Unreadable as reason:
-            raise Unreadable(str(reason)) from None
+            return np.asarray(self.split.goes_left(_convert_integers(values)), dtype=np.bool_)
+        except protocol.Unreadable as reason:
+            raise NoReading(str(reason)) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LentContribution:
-    term: reading.Term
+class _SharedContribution:
+    term: tree_sum.Term
 
-    def __call__(self, values: Values) -> Floats:
+    def __call__(self, values: AnyArray) -> Float64Array:
         try:
-            return np.asarray(self.term.of(_as_seen(values)), dtype=np.float64)
-        except reading.Unreadable as reason:
-            raise Unreadable(str(reason)) from None
+            return np.asarray(self.term.contribution(_convert_integers(values)), dtype=np.float64)
+        except protocol.Unreadable as reason:
+            raise NoReading(str(reason)) from None
 
 
-def _as_seen(values: Values) -> Values:
+def _convert_integers(values: AnyArray) -> AnyArray:
     """Values in the types that the explainer's readings get: floats for numbers."""
     return values.astype(np.float64) if values.dtype.kind in "biu" else values

@@ -22,7 +22,7 @@ from benchmarks.proof_models import Task
 from benchmarks.proof_peers import column_names
 from benchmarks.proof_queries import Query
 from ironrule import Rule
-from ironrule.rule import Box
+from ironrule.rule.box import Box
 
 RNG = np.random.default_rng(5)
 TABLE = pd.DataFrame(
@@ -46,14 +46,14 @@ SUBJECT = subject()
 ENCODED = Encoded(SUBJECT)
 SPACE = SUBJECT.exact.space
 POINTS = np.array(list(product(*(range(size) for size in SPACE.sizes.tolist()))), dtype=np.int32)
-DESIRED = SUBJECT.exact._prepared.model.own.desired(POINTS)
+DESIRED = SUBJECT.exact._context.model.primary.desired(POINTS)
 
 
 def test_what_the_model_sees_is_put_together_from_tables_of_codes() -> None:
     numbers = ENCODED.numbers(POINTS)
     codes = np.stack([np.searchsorted(domain(f), numbers[:, j]) for j, f in enumerate(SPACE.features)], axis=1)
     assert (codes == POINTS).all()
-    said = SUBJECT.model[-1].predict(ENCODED.columns.at(codes.astype(np.int32)))
+    said = SUBJECT.model[-1].predict(ENCODED.columns.look_up(codes.astype(np.int32)))
     assert ((said == 1) == DESIRED).all()
 
 

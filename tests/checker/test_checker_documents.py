@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import CORPUS, EXAMPLES, MALFORMED, WRONG
+from checker_examples import CORPUS, EXAMPLES, MALFORMED, WRONG
+from document_truth import is_true
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from truth import is_true
 
 from ironrule import Explanation
 from ironrule.errors import InputError
-from ironrule.verdict.digest import digest_of, with_digest
+from ironrule.verdict.digest import add_digest, compute_digest
 
-REGENERATE = "if the format or a reading changed, run python tests/verdict/examples.py"
+REGENERATE = "if the format or a reading changed, run python tests/checker/checker_examples.py"
 
 
 UNDECIDED = ("more models than there are",)  # nothing can be said of models that are not at hand
@@ -86,7 +86,7 @@ def test_one_model_and_space_are_told_from_another() -> None:
     ]:  # fmt: skip
         document = json.loads(text[name])
         document["decision"]["desired"] = [7] if claim == "decision" else document["decision"]["desired"]
-        check = CHECKERS[other].check(with_digest(document))
+        check = CHECKERS[other].check(add_digest(document))
         assert check.status == "undecided"
         assert [(f.claim, f.status) for f in check.findings][-1] == (claim, "undecided")
 
@@ -108,7 +108,7 @@ def test_a_rule_must_hold_for_every_model_that_it_is_claimed_for() -> None:
     cover = rule["verdict"]["certificate"]["covers"][0]
     rule["verdict"]["certificate"] |= {"model": document["model"], "covers": [cover, cover], "points": 2}
     assert len(rule["rule"]["components"]) < len(document["rules"][0]["rule"]["components"])
-    check = CHECKERS["versions"].check(with_digest(document | {"rules": [rule]}))
+    check = CHECKERS["versions"].check(add_digest(document | {"rules": [rule]}))
     sentences = [failure.sentence for failure in check.failures if failure.claim == "rule: verdict"]
     assert len(sentences) == 1
     assert "there is an exception" in sentences[0]
@@ -168,9 +168,9 @@ def test_an_altered_claim_is_rejected_or_still_true(name: str) -> None:
     document = json.loads((CORPUS / "good" / f"{name}.json").read_text())
     accepted = []
     for path, changed in altered(document):
-        assert digest_of(changed) != document["digest"] or changed == document
+        assert compute_digest(changed) != document["digest"] or changed == document
         try:
-            check = CHECKERS[name].check(with_digest(changed))
+            check = CHECKERS[name].check(add_digest(changed))
         except InputError:
             continue
         if all(finding.status == "holds" for finding in check.findings) and path[0] not in UNCHECKABLE:
@@ -195,7 +195,7 @@ def test_several_alterations_together_are_rejected_or_still_true(data: st.DataOb
                 parent = parent[step]
             parent[path[-1]] = data.draw(st.sampled_from(others))
     try:
-        check = CHECKERS[name].check(with_digest(changed))
+        check = CHECKERS[name].check(add_digest(changed))
     except InputError:
         return
     if all(finding.status == "holds" for finding in check.findings):

@@ -26,9 +26,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from applications import DENIED, decide, past, score, wide
 from ironrule import Budget, Check, Checker, Explainer, ModelError, check
-from ironrule.checker.sum_bounds.sum_bounds import SumBounds
+from ironrule.checker.bounds.sum_bounds import SumBounds
 from ironrule.search import ALGORITHMS
-from ironrule.verdict.digest import with_digest
+from ironrule.verdict.digest import add_digest
 
 FOREST = RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0)
 BOOSTING = GradientBoostingClassifier(n_estimators=12, max_depth=3, random_state=0)
@@ -87,7 +87,7 @@ def test_what_is_proven_of_a_model_that_can_be_read_is_confirmed(name: str) -> N
     model = pipeline(MODELS[name], table, np.where(outcome == "good", "good", "bad"))
     checker = Checker(model, table)
     explainer = Explainer(model, table, desired="good")
-    assert explainer.unread is None
+    assert explainer.unreadable_reason is None
     for explanation in explained(explainer):
         assert explanation.minimum
         assert_proven(checker.check(explanation.to_json()))
@@ -186,7 +186,7 @@ def test_the_bound_on_exceptions_must_follow_from_the_search(change: dict[str, f
     table = wide()
     data = Explainer(score, table).explain({f"f{j}": 2 for j in range(8)}).to_dict()
     data["rules"][0]["verdict"] |= change
-    assert "rule: verdict" in [failure.claim for failure in check(with_digest(data), score, table).failures]
+    assert "rule: verdict" in [failure.claim for failure in check(add_digest(data), score, table).failures]
 
 
 def test_an_unrefuted_rule_with_a_known_exception_is_refuted() -> None:
@@ -243,6 +243,6 @@ def test_a_checker_prepares_a_model_once() -> None:
     first, second = explained(Explainer(model, table, desired="good"), 2)
     checker = Checker(model, table)
     assert_proven(checker.check(first))
-    read = [scope.read_models for scope in checker._scopes.values()]
+    read = [scope.models_with_bounds for scope in checker._scopes.values()]
     assert_proven(checker.check(second))
-    assert [scope.read_models for scope in checker._scopes.values()] == read
+    assert [scope.models_with_bounds for scope in checker._scopes.values()] == read

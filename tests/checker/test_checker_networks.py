@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from altered import accepted, confirm, corrupted, covers, has_exception
+from altered_certificates import accepted, confirm, corrupted, covers, has_exception
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
@@ -19,37 +19,38 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tiny_settings import Setting, scope_of_reading
 
 from ironrule import Budget, Checker, Explainer, check
-from ironrule.model.net import compile_network
-from ironrule.oracles import Networks
-from ironrule.oracles.net_engine import Cores, Engine
-from ironrule.verdict import Certificate, Proven
-from ironrule.verdict.digest import with_digest
-from networks import network_models
-from tiny import meter_of, rules_of
+from ironrule.backends.network.compile import compile_network
+from ironrule.backends.network.engine import BoundEngine, CpuEngine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.verdict.certificate import Certificate
+from ironrule.verdict.digest import add_digest
+from ironrule.verdict.verdict import Proven
+from random_networks import network_models
+from tiny_cases import meter_of, rules_of
 
 
 @st.composite
 def network_settings(draw: st.DrawFn) -> Setting:
     """A case whose model is a network, and the checker's scope of it."""
     case, read = draw(network_models())
-    return Setting(case, read.reading, read.columns, scope_of_reading(case, read, case.instance[None, :]))
+    return Setting(case, read.normal_form, read.columns, scope_of_reading(case, read, case.instance[None, :]))
 
 
-def certificate_of(made: Setting, data: st.DataObject, engine: Engine | None = None) -> Certificate | None:
+def certificate_of(made: Setting, data: st.DataObject, engine: BoundEngine | None = None) -> Certificate | None:
     """What the exact oracle hands out for a rule, if it proves it."""
-    box = made.case.relevant.box(data.draw(rules_of(made.case)))
-    oracle = Networks(compile_network(made.reading, made.columns, made.case.space), engine=engine or Cores())
+    box = made.case.components.box(data.draw(rules_of(made.case)))
+    oracle = NetworkOracle(compile_network(made.reading, made.columns, made.case.space), engine=engine or CpuEngine())
     with pytest.MonkeyPatch.context() as patch:  # what is found by climbing needs no cover
-        patch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
+        patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
         verdict = oracle.find(made.case, box, 1, meter_of(None), np.random.default_rng(0))
-    return verdict.certificate.drawn() if isinstance(verdict, Proven) else None
+    return verdict.certificate.with_built_covers() if isinstance(verdict, Proven) else None
 
 
 def close_at_once(patch: pytest.MonkeyPatch) -> None:
-    """No piece is cut further, and only points by themselves are asked about."""
-    patch.setattr("ironrule.checker.certificates.MOST_PER_PIECE", 1)
-    patch.setattr("ironrule.checker.certificates.LEVELS", 0)
-    patch.setattr("ironrule.checker.network_bounds.splitting.LEVELS", 0)
+    """No piece is halved further, and only points by themselves are asked about."""
+    patch.setattr("ironrule.checker.certificates.MAX_COMBINATIONS_PER_PIECE", 1)
+    patch.setattr("ironrule.checker.certificates.MAX_HALVINGS", 0)
+    patch.setattr("ironrule.checker.bounds.network_bounds.MAX_HALVINGS", 0)
 
 
 @settings(deadline=None, max_examples=300)
@@ -68,9 +69,9 @@ def test_what_the_exact_oracle_closes_the_checker_closes_at_once(made: Setting, 
 @given(network_settings(), st.data())
 def test_what_torch_closes_the_checker_closes_at_once(made: Setting, data: st.DataObject) -> None:
     pytest.importorskip("torch")
-    from ironrule.oracles.net_torch import TorchEngine
+    from ironrule.backends.network.gpu.engine import TorchEngine
 
-    certificate = certificate_of(made, data, TorchEngine("cpu", few=0))
+    certificate = certificate_of(made, data, TorchEngine("cpu", min_boxes=0))
     if certificate is None:
         return
     assert not has_exception(made, certificate)
@@ -82,7 +83,7 @@ def test_what_torch_closes_the_checker_closes_at_once(made: Setting, data: st.Da
 @settings(deadline=None, max_examples=150)
 @given(network_settings(), st.data())
 def test_no_cover_of_a_box_with_an_exception_is_ever_accepted(made: Setting, data: st.DataObject) -> None:
-    box = made.case.relevant.box(data.draw(rules_of(made.case)))
+    box = made.case.components.box(data.draw(rules_of(made.case)))
     sizes = made.case.space.sizes.tolist()
     some = tuple(data.draw(covers(sizes)) for _ in made.reading.alternatives)
     low, high = (tuple(codes.tolist()) for codes in (box.low, box.high))
@@ -135,7 +136,7 @@ def network(activation: str = "relu", kind: Any = MLPClassifier) -> Any:
 
 
 def explained(explainer: Explainer, count: int = 2) -> list[Any]:
-    assert explainer.unread is None
+    assert explainer.unreadable_reason is None
     return [explainer.explain(int(row)) for row in np.flatnonzero(~explainer.outcomes)[:count]]
 
 
@@ -149,7 +150,7 @@ def test_what_is_proven_of_a_network_in_a_pipeline_is_confirmed(activation: str)
         assert (found.status, found.reading) == ("proven", "own"), str(found)
         document = explanation.to_dict()
         document["rules"][0]["rule"]["components"].pop()
-        assert checker.check(with_digest(document)).status == "refuted"
+        assert checker.check(add_digest(document)).status == "refuted"
 
 
 @pytest.mark.parametrize("desired", ["good", ["good", "fair"]], ids=str)

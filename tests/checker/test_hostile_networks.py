@@ -13,21 +13,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from altered import confirm, has_exception
+from altered_certificates import confirm, has_exception
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_settings import Setting, scope_of_reading
 
-from ironrule.model.net import compile_network
-from ironrule.model.network import DOUBLE, SINGLE, Activation, Layer, Network, Preference, arithmetic_errors, largest_of
-from ironrule.model.readable import Read
-from ironrule.oracles import Networks
-from ironrule.oracles.nearest import nearest
-from ironrule.oracles.net_engine import Cores, Engine
-from ironrule.space import Feature, Space
-from ironrule.verdict import Proven, Refuted
-from networks import KINDS, columns_of, decided
-from tiny import case_of, every_point, exceptions_in, meter_of, rules_of
+from ironrule.backends.network.compile import compile_network
+from ironrule.backends.network.engine import BoundEngine, CpuEngine
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.backends.registry import find_nearest
+from ironrule.model.normal_form.network import (
+    DOUBLE_ROUNDOFF,
+    SINGLE_ROUNDOFF,
+    Activation,
+    Layer,
+    Network,
+    OutputMargin,
+    bound_arithmetic_errors,
+    find_largest_sizes,
+)
+from ironrule.model.read_model import TabulatedModel
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from ironrule.verdict.verdict import Proven, Refuted
+from random_networks import KINDS, columns_of, decided
+from tiny_cases import case_of, every_point, exceptions_in, meter_of, rules_of
 
 Rng = np.random.Generator
 PRECISE = np.longdouble
@@ -69,17 +79,17 @@ def hostile(inputs: int, kinds: list[str], unit: float, rng: Rng) -> Network:
         layers.append(Layer(weights, bias, activation))
     if rng.random() < 0.1:
         layers[-1] = replace(layers[-1], weights=np.zeros_like(layers[-1].weights))
-    return Network(tuple(layers), ((Preference(np.ones(1), 0.0),),), unit)
+    return Network(tuple(layers), ((OutputMargin(np.ones(1), 0.0),),), unit)
 
 
 def at_the_edge(network: Network, columns: Any, points: Any, rng: Rng) -> Network:
     """The network with its threshold next to what one of its highest points comes to."""
-    outputs = np.sort(network.outputs(columns.at(points))[:, 0])
+    outputs = np.sort(network.outputs(columns.look_up(points))[:, 0])
     output = float(outputs[-1 - int(rng.integers(0, min(3, len(outputs))))])
-    ((slack,),) = arithmetic_errors(network, largest_of(columns.values))
+    ((slack,),) = bound_arithmetic_errors(network, find_largest_sizes(columns.values))
     beside = [np.nextafter(output, -np.inf), np.nextafter(output, np.inf), output, output + slack, output - slack]
     limit = float(rng.choice([*beside, output + 1.01 * slack, output - 1.01 * slack]))
-    return replace(network, alternatives=((Preference(np.ones(1), -limit),),))
+    return replace(network, alternatives=((OutputMargin(np.ones(1), -limit),),))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +97,12 @@ class Hostile:
     """A setting whose model is such a network, and the search for it."""
 
     setting: Setting
-    read: Read
+    read: TabulatedModel
 
-    def oracle(self, engine: Engine) -> Networks:
-        assert isinstance(self.read.reading, Network)
-        nets = compile_network(self.read.reading, self.read.columns, self.setting.case.space)
-        return Networks(nets, engine=engine)
+    def oracle(self, engine: BoundEngine) -> NetworkOracle:
+        assert isinstance(self.read.normal_form, Network)
+        nets = compile_network(self.read.normal_form, self.read.columns, self.setting.case.space)
+        return NetworkOracle(nets, engine=engine)
 
 
 @st.composite
@@ -104,25 +114,25 @@ def hostile_settings(draw: st.DrawFn) -> Hostile:
     rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
     columns, points = columns_of(sizes, rng), every_point(space)
     kinds = draw(st.lists(st.sampled_from(KINDS), max_size=3))
-    network = hostile(len(columns.values), kinds, draw(st.sampled_from([DOUBLE, SINGLE])), rng)
+    network = hostile(len(columns.values), kinds, draw(st.sampled_from([DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF])), rng)
     network = at_the_edge(network, columns, points, rng)
     possible, sure = decided(network, columns, points)
-    _, alike = np.unique(columns.at(points), axis=0, return_inverse=True)
+    _, alike = np.unique(columns.look_up(points), axis=0, return_inverse=True)
     desired = sure | (possible & (rng.random(len(points)) < 0.5)[alike.ravel()])
     if desired.all():
-        network, desired = replace(network, alternatives=((Preference(np.zeros(1), -1.0),),)), np.zeros_like(desired)
+        network, desired = replace(network, alternatives=((OutputMargin(np.zeros(1), -1.0),),)), np.zeros_like(desired)
     instance = points[rng.choice(np.flatnonzero(~desired))]
-    case, read = case_of(space, desired.reshape(sizes), instance, points[:5]), Read(network, columns)
+    case, read = case_of(space, desired.reshape(sizes), instance, points[:5]), TabulatedModel(network, columns)
     return Hostile(Setting(case, network, columns, scope_of_reading(case, read, instance[None, :])), read)
 
 
-def proven_rightly(made: Hostile, data: st.DataObject, engine: Engine) -> None:
+def proven_rightly(made: Hostile, data: st.DataObject, engine: BoundEngine) -> None:
     """Whatever the search says of a rule is so, and the checker accepts what proves it."""
     setting = made.setting
-    box = setting.case.relevant.box(data.draw(rules_of(setting.case)))
+    box = setting.case.components.box(data.draw(rules_of(setting.case)))
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
-            patch.setattr("ironrule.oracles.networks.Work._uphill", lambda *_: None)
+            patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
         verdict = made.oracle(engine).find(setting.case, box, 1, meter_of(), np.random.default_rng(0))
     exceptions = {point.tobytes() for point in exceptions_in(setting.case, box)}
     if isinstance(verdict, Refuted):
@@ -130,7 +140,7 @@ def proven_rightly(made: Hostile, data: st.DataObject, engine: Engine) -> None:
         return
     assert isinstance(verdict, Proven)
     assert not exceptions
-    certificate = verdict.certificate.drawn()
+    certificate = verdict.certificate.with_built_covers()
     assert not has_exception(setting, certificate)
     confirm(setting, certificate)
 
@@ -138,24 +148,24 @@ def proven_rightly(made: Hostile, data: st.DataObject, engine: Engine) -> None:
 @settings(deadline=None, max_examples=800)
 @given(hostile_settings(), st.data())
 def test_nothing_false_is_proven_of_a_hostile_network(made: Hostile, data: st.DataObject) -> None:
-    proven_rightly(made, data, Cores())
+    proven_rightly(made, data, CpuEngine())
 
 
 @settings(deadline=None, max_examples=300)
 @given(hostile_settings(), st.data())
 def test_nothing_false_is_proven_of_a_hostile_network_with_torch(made: Hostile, data: st.DataObject) -> None:
     pytest.importorskip("torch")
-    from ironrule.oracles.net_torch import TorchEngine
+    from ironrule.backends.network.gpu.engine import TorchEngine
 
-    proven_rightly(made, data, TorchEngine("cpu", few=0))
+    proven_rightly(made, data, TorchEngine("cpu", min_boxes=0))
 
 
 @settings(deadline=None, max_examples=200)
 @given(hostile_settings())
 def test_the_nearest_counterfactual_of_a_hostile_network_is_one_and_has_the_fewest_changes(made: Hostile) -> None:
     case = made.setting.case
-    box = case.relevant.box(0)
-    found = nearest(made.read, case, box, 1, meter_of(), np.random.default_rng(0))
+    box = case.components.box(0)
+    found = find_nearest(made.read, case, box, 1, meter_of(), np.random.default_rng(0))
     exceptions = exceptions_in(case, box)
     assert found.proven
     assert len(found.points) == min(1, len(exceptions))
@@ -169,11 +179,11 @@ def test_the_nearest_counterfactual_of_a_hostile_network_is_one_and_has_the_fewe
 def test_double_precision_is_no_further_off_than_is_said(made: Hostile) -> None:
     network, columns = made.setting.reading, made.setting.columns
     assert isinstance(network, Network)
-    seen = columns.at(every_point(made.setting.case.space))
+    seen = columns.look_up(every_point(made.setting.case.space))
     values = seen.astype(PRECISE)
     for layer in network.layers:
-        values = layer.activation.of(values @ layer.weights.astype(PRECISE) + layer.bias.astype(PRECISE))
+        values = layer.activation.apply(values @ layer.weights.astype(PRECISE) + layer.bias.astype(PRECISE))
     ((one,),) = network.alternatives
     precise = values @ one.coefficients.astype(PRECISE) + PRECISE(one.offset)
-    ((slack,),) = arithmetic_errors(network, largest_of(columns.values))
+    ((slack,),) = bound_arithmetic_errors(network, find_largest_sizes(columns.values))
     assert (np.abs(network.margins(seen)[0] - precise) <= slack).all()

@@ -9,26 +9,28 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from ironrule.checker.asked_models import AnswerCache, AskedModels
-from ironrule.checker.columns import Column
-from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
-from ironrule.checker.outcomes import Decision, Target
-from ironrule.checker.readings.network_form import NetworkReading
-from ironrule.checker.readings.normal_form import Question
-from ironrule.checker.scope import Bounds, ReadModel, Scope
-from ironrule.checker.space.occurrence import list_combinations
-from ironrule.checker.space.spaces import space_from_plain
-from ironrule.checker.sum_bounds.sum_bounds import prepare_sum_bounds
+from ironrule.arrays import Points
+from ironrule.checker.bounds.feasible import build_feasible_set
+from ironrule.checker.bounds.network_bounds import prepare_network_bounds
+from ironrule.checker.bounds.sum_bounds import prepare_sum_bounds
+from ironrule.checker.preprocessing import EstimatorColumn
+from ironrule.checker.readers.network_form import NetworkForm
+from ironrule.checker.readers.normal_form import EstimatorTarget
+from ironrule.checker.scope import CheckScope, MarginBounds, ModelWithBounds
+from ironrule.checker.space.space import space_from_json
+from ironrule.checker.user_models import AnswerCache, ModelDecision, OutcomeTarget, UserModelSet
 from ironrule.errors import ConstraintError
-from ironrule.model.network import Network
-from ironrule.model.readable import Read
-from ironrule.model.reading import Group, Link, Margin, Reading, Term
-from ironrule.model.tabulate import Columns
-from ironrule.oracles import Case
-from ironrule.shared_reading import convert_reading
-from ironrule.space import Feature, Points, Space, parse
-from readings import trees
-from tiny import TableModel, case_of, constraints, every_point
+from ironrule.model.model_input import TabulatedColumns
+from ironrule.model.normal_form.network import Network
+from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Term, TreeSum
+from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.protocol import Case
+from ironrule.shared_reading import convert_normal_form
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from random_tree_sums import trees
+from tiny_cases import TableModel, case_of, constraints, every_point
 
 VALUES = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
 LINKS = st.sampled_from(
@@ -52,12 +54,12 @@ class Lookup:
 
 
 @st.composite
-def groups(draw: st.DrawFn, sizes: tuple[int, ...], linked: bool) -> Group:
+def groups(draw: st.DrawFn, sizes: tuple[int, ...], linked: bool) -> LinkedGroup:
     """Trees and terms, several terms of one feature among them."""
     some = draw(st.lists(trees(sizes), max_size=3))
     places = draw(st.lists(st.integers(0, len(sizes) - 1), max_size=3))
     terms = [Term(j, Lookup(tuple(draw(VALUES) for _ in range(sizes[j])))) for j in places]
-    return Group(tuple(some), draw(LINKS) if linked and draw(st.booleans()) else Link(), tuple(terms))
+    return LinkedGroup(tuple(some), draw(LINKS) if linked and draw(st.booleans()) else Link(), tuple(terms))
 
 
 @st.composite
@@ -73,9 +75,9 @@ class Setting:
     """A case, its model's reading, and the checker's scope of it."""
 
     case: Case
-    reading: Reading | Network
-    columns: Columns
-    scope: Scope
+    reading: TreeSum | Network
+    columns: TabulatedColumns
+    scope: CheckScope
 
     @property
     def answers(self) -> AnswerCache:
@@ -88,7 +90,7 @@ def spaces(draw: st.DrawFn) -> Space:
     features = tuple(Feature(f"f{j}", tuple(range(size)), draw(st.booleans())) for j, size in enumerate(sizes))
     texts = draw(st.lists(constraints(features, of_instance=False), max_size=2))
     try:
-        return Space(features, tuple(map(parse, texts)))
+        return Space(features, tuple(map(parse_constraint, texts)))
     except ConstraintError:  # nothing satisfies them
         return Space(features)
 
@@ -101,33 +103,33 @@ def settings_of_models(draw: st.DrawFn) -> Setting:
     space = draw(spaces())
     sizes = tuple(space.sizes.tolist())
     some = st.lists(margins(sizes), min_size=1, max_size=2).map(tuple)
-    reading = Reading(tuple(draw(st.lists(some, min_size=1, max_size=2))))
-    columns = Columns(np.arange(len(sizes)), tuple(np.arange(size) for size in sizes))
+    reading = TreeSum(tuple(draw(st.lists(some, min_size=1, max_size=2))))
+    columns = TabulatedColumns(np.arange(len(sizes)), tuple(np.arange(size) for size in sizes))
     points = every_point(space)
     possible, sure = decisions(reading, columns, points)
-    classes = bounds_for(Read(reading, columns), space).classes
+    classes = bounds_for(TabulatedModel(reading, columns), space).cells
     _, alike = np.unique([of[points[:, j]] for j, of in enumerate(classes)], axis=1, return_inverse=True)
     whims = np.array(draw(st.lists(st.booleans(), min_size=len(points), max_size=len(points))))[alike.ravel()]
     desired = sure | (possible & whims)
-    occurring = space.feasible.admits(points)
-    if not (occurring & ~desired).any():
+    feasible = space.feasible.admits(points)
+    if not (feasible & ~desired).any():
         desired = np.zeros_like(desired)
-        reading = Reading(((Margin(-1.0, ()),),))
-    undesired = points[occurring & ~desired]
+        reading = TreeSum(((Margin(-1.0, ()),),))
+    undesired = points[feasible & ~desired]
     instance = undesired[draw(st.integers(0, len(undesired) - 1))]
-    past = points[occurring][:: max(1, int(occurring.sum()) // 7)]
+    past = points[feasible][:: max(1, int(feasible.sum()) // 7)]
     case = case_of(space, desired.reshape(sizes), instance, past)
-    return Setting(case, reading, columns, scope_of_reading(case, Read(reading, columns), past))
+    return Setting(case, reading, columns, scope_of_reading(case, TabulatedModel(reading, columns), past))
 
 
-def decisions(reading: Reading, columns: Columns, points: Points) -> tuple[Any, Any]:
+def decisions(reading: TreeSum, columns: TabulatedColumns, points: Points) -> tuple[Any, Any]:
     """Which points may be desired and which surely are, the model's error counted; sums here are exact but for
     logistic functions.
     """
-    seen = columns.at(points)
+    seen = columns.look_up(points)
     possible, sure = np.zeros(len(points), np.bool_), np.zeros(len(points), np.bool_)
     for alternative in reading.alternatives:
-        values = np.array([margin.at(seen) for margin in alternative])
+        values = np.array([margin.evaluate(seen) for margin in alternative])
         errors = np.array([[_error(margin, seen)] for margin in alternative])
         possible |= (values > -errors).all(axis=0)
         sure |= (values > errors).all(axis=0)
@@ -135,24 +137,26 @@ def decisions(reading: Reading, columns: Columns, points: Points) -> tuple[Any, 
 
 
 def _error(margin: Margin, seen: Any) -> float:
-    return margin.error_over(seen) + (1e-12 if any(g.link.kind == "logistic" for g in margin.groups) else 0.0)
+    return margin.bound_error(seen) + (1e-12 if any(g.link.kind == "logistic" for g in margin.groups) else 0.0)
 
 
-def bounds_for(read: Read, space: Space) -> Bounds:
+def bounds_for(read: TabulatedModel, space: Space) -> MarginBounds:
     """What bounds the margins of a reading, in the checker's form."""
-    columns = [Column(int(j), values) for j, values in zip(read.columns.features, read.columns.values, strict=True)]
-    reading = convert_reading(read.reading)
-    if isinstance(reading, NetworkReading):
+    columns = [
+        EstimatorColumn(int(j), values) for j, values in zip(read.columns.features, read.columns.values, strict=True)
+    ]
+    reading = convert_normal_form(read.normal_form)
+    if isinstance(reading, NetworkForm):
         return prepare_network_bounds(reading, columns, space.sizes.tolist())
     return prepare_sum_bounds(reading, columns, space.sizes.tolist())
 
 
-def scope_of_reading(case: Case, read: Read, past: Points) -> Scope:
+def scope_of_reading(case: Case, read: TabulatedModel, past: Points) -> CheckScope:
     """The checker's scope, with a reading put in its place."""
     assert isinstance(case.model, TableModel)
-    decision = Decision(len, np.asarray, "desired", "undesired", Question((), None), None)
-    asked = AskedModels(case.model, (case.model,), decision)
-    space = space_from_plain(case.space.to_dict())
-    scope = Scope(space, past, (None,), asked, Target(), list_combinations(space))
-    scope.__dict__["read_models"] = (ReadModel(case.model, bounds_for(read, case.space), "own"),)
+    decision = ModelDecision(len, np.asarray, "desired", "undesired", EstimatorTarget((), None), None)
+    asked = UserModelSet(case.model, (case.model,), decision)
+    space = space_from_json(case.space.to_dict())
+    scope = CheckScope(space, past, (None,), asked, OutcomeTarget(), build_feasible_set(space))
+    scope.__dict__["models_with_bounds"] = (ModelWithBounds(case.model, bounds_for(read, case.space), "own"),)
     return scope

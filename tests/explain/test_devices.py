@@ -38,18 +38,18 @@ def test_a_device_must_be_a_name() -> None:
 
 def test_answers_are_the_same_with_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from ironrule.oracles.net_torch import TorchEngine
+    from ironrule.backends.network.gpu.engine import TorchEngine
 
     model, table = small_network()
-    engine = TorchEngine("cpu", few=0)
-    monkeypatch.setattr("ironrule.oracles.net_engine.engine_on", lambda _: engine)
+    engine = TorchEngine("cpu", min_boxes=0)
+    monkeypatch.setattr("ironrule.backends.network.engine.choose_engine", lambda _: engine)
     plain, there = Explainer(model, table, desired=1), Explainer(model, table, desired=1, device="somewhere")
     denied = np.flatnonzero(model.predict(table) == 0)[:5].tolist()
     for row in denied:
         one, other = plain.explain(row), there.explain(row)
         assert isinstance(other.verdict, Proven)
         assert one.cardinality == other.cardinality == other.lower_bound
-    assert [len(one.features) for one in plain.changes(denied[0])] == [
-        len(one.features) for one in there.changes(denied[0])
+    assert [len(one.features) for one in plain.change_sets(denied[0])] == [
+        len(one.features) for one in there.change_sets(denied[0])
     ]
     assert engine._recent

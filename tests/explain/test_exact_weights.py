@@ -16,8 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Explainer, Explanation, InputError
-from ironrule.search import HighsProgram, MinSetCover
-from ironrule.verdict import Proven, Quality
+from ironrule.search.min_set_cover import HighsSolver, MinSetCover
+from ironrule.verdict.verdict import Proven, Quality
 
 NAMES = list("abcdefg")
 POINTS = np.array(list(product((0, 1), repeat=len(NAMES))))
@@ -69,7 +69,7 @@ def test_the_lightest_rule_is_the_lightest_of_all(seed: int, weights: dict[str, 
     for row in denied(explainer, 12):
         every = weights_of_rules(explainer, row, weights)
         explanation = explainer.explain(row, weights=weights, widen=False)
-        assert explanation.lightest
+        assert explanation.minimum_among_permitted
         assert explanation.weight == explanation.lower_bound == every[features_of(explanation.rule)]
         assert explanation.weight == min(every.values())
 
@@ -95,7 +95,7 @@ def test_rules_come_lightest_first_and_the_judge_knows_the_lightest(weights: dic
             assert (one.quality is Quality.MINIMUM) == (weight == least)
 
 
-@pytest.mark.parametrize("algorithm", [MinSetCover(), MinSetCover(HighsProgram()), "greedy_cf"], ids=str)
+@pytest.mark.parametrize("algorithm", [MinSetCover(), MinSetCover(HighsSolver()), "greedy_cf"], ids=str)
 @pytest.mark.parametrize("weights", FAR_APART, ids=str)
 def test_no_algorithm_claims_too_much(weights: dict[str, Any], algorithm: Any) -> None:
     explainer = explainer_of(0)
@@ -123,7 +123,7 @@ def test_a_document_keeps_exact_weights(weights: dict[str, Any]) -> None:
     }
     again = explainer.explain(denied(explainer, 1)[0], weights=Explanation.from_dict(document).permitted.weights)
     assert again.weight == explanation.weight
-    assert explanation.lightest
+    assert explanation.minimum_among_permitted
     assert str(explanation)
     assert explanation.to_html("validator")
 
@@ -140,13 +140,13 @@ def test_without_weights_all_numbers_are_whole() -> None:
 @pytest.mark.parametrize("written", [0.5, 2.0, True, "2", "2/1", "2/4", "-1/2", "1/0", "1 / 2", "", None, -1, [1]])
 @pytest.mark.parametrize("name", ["weight", "lower_bound"])
 def test_other_numbers_are_refused_when_a_document_is_read(name: str, written: Any) -> None:
-    from ironrule.verdict.digest import with_digest
+    from ironrule.verdict.digest import add_digest
 
     explainer = explainer_of(1)
     document = explainer.explain(denied(explainer, 1)[0]).to_dict()
     del document["digest"]
     with pytest.raises(InputError, match="exact number must be a non-negative integer or a string"):
-        Explanation.from_dict(with_digest(document | {name: written}))
+        Explanation.from_dict(add_digest(document | {name: written}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import ironrule
 from applications import DENIED, GRADES, decide, past, score, wide
 from ironrule import Budget, Explainer, Proven, Refuted, Space, Unrefuted
 from ironrule.errors import BudgetError, ConstraintError, InputError, ModelError, OutcomeError, SpaceError, TableError
-from ironrule.explain.asking import case_of
+from ironrule.explain.query import build_case
 from ironrule.search import ALGORITHMS
 
 PAST, WIDE = past(), wide()
@@ -38,7 +38,7 @@ def large():
     return Explainer(score, WIDE)
 
 
-def told(explanation):
+def without_times(explanation):
     """All of an explanation but the time it took, and the digest of that."""
     data = {name: value for name, value in explanation.to_dict().items() if name != "digest"}
     data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in ("seconds", "operators")}
@@ -114,9 +114,9 @@ def assert_minimal_duals(explainer, explanation):
 
 def dual_of(explainer, counterfactual):
     """The components of the denied row that a counterfactual breaks."""
-    relevant = case_of(explainer._prepared, DENIED).relevant
+    own = build_case(explainer._context, DENIED).components
     code = explainer.space.encode_row(dict(counterfactual.values))
-    return {bit for bit in relevant.bits if not relevant.low[bit] <= code[bit // 2] <= relevant.high[bit]}
+    return {bit for bit in own.usable_numbers if not own.low[bit] <= code[bit // 2] <= own.high[bit]}
 
 
 @pytest.mark.parametrize("algorithm", ["genetic_cf", "genetic"])
@@ -153,7 +153,7 @@ ROW = int(np.flatnonzero(decide(PAST) == "bad")[3])
     ids=lambda row: type(row).__name__,
 )
 def test_a_row_may_come_in_any_form(explainer, row):
-    assert told(explainer.explain(row)) == told(explainer.explain(ROW))
+    assert without_times(explainer.explain(row)) == without_times(explainer.explain(ROW))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_row_that_does_not_fit_is_refused(explainer, row, message):
 
 def test_a_row_outside_the_domain_can_be_explained_in_an_extended_space(explainer):
     row = DENIED | {"income": 0}
-    longer = Explainer(decide, PAST, desired="good", space=explainer.space.extended(row))
+    longer = Explainer(decide, PAST, desired="good", space=explainer.space.extend_domains(row))
     assert isinstance(longer.explain(row).verdict, Proven)
 
 
@@ -340,9 +340,9 @@ def test_requirements_that_make_no_sense_are_refused(explainer, options, error, 
 def test_the_same_seed_and_evaluations_give_the_same_answer(large, algorithm):
     budget = Budget(evaluations=30_000)
     first, second = (large.explain(LOW, algorithm, budget=budget, seed=3) for _ in range(2))
-    assert told(first) == told(second)
+    assert without_times(first) == without_times(second)
     again = Explainer(score, WIDE).explain(LOW, algorithm, budget=budget, seed=3)
-    assert told(first) == told(again)
+    assert without_times(first) == without_times(again)
 
 
 def test_the_global_random_state_is_left_alone(explainer):
@@ -362,7 +362,7 @@ def test_explainers_and_explanations_pickle(make):
     again = pickle.loads(pickle.dumps(explainer))
     assert again.space == explainer.space
     one, other = explainer.explain(DENIED), again.explain(DENIED)
-    assert told(one) == told(other)
+    assert without_times(one) == without_times(other)
     assert pickle.loads(pickle.dumps(one)) == one
 
 
@@ -378,26 +378,27 @@ def as_polars(table):
 
 @pytest.mark.parametrize("make", [as_polars, pa.Table.from_pandas])
 def test_every_library_gives_the_same_explanation(explainer, make):
-    assert told(Explainer(by_position, make(PAST), desired="good").explain(DENIED)) == told(explainer.explain(DENIED))
+    other = Explainer(by_position, make(PAST), desired="good")
+    assert without_times(other.explain(DENIED)) == without_times(explainer.explain(DENIED))
 
 
 def test_several_threads_get_the_answers_that_one_gets(large):
     rows = [row for row in range(40) if score(WIDE.iloc[[row]])[0] <= 0.5][:8]
     budget = Budget(evaluations=20_000)
-    alone = [told(large.explain(row, budget=budget)) for row in rows]
+    alone = [without_times(large.explain(row, budget=budget)) for row in rows]
     with ThreadPoolExecutor(8) as pool:
-        together = [told(one) for one in pool.map(lambda row: large.explain(row, budget=budget), rows)]
+        together = [without_times(one) for one in pool.map(lambda row: large.explain(row, budget=budget), rows)]
     assert together == alone
 
 
 def test_explaining_changes_neither_the_explainer_nor_the_data():
     data = past()
     explainer = Explainer(decide, data, desired="good")
-    first = told(explainer.explain(DENIED))
+    first = without_times(explainer.explain(DENIED))
     before = pickle.dumps(explainer)
     explainer.explain(ROW, "genetic_cf", forbid=["income"])
     explainer.counterfactuals(DENIED, features_to_vary=["income"])
-    assert told(explainer.explain(DENIED)) == first
+    assert without_times(explainer.explain(DENIED)) == first
     assert pickle.dumps(explainer) == before
     pd.testing.assert_frame_equal(data, past())
 
@@ -483,9 +484,9 @@ class Proposing:
     def __init__(self, *rules):
         self.rules = rules
 
-    def run(self, problem, trail):
-        trail.best = [problem.case.relevant.select(names) for names in self.rules]
-        return trail.best
+    def run(self, problem, state):
+        state.best = [problem.case.components.select(names) for names in self.rules]
+        return state.best
 
 
 def test_a_model_that_ends_the_program_has_failed():
@@ -511,11 +512,11 @@ def test_a_model_that_wavers_does_not_crash_the_search():
     rng = np.random.default_rng(0)
     explainer = Explainer(score, WIDE)
     wavering = copy.copy(explainer)
-    prepared = explainer._prepared
-    own = prepared.model.own
-    box = dataclasses.replace(own, decision=_Wavering(rng, own.decision))
-    noisy = dataclasses.replace(prepared.model, own=box, boxes=(box,))
-    object.__setattr__(wavering, "_prepared", dataclasses.replace(prepared, model=noisy))
+    context = explainer._context
+    own = context.model.primary
+    black_box = dataclasses.replace(own, decision=_Wavering(rng, own.decision))
+    noisy = dataclasses.replace(context.model, primary=black_box, black_boxes=(black_box,))
+    wavering._context = dataclasses.replace(context, model=noisy)
     explanation = wavering.explain(LOW, budget=Budget(evaluations=50_000))
     assert explanation.statistics.evaluations <= 50_000
 
@@ -524,7 +525,7 @@ class _Wavering:
     """A decision that flips one answer in a hundred, but never for a single row."""
 
     def __init__(self, rng, decision):
-        self.rng, self.decision, self.undesired = rng, decision, decision.undesired
+        self.rng, self.decision, self.undesired_name = rng, decision, decision.undesired_name
 
     def __call__(self, table, rows):
         answer = self.decision(table, rows)

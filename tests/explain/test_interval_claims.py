@@ -25,7 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ironrule import ConstraintError, Explainer, Explanation, ModelError, Proven
-from ironrule.model.intervals import MOST_WHOLE
+from ironrule.model.intervals import MAX_LISTED_INTEGERS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -60,7 +60,7 @@ class Small:
     desired: Mask
 
     @classmethod
-    def of(cls, make: Callable[[], Any], seed: int, real: bool) -> Small:
+    def build(cls, make: Callable[[], Any], seed: int, real: bool) -> Small:
         rng = np.random.default_rng(seed)
         table = pd.DataFrame(
             {
@@ -131,7 +131,7 @@ def consistent(small: Small, row: dict[str, Any]) -> set[frozenset[tuple[str, st
     return found
 
 
-def named(rule: Any) -> frozenset[tuple[str, str]]:
+def component_names(rule: Any) -> frozenset[tuple[str, str]]:
     return frozenset((one.feature, one.op) for one in rule.components)
 
 
@@ -160,10 +160,10 @@ def assert_rule_is_true(small: Small, explainer: Explainer, row: dict[str, Any])
         assert not small.desired[rule.covers(small.points)].any()
     rules = consistent(small, row)
     if explanation.minimum:
-        assert named(explanation.rule) in rules
+        assert component_names(explanation.rule) in rules
         assert explanation.cardinality == min(map(len, rules))
     listing = explainer.rules(row)
-    listed = {named(one.rule) for one in listing}
+    listed = {component_names(one.rule) for one in listing}
     assert listed == rules if listing.complete else listed <= rules
     if explanation.widest:
         assert_widest(small, explainer, explanation)
@@ -198,7 +198,7 @@ def assert_changes_are_true(
     """The nearest counterfactual and the sets of changes; whether the nearest is claimed."""
     some = np.ones(len(small.points), bool) if allowed is None else allowed
     least = least_changes(small, row, some)
-    listing = explainer.changes(row)
+    listing = explainer.change_sets(row)
     sets = list(listing)
     if listing.complete:
         assert {frozenset(one.features) for one in sets} == least
@@ -238,7 +238,7 @@ def test_where_a_sum_turns_between_values_that_were_seen() -> None:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", [*SUMS, *TREES])
 def test_every_claim_is_true_for_all_whole_numbers(kind: str, seed: int) -> None:
-    small = Small.of({**SUMS, **TREES}[kind], seed, real=False)
+    small = Small.build({**SUMS, **TREES}[kind], seed, real=False)
     explainer = small.explainer()
     for row in undesired_rows(explainer, 4):
         explanation = assert_rule_is_true(small, explainer, row)
@@ -250,7 +250,7 @@ def test_every_claim_is_true_for_all_whole_numbers(kind: str, seed: int) -> None
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", [*SUMS, *TREES])
 def test_every_claim_is_true_for_numbers_between(kind: str, seed: int) -> None:
-    small = Small.of({**SUMS, **TREES}[kind], seed, real=True)
+    small = Small.build({**SUMS, **TREES}[kind], seed, real=True)
     explainer = small.explainer()
     for row in undesired_rows(explainer, 3):
         explanation = assert_rule_is_true(small, explainer, row)
@@ -264,7 +264,7 @@ def test_every_claim_is_true_for_numbers_between(kind: str, seed: int) -> None:
 @pytest.mark.parametrize("real", [False, True], ids=["whole", "real"])
 @pytest.mark.parametrize("kind", ["logistic", "tree", "forest"])
 def test_constraints_between_values_are_part_of_every_claim(kind: str, real: bool) -> None:
-    small = Small.of({**SUMS, **TREES}[kind], 1, real)
+    small = Small.build({**SUMS, **TREES}[kind], 1, real)
     low, high = (1.3, 3.45) if real else (11, 28)
     ruled_out = f"cf.income <= {low} or cf.income > {high}"
     income = small.points["income"]
@@ -284,7 +284,7 @@ def test_constraints_between_values_are_part_of_every_claim(kind: str, real: boo
 @pytest.mark.parametrize("kind", ["logistic", "tree", "forest"])
 @pytest.mark.parametrize("text", ["cf.income >= x.income", "cf.income > x.income", "cf.debt <= x.debt + 0.7"])
 def test_constraints_on_changes_are_part_of_every_claim(kind: str, real: bool, text: str) -> None:
-    small = Small.of({**SUMS, **TREES}[kind], 2, real)
+    small = Small.build({**SUMS, **TREES}[kind], 2, real)
     explainer = small.explainer(constraints=[text])
     for row in undesired_rows(explainer, 4):
         income, debt = small.points["income"], small.points["debt"]
@@ -306,14 +306,14 @@ def test_a_range_between_two_values_is_not_said_to_have_nothing() -> None:
 
 
 def test_comparing_two_numbers_needs_all_their_values() -> None:
-    small = Small.of(SUMS["logistic"], 0, real=False)
+    small = Small.build(SUMS["logistic"], 0, real=False)
     kept = (small.points["debt"] <= small.points["income"]).to_numpy()
     part = Small(small.model, small.table, small.settings, small.points[kept], small.desired[kept])
     with pytest.warns(UserWarning, match="left out"):
         explainer = small.explainer(constraints=["cf.debt <= cf.income"])
     for row in undesired_rows(explainer, 3):
         assert assert_rule_is_true(part, explainer, row).widest
-    real = Small.of(TREES["tree"], 0, real=True)
+    real = Small.build(TREES["tree"], 0, real=True)
     with pytest.raises(ConstraintError, match=r"cf\.debt <= cf\.income.*'income', 'debt'"):
         real.explainer(constraints=["cf.debt <= cf.income"])
 
@@ -356,14 +356,14 @@ def test_curves_are_explained_for_whole_numbers() -> None:
 
 
 def test_long_ranges_of_whole_numbers_are_not_listed_and_nothing_is_claimed_of_them() -> None:
-    table = pd.DataFrame({"a": [0, 100, MOST_WHOLE] * 6})
+    table = pd.DataFrame({"a": [0, 100, MAX_LISTED_INTEGERS] * 6})
     model = LogisticRegression().fit(table, table.a > 60)
     explainer = Explainer(model, table, desired=True, intervals=True)
     assert len(explainer.space["a"].values) == 3
     assert not explainer.explain({"a": 0}).widest
     assert not explainer.counterfactuals({"a": 0}).proven
-    listed = Explainer(model, table.clip(upper=MOST_WHOLE - 1), desired=True, intervals=True)
-    assert len(listed.space["a"].values) == MOST_WHOLE
+    listed = Explainer(model, table.clip(upper=MAX_LISTED_INTEGERS - 1), desired=True, intervals=True)
+    assert len(listed.space["a"].values) == MAX_LISTED_INTEGERS
     assert listed.explain({"a": 0}).widest
 
 

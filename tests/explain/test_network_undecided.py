@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ironrule import Budget, Explainer, Proven, Space
-from ironrule.verdict import Meter
+from ironrule.verdict.budget import Meter
 
 COLUMNS = list("abcdefg")
 
@@ -45,7 +45,7 @@ def test_what_is_not_marked_as_undecided_is_needed(explainer: Explainer, monkeyp
     every = pd.DataFrame(list(itertools.product(range(4), repeat=7)), columns=COLUMNS)
     good, marked = desired(explainer, every), 0
     for row, looks in itertools.product(np.flatnonzero(~explainer.outcomes)[:5].tolist(), range(2, 40, 2)):
-        budget = Budget(watch=After(looks))
+        budget = Budget(callback=After(looks))
         found = explainer.explain(row, algorithm="minimum", budget=budget, widen=False)
         if not isinstance(found.verdict, Proven):
             continue
@@ -62,4 +62,4 @@ def test_what_is_not_marked_as_undecided_is_needed(explainer: Explainer, monkeyp
 
 
 def desired(explainer: Explainer, points: pd.DataFrame) -> pd.DataFrame:
-    return points[np.asarray(explainer._prepared.model.own.desired(explainer.space.encode(points).points()))]
+    return points[np.asarray(explainer._context.model.primary.desired(explainer.space.encode(points).points()))]

@@ -12,19 +12,20 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule.errors import ModelError, OutcomeError, SpaceError
-from ironrule.model import black_box
-from ironrule.space import Space, read_table
+from ironrule.model.blackbox import build_black_box
+from ironrule.space.space import Space
+from ironrule.space.table import read_table
 
 DATA = pd.DataFrame({"age": [20, 30, 40, 50], "job": ["cook", "clerk", "cook", None], "score": [0.1, 0.6, 0.7, 0.2]})
 NUMBERS = DATA[["age", "score"]]
 GOOD = [0, 1, 1, 0]
 
 
-def asked(model, table, desired=None, threshold=None, **hints):
+def compute_outcomes(model, table, desired=None, threshold=None, **hints):
     """The outcomes of the table's own rows by way of codes."""
     space = Space.infer(table, **hints)
-    box = black_box(model, read_table(table), space, desired, threshold)
-    return box.outcomes(space.encode(table)).tolist()
+    box = build_black_box(model, read_table(table), space, desired, threshold)
+    return box.compute_outcomes(space.encode(table)).tolist()
 
 
 def test_a_function_gets_the_library_that_the_data_came_in():
@@ -36,7 +37,7 @@ def test_a_function_gets_the_library_that_the_data_came_in():
 
     for table in (NUMBERS, pl.DataFrame(NUMBERS), pa.Table.from_pandas(NUMBERS), NUMBERS.to_numpy()):
         seen.clear()
-        assert asked(model, table) == [False, True, True, False]
+        assert compute_outcomes(model, table) == [False, True, True, False]
         assert set(seen) == {type(table)}
 
 
@@ -51,41 +52,41 @@ def pipeline():
 def test_a_pipeline_on_raw_columns_is_asked_with_raw_columns(missing):
     data = DATA.assign(job=pd.Series(["cook", "clerk", "cook", missing], dtype=object))
     model = pipeline().fit(data, ["bad", "good", "good", "bad"])
-    assert asked(model, data, "good") == [False, True, True, False]
+    assert compute_outcomes(model, data, "good") == [False, True, True, False]
 
 
 def test_a_pipeline_ignores_columns_that_it_was_not_fitted_on():
     model = pipeline().fit(DATA, GOOD)
     space = Space.infer(DATA, columns=list(model.feature_names_in_))
-    box = black_box(model, read_table(DATA.assign(target=GOOD)), space, None, None)
+    box = build_black_box(model, read_table(DATA.assign(target=GOOD)), space, None, None)
     assert box.layout.names == ("age", "job", "score")
 
 
 def test_an_estimator_gets_its_columns_in_the_order_it_was_fitted_on():
     model = DecisionTreeClassifier(random_state=0).fit(NUMBERS[["score", "age"]], GOOD)
-    assert asked(model, NUMBERS) == [False, True, True, False]
-    assert asked(model, pl.DataFrame(NUMBERS)) == [False, True, True, False]
+    assert compute_outcomes(model, NUMBERS) == [False, True, True, False]
+    assert compute_outcomes(model, pl.DataFrame(NUMBERS)) == [False, True, True, False]
 
 
 def test_an_estimator_fitted_without_names_is_asked_without_names():
     model = DecisionTreeClassifier(random_state=0).fit(NUMBERS.to_numpy(), GOOD)
     for table in (NUMBERS, pl.DataFrame(NUMBERS), pa.Table.from_pandas(NUMBERS), NUMBERS.to_numpy()):
-        assert asked(model, table) == [False, True, True, False]
+        assert compute_outcomes(model, table) == [False, True, True, False]
 
 
 def test_a_threshold_reads_probabilities_and_a_regression_reads_predictions():
     model = LogisticRegression(C=1e4).fit(NUMBERS, GOOD)
     shares = model.predict_proba(NUMBERS)[:, 1]
     level = float(np.sort(shares)[2])
-    assert asked(model, NUMBERS, threshold=level) == (shares > level).tolist()
+    assert compute_outcomes(model, NUMBERS, threshold=level) == (shares > level).tolist()
     regression = LinearRegression().fit(NUMBERS, DATA["score"])
-    assert asked(regression, NUMBERS, threshold=0.5) == [False, True, True, False]
+    assert compute_outcomes(regression, NUMBERS, threshold=0.5) == [False, True, True, False]
 
 
 def test_the_space_must_have_every_column_of_the_model():
     model = DecisionTreeClassifier().fit(NUMBERS, GOOD)
     with pytest.raises(SpaceError, match="the space lacks a column of the model: 'score'"):
-        asked(model, NUMBERS, columns=["age"])
+        compute_outcomes(model, NUMBERS, columns=["age"])
 
 
 def test_calls_are_batched_and_nothing_is_asked_about_no_points():
@@ -96,9 +97,9 @@ def test_calls_are_batched_and_nothing_is_asked_about_no_points():
         return table["score"]
 
     space = Space.infer(NUMBERS)
-    box = black_box(model, read_table(NUMBERS), space, None, None)
+    box = build_black_box(model, read_table(NUMBERS), space, None, None)
     sizes.clear()
-    small = type(box)(box.layout, box.decision, batch=3)
+    small = type(box)(box.layout, box.decision, batch_rows=3)
     points = np.zeros((7, 2), dtype=np.int32)
     assert small.desired(points).tolist() == [False] * 7
     assert sizes == [3, 3, 1]
@@ -111,30 +112,30 @@ def test_a_model_that_reads_more_than_the_space_is_found_out():
         return (table.index >= 10).astype(float)
 
     with pytest.raises(ModelError, match="must decide by the values of the space alone, got another outcome for row 0"):
-        asked(by_index, NUMBERS.set_index(pd.Index([10, 1, 2, 3])))
+        compute_outcomes(by_index, NUMBERS.set_index(pd.Index([10, 1, 2, 3])))
 
 
 def test_a_model_that_decides_by_chance_is_found_out():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": np.arange(200)})
     with pytest.raises(ModelError, match="chance"):
-        asked(lambda rows: rng.random(len(rows)), table)
+        compute_outcomes(lambda rows: rng.random(len(rows)), table)
 
 
 def test_labels_that_never_match_the_desired_one_are_listed():
     def model(table):
         return np.where(table["score"] > 0.5, "approved", "denied")
 
-    assert asked(model, NUMBERS, "approved") == [False, True, True, False]
+    assert compute_outcomes(model, NUMBERS, "approved") == [False, True, True, False]
     with pytest.raises(OutcomeError, match=r"one of \['good'\], got labels 'approved', 'denied'"):
-        asked(model, NUMBERS, "good")
+        compute_outcomes(model, NUMBERS, "good")
     with pytest.raises(OutcomeError, match=r"one of \[1\], got labels 'approved', 'denied'"):
-        asked(model, NUMBERS, 1)
+        compute_outcomes(model, NUMBERS, 1)
 
 
 def test_scores_and_known_classes_may_leave_every_past_row_undesired():
-    assert asked(lambda table: np.zeros(len(table)), NUMBERS) == [False] * 4
-    assert asked(lambda table: np.tile([1.0, 0.0], (len(table), 1)), NUMBERS, desired=1) == [False] * 4
+    assert compute_outcomes(lambda table: np.zeros(len(table)), NUMBERS) == [False] * 4
+    assert compute_outcomes(lambda table: np.tile([1.0, 0.0], (len(table), 1)), NUMBERS, desired=1) == [False] * 4
     tree = DecisionTreeClassifier(max_depth=1).fit(NUMBERS, GOOD)
     tree.predict = lambda table: np.zeros(len(table))
-    assert asked(tree, NUMBERS) == [False] * 4
+    assert compute_outcomes(tree, NUMBERS) == [False] * 4

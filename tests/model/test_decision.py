@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from ironrule.errors import ModelError, OutcomeError
-from ironrule.model.decision import decision_of
+from ironrule.model.decision import build_decision
 
 
 def decided(answer, desired=None, threshold=None):
     """The decision of a function that answers this."""
-    return decision_of(lambda _: answer, desired, threshold)(None, 3).tolist()
+    return build_decision(lambda _: answer, desired, threshold)(None, 3).tolist()
 
 
 class Classifier:
@@ -114,28 +114,28 @@ def test_an_exception_of_the_model_is_shown_and_chained():
         raise KeyError("no column 'x'")
 
     with pytest.raises(ModelError, match=r"the model failed on a table of 3 rows: KeyError: .*no column 'x'") as caught:
-        decision_of(broken, None, None)(None, 3)
+        build_decision(broken, None, None)(None, 3)
     assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf"), "0.5"])
 def test_a_threshold_must_be_a_finite_number(threshold):
     with pytest.raises(OutcomeError, match=f"threshold must be a finite number, got {threshold!r}"):
-        decision_of(lambda _: None, None, threshold)
+        build_decision(lambda _: None, None, threshold)
 
 
 @pytest.mark.parametrize("model", [None, 5, "model.skops"])
 def test_what_is_no_model_is_refused(model):
     with pytest.raises(ModelError, match=f"a function or have a predict method, got {type(model).__name__}"):
-        decision_of(model, None, None)
+        build_decision(model, None, None)
 
 
 def test_classes_zero_and_one_need_no_name_and_others_do():
     for classes in ([0, 1], [False, True], [0.0, 1.0]):
-        assert decision_of(Classifier(classes, [0, 1, 1]), None, None)(None, 3).tolist() == [False, True, True]
+        assert build_decision(Classifier(classes, [0, 1, 1]), None, None)(None, 3).tolist() == [False, True, True]
     for classes in ([-1, 1], ["bad", "good"], [0, 1, 2]):
         with pytest.raises(OutcomeError) as caught:
-            decision_of(Classifier(classes), None, None)
+            build_decision(Classifier(classes), None, None)
         assert str(caught.value) == f"the desired class must be one of {classes}, got none; pass desired=..."
         assert caught.value.code == "desired-required"
 
@@ -152,35 +152,35 @@ def test_classes_zero_and_one_need_no_name_and_others_do():
 )
 def test_a_desired_class_must_be_one_of_several_that_the_model_knows(desired, message):
     with pytest.raises(OutcomeError, match=message):
-        decision_of(Classifier(["bad", "fair", "good"]), desired, None)
+        build_decision(Classifier(["bad", "fair", "good"]), desired, None)
 
 
 def test_a_class_named_twice_counts_once():
-    decision = decision_of(Classifier(["bad", "good"], ["bad", "good", "bad"]), ["good", "good"], None)
+    decision = build_decision(Classifier(["bad", "good"], ["bad", "good", "bad"]), ["good", "good"], None)
     assert decision(None, 3).tolist() == [False, True, False]
 
 
 def test_several_classes_of_many_may_be_desired():
     model = Classifier(["bad", "fair", "good"], ["bad", "fair", "good"])
-    assert decision_of(model, {"fair", "good"}, None)(None, 3).tolist() == [False, True, True]
+    assert build_decision(model, {"fair", "good"}, None)(None, 3).tolist() == [False, True, True]
 
 
 def test_with_a_threshold_the_desired_classes_together_must_pass_it():
     scores = [[0.5, 0.25, 0.25], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05]]
     model = Classifier(["bad", "fair", "good"], ["bad"] * 3, scores)
-    assert decision_of(model, ["fair", "good"], 0.5)(None, 3).tolist() == [False, True, False]
+    assert build_decision(model, ["fair", "good"], 0.5)(None, 3).tolist() == [False, True, False]
     with pytest.raises(
         OutcomeError, match="a threshold needs a classifier with predict_proba, got Classifier without it"
     ):
-        decision_of(Classifier(["bad", "good"]), "good", 0.5)
+        build_decision(Classifier(["bad", "good"]), "good", 0.5)
 
 
 def test_a_regression_needs_a_threshold():
-    assert decision_of(Regressor(), None, 2.0)(None, 3).tolist() == [False, False, True]
+    assert build_decision(Regressor(), None, 2.0)(None, 3).tolist() == [False, False, True]
     with pytest.raises(
         OutcomeError, match=r"needs a threshold above which .* got none; pass threshold=\.\.\."
     ) as caught:
-        decision_of(Regressor(), None, None)
+        build_decision(Regressor(), None, None)
     assert caught.value.code == "threshold-required"
 
 
@@ -196,13 +196,13 @@ def test_a_regression_needs_a_threshold():
     ],
 )
 def test_the_undesired_outcome_has_a_name(model, desired, name):
-    assert decision_of(model, desired, None).undesired == name
+    assert build_decision(model, desired, None).undesired_name == name
 
 
 def test_with_a_threshold_the_undesired_outcome_is_named_by_it():
     model = Classifier(["bad", "fair", "good"], scores=[[0.2, 0.3, 0.5]])
-    assert decision_of(model, "good", 0.7).undesired == "at most 0.7 for 'good'"
-    assert decision_of(model, ["fair", "good"], 0.25).undesired == "at most 0.25 for 'fair' or 'good'"
+    assert build_decision(model, "good", 0.7).undesired_name == "at most 0.7 for 'good'"
+    assert build_decision(model, ["fair", "good"], 0.25).undesired_name == "at most 0.25 for 'fair' or 'good'"
 
 
 @pytest.mark.parametrize("code", [None, 0, 1, "enough"])
@@ -211,7 +211,7 @@ def test_a_model_that_ends_the_program_has_failed(code):
         raise SystemExit(code)
 
     with pytest.raises(ModelError, match="the model failed on a table of 3 rows: SystemExit"):
-        decision_of(model, None, None)(None, 3)
+        build_decision(model, None, None)(None, 3)
 
 
 def test_ctrl_c_in_a_model_is_no_failure_of_the_model():
@@ -219,4 +219,4 @@ def test_ctrl_c_in_a_model_is_no_failure_of_the_model():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        decision_of(model, None, None)(None, 3)
+        build_decision(model, None, None)(None, 3)

@@ -1,4 +1,4 @@
-"""Pictures and reports of batches, as they come from many rows at once."""
+"""Plots and reports of batches, as they come from many rows at once."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
-from scenes import read
 
 import ironrule
-from ironrule.cli.demo import demo_explainer
+from ironrule.cli.commands.demo import build_demo_explainer
+from report_examples import read
 
 mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
 def explainer() -> ironrule.Explainer:
-    return demo_explainer()
+    return build_demo_explainer()
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def batch(explainer: ironrule.Explainer) -> ironrule.Batch:
 def test_a_batch_is_drawn_with_the_labels_of_its_space(batch):
     from dataclasses import replace
 
-    labelled = replace(batch, space=batch.space.captioned({"duration_in_month": "Duration"}))
+    labelled = replace(batch, space=batch.space.with_labels({"duration_in_month": "Duration"}))
     axes = labelled.plot()
     texts = [text.get_text() for text in axes.texts]
     assert "What is known of 6 rules" in texts

@@ -6,10 +6,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ironrule.explain import Counterfactuals, Explanation, RankedRule, Statistics
-from ironrule.report.html import COLOURS
-from ironrule.rule import Change, Component, Counterfactual, Rule
-from ironrule.verdict import Certificate, Proven, Refuted, Unrefuted
+from ironrule.report.html import VERDICT_COLOURS
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.explanation import Explanation, RankedRule, Statistics
+from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.rule.rule import Component, Rule
+from ironrule.verdict.certificate import Certificate
+from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 
 EVIL = "<script>alert('x & y')</script>"
 STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
@@ -66,10 +69,10 @@ def test_html_is_well_formed_and_everything_is_escaped(word, rules):
 @pytest.mark.parametrize("word", VERDICTS)
 def test_every_verdict_has_its_own_word_and_colour(word):
     html = explanation(VERDICTS[word])._repr_html_()
-    assert (f"background:{COLOURS[word]}" in html) == (word == "proven")
-    assert f"border:2px {'solid' if word == 'proven' else 'dashed'} {COLOURS[word]}" in html
-    assert not any(colour in html for other, colour in COLOURS.items() if other != word)
-    assert len(set(COLOURS.values())) == 3
+    assert (f"background:{VERDICT_COLOURS[word]}" in html) == (word == "proven")
+    assert f"border:2px {'solid' if word == 'proven' else 'dashed'} {VERDICT_COLOURS[word]}" in html
+    assert not any(colour in html for other, colour in VERDICT_COLOURS.items() if other != word)
+    assert len(set(VERDICT_COLOURS.values())) == 3
     text = read(html).text.replace("not proven", "")
     assert ("proven" in text) == (word == "proven")
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from ironrule.explain import Explanation, RankedRule, Statistics
-from ironrule.report.text import explanation_text, verdict_word
-from ironrule.rule import Change, Component, Counterfactual, Rule
-from ironrule.verdict import Certificate, Proven, Refuted, Unrefuted
+from ironrule.report.text import format_explanation, get_verdict_name
+from ironrule.results.explanation import Explanation, RankedRule, Statistics
+from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.rule.rule import Component, Rule
+from ironrule.verdict.certificate import Certificate
+from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 
 POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
 STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
@@ -25,7 +27,7 @@ def explanation(verdict, counterfactuals=(POINT,), statistics=STATISTICS):
 @pytest.mark.parametrize("word", VERDICTS)
 def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
     verdict = VERDICTS[word]
-    assert explanation_text(explanation(verdict)) == "\n".join(
+    assert format_explanation(explanation(verdict)) == "\n".join(
         [
             "Everyone with age <= 20 gets: denied.",
             f"Verdict: {verdict}.",
@@ -34,7 +36,7 @@ def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
             "  - age: 20 -> 30",
         ]
     )
-    assert str(explanation(verdict)) == explanation_text(explanation(verdict))
+    assert str(explanation(verdict)) == format_explanation(explanation(verdict))
 
 
 def test_nothing_is_said_about_counterfactuals_that_are_not_there():
@@ -48,6 +50,6 @@ def test_a_search_that_was_stopped_says_so():
 
 @pytest.mark.parametrize("word", VERDICTS)
 def test_only_a_proven_rule_is_called_proven(word):
-    assert verdict_word(VERDICTS[word]) == word
+    assert get_verdict_name(VERDICTS[word]) == word
     text = str(explanation(VERDICTS[word], ())).replace("not proven", "")
     assert ("proven" in text) == (word == "proven")

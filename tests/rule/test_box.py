@@ -1,11 +1,11 @@
-"""Boxes: their points, and pulling points into them."""
+"""Boxes: their points, and clipping points to them."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.rule import Box
-from tiny import cases, every_point, rules_of
+from ironrule.rule.box import Box
+from tiny_cases import cases, every_point, rules_of
 
 
 def test_a_huge_box_is_counted_exactly():
@@ -16,19 +16,19 @@ def test_a_huge_box_is_counted_exactly():
 @given(cases(), st.data())
 @settings(max_examples=50, deadline=None)
 def test_a_box_has_as_many_points_as_it_contains(case, data):
-    box = case.relevant.box(data.draw(rules_of(case)))
+    box = case.components.box(data.draw(rules_of(case)))
     points = every_point(case.space)
     assert int(box.contains(points).sum()) == box.size
 
 
 @given(cases(), st.data())
 @settings(max_examples=50, deadline=None)
-def test_pulling_moves_into_the_box_and_never_moves_what_is_inside(case, data):
-    box = case.relevant.box(data.draw(rules_of(case)))
+def test_clipping_moves_into_the_box_and_never_moves_what_is_inside(case, data):
+    box = case.components.box(data.draw(rules_of(case)))
     points = every_point(case.space)
-    pulled = box.pull(points)
-    assert box.contains(pulled).all()
+    clipped = box.clip(points)
+    assert box.contains(clipped).all()
     inside = box.contains(points)
-    assert (pulled[inside] == points[inside]).all()
+    assert (clipped[inside] == points[inside]).all()
     features_inside = (points >= box.low) & (points <= box.high)
-    assert (pulled[features_inside] == points[features_inside]).all()
+    assert (clipped[features_inside] == points[features_inside]).all()

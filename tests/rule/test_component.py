@@ -8,17 +8,18 @@ import polars as pl
 import pytest
 
 from ironrule.errors import InputError
-from ironrule.rule import Component, shown
-from ironrule.space import Feature
+from ironrule.rule.rule import Component
+from ironrule.space.feature import Feature
+from ironrule.wording import format_value
 
 TABLE = pd.DataFrame({"f": [3, 1, 2]})
 
 
 def test_an_ordered_number_compares_and_a_declared_order_lists():
-    natural = Component.of(Feature("f", (1, 2, 3), ordered=True), "<=", 2)
+    natural = Component.from_feature(Feature("f", (1, 2, 3), ordered=True), "<=", 2)
     assert natural.allowed is None
     assert natural.covers(TABLE).tolist() == [False, True, True]
-    declared = Component.of(Feature("f", (3, 1, 2), ordered=True), "<=", 1)
+    declared = Component.from_feature(Feature("f", (3, 1, 2), ordered=True), "<=", 1)
     assert declared.allowed == (3, 1)
     assert declared.covers(TABLE).tolist() == [True, True, False]
     assert TABLE.query(declared.to_query())["f"].tolist() == [3, 1]
@@ -27,14 +28,14 @@ def test_an_ordered_number_compares_and_a_declared_order_lists():
 
 def test_an_ordered_pandas_category_of_numbers_compares():
     table = pd.DataFrame({"f": pd.Categorical([3, 1, 2], categories=[1, 2, 3], ordered=True)})
-    component = Component.of(Feature("f", (1, 2, 3), ordered=True), ">=", 2)
+    component = Component.from_feature(Feature("f", (1, 2, 3), ordered=True), ">=", 2)
     assert component.covers(table).tolist() == [True, False, True]
 
 
 def test_ordered_booleans_and_texts_list_what_they_admit():
-    flag = Component.of(Feature("f", (False, True), ordered=True), ">=", True)
+    flag = Component.from_feature(Feature("f", (False, True), ordered=True), ">=", True)
     assert flag.covers(pd.DataFrame({"f": [True, False]})).tolist() == [True, False]
-    grade = Component.of(Feature("f", ("low", "middle", "high"), ordered=True), ">=", "middle")
+    grade = Component.from_feature(Feature("f", ("low", "middle", "high"), ordered=True), ">=", "middle")
     assert grade.allowed == ("middle", "high")
     assert grade.covers(pl.DataFrame({"f": ["low", "high", None]})).tolist() == [False, True, False]
     assert grade.to_query() == "f in ['middle', 'high']"
@@ -66,7 +67,7 @@ def test_large_whole_numbers_are_compared_exactly():
 
 
 def test_a_renamed_column_is_used_in_tables_and_the_feature_in_sentences():
-    component = Component.of(Feature("Income", (1, 2), True, columns=("INC",)), "<=", 1)
+    component = Component.from_feature(Feature("Income", (1, 2), True, columns=("INC",)), "<=", 1)
     assert component.covers(pd.DataFrame({"INC": [1, 2]})).tolist() == [True, False]
     assert (component.to_query(), component.to_sql(), str(component)) == ("INC <= 1", '"INC" <= 1', "Income <= 1")
 
@@ -85,7 +86,7 @@ GRADE = Feature("grade", ("c", "b", "a"), ordered=True, columns=("g_c", "g_b", "
     ],
 )
 def test_one_hot_components_are_patterns_of_zeros_and_ones(feature, op, value, pattern):
-    assert Component.of(feature, op, value).pattern == pattern
+    assert Component.from_feature(feature, op, value).pattern == pattern
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_plain_data_that_is_no_component_is_refused(data):
     ],
 )
 def test_values_are_shown_as_a_person_reads_them(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text
     assert str(Component("f", "==", value)) == f"f = {text}"
 
 

@@ -5,8 +5,9 @@ import pickle
 
 import numpy as np
 
-from ironrule.rule import Change, Counterfactual, Deferred
-from ironrule.space import Feature, Space
+from ironrule.rule.counterfactual import Change, Counterfactual, LazySequence
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
 
 DAYS = (datetime.date(2024, 1, 1), datetime.date(2024, 1, 2))
 SPACE = Space(
@@ -19,33 +20,33 @@ SPACE = Space(
 
 
 def test_changes_name_what_differs_in_the_users_terms():
-    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 0, 1]))
+    found = Counterfactual.from_point(SPACE, np.array([0, 0, 0]), np.array([2, 0, 1]))
     assert found.changes == (Change("age", 20, None), Change("since", *DAYS))
     assert dict(found.values) == {"age": None, "job": "cook", "since": DAYS[1]}
     assert str(found) == "age: 20 -> missing, since: 2024-01-01 -> 2024-01-02"
 
 
 def test_a_point_that_is_the_instance_changes_nothing():
-    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([0, 0, 0]))
+    found = Counterfactual.from_point(SPACE, np.array([0, 0, 0]), np.array([0, 0, 0]))
     assert found.changes == ()
     assert str(found) == "no change"
 
 
 def test_counterfactuals_survive_plain_data():
-    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
+    found = Counterfactual.from_point(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
     assert Counterfactual.from_dict(found.to_dict()) == found
 
 
-def test_deferred_counterfactuals_are_made_once_and_equal_a_tuple():
-    found = Counterfactual.between(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
+def test_a_lazy_sequence_is_made_once_and_equals_a_tuple():
+    found = Counterfactual.from_point(SPACE, np.array([0, 0, 0]), np.array([2, 1, 1]))
     calls = []
-    deferred = Deferred(lambda: calls.append("made") or (found,))
+    lazy = LazySequence(lambda: calls.append("made") or (found,))
     assert not calls
-    assert deferred == (found,)
-    assert deferred == Deferred(lambda: (found,))
-    assert deferred != ()
-    assert list(deferred) == [deferred[0]] == [found]
-    assert len(deferred) == 1
-    assert repr(deferred) == repr((found,))
-    assert pickle.loads(pickle.dumps(deferred)) == (found,)
+    assert lazy == (found,)
+    assert lazy == LazySequence(lambda: (found,))
+    assert lazy != ()
+    assert list(lazy) == [lazy[0]] == [found]
+    assert len(lazy) == 1
+    assert repr(lazy) == repr((found,))
+    assert pickle.loads(pickle.dumps(lazy)) == (found,)
     assert calls == ["made"]

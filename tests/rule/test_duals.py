@@ -11,10 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.errors import InputError
-from ironrule.rule import duals
-from ironrule.rule.bits import members, pack, popcount, unpack, width
-from ironrule.rule.dual_kernels import BLOCK
-from ironrule.rule.duals import distinct_duals, distinct_duals_of, duals_of, hits_all, minimal, uncovered_counts
+from ironrule.hitting import reduce
+from ironrule.hitting.bits import count_words, list_members, pack_sets, unpack_sets
+from ironrule.hitting.reduce import find_minimal_sets
+from ironrule.jit import count_bits
+from ironrule.rule.duals import (
+    BLOCK_ROWS,
+    compute_duals,
+    count_covered_rows,
+    count_distinct_duals,
+    count_distinct_point_duals,
+    hits_all,
+)
 
 DTYPES = (np.uint8, np.uint16, np.uint32)
 
@@ -46,10 +54,12 @@ def test_distinct_duals_are_the_duals_by_definition_with_their_counts(
     columns, low, high = history
     points = np.array([column.tolist() for column in columns], dtype=np.int64).T
     expected = Counter(dual_by_definition(point, low, high) for point in points.tolist())
-    for found in (distinct_duals(columns, low, high), distinct_duals_of(points, low, high)):
-        assert dict(zip(unpack(found.bits), found.counts.tolist(), strict=True)) == expected
+    for found in (count_distinct_duals(columns, low, high), count_distinct_point_duals(points, low, high)):
+        assert dict(zip(unpack_sets(found.bits), found.counts.tolist(), strict=True)) == expected
         assert found.total == len(columns[0])
-    assert unpack(duals_of(points, low, high)) == [dual_by_definition(point, low, high) for point in points.tolist()]
+    assert unpack_sets(compute_duals(points, low, high)) == [
+        dual_by_definition(point, low, high) for point in points.tolist()
+    ]
 
 
 @pytest.mark.parametrize("features", [3, 40])
@@ -57,10 +67,10 @@ def test_threads_blocks_and_growing_tables_do_not_change_the_answer(features: in
     rng = np.random.default_rng(7)
     columns = [rng.integers(0, 9, 210_001).astype(DTYPES[j % 3]) for j in range(features)]
     low, high = np.tile([0, 4], features), np.tile([4, 8], features)
-    one = distinct_duals(columns, low, high, workers=1)
-    two = distinct_duals(columns, low, high, workers=2)
-    expected = Counter(unpack(duals_of(np.stack(columns, axis=1), low, high)))
-    assert dict(zip(unpack(one.bits), one.counts.tolist(), strict=True)) == expected
+    one = count_distinct_duals(columns, low, high, threads=1)
+    two = count_distinct_duals(columns, low, high, threads=2)
+    expected = Counter(unpack_sets(compute_duals(np.stack(columns, axis=1), low, high)))
+    assert dict(zip(unpack_sets(one.bits), one.counts.tolist(), strict=True)) == expected
     assert np.array_equal(one.bits, two.bits)
     assert np.array_equal(one.counts, two.counts)
 
@@ -68,21 +78,21 @@ def test_threads_blocks_and_growing_tables_do_not_change_the_answer(features: in
 @pytest.mark.parametrize("features", [2, 40])
 def test_rows_may_be_chosen_by_flags_or_by_positions(features: int) -> None:
     rng = np.random.default_rng(3)
-    columns = [rng.integers(0, 5, BLOCK + 100).astype(np.uint8) for _ in range(features)]
+    columns = [rng.integers(0, 5, BLOCK_ROWS + 100).astype(np.uint8) for _ in range(features)]
     low, high = np.tile([0, 2], features), np.tile([2, 4], features)
-    flags = rng.random(BLOCK + 100) < 0.3
-    expected = distinct_duals([column[flags] for column in columns], low, high)
+    flags = rng.random(BLOCK_ROWS + 100) < 0.3
+    expected = count_distinct_duals([column[flags] for column in columns], low, high)
     for rows in (flags, np.flatnonzero(flags)):
-        found = distinct_duals(columns, low, high, rows)
+        found = count_distinct_duals(columns, low, high, rows)
         assert np.array_equal(found.bits, expected.bits)
         assert np.array_equal(found.counts, expected.counts)
-    assert distinct_duals(columns, low, high, []).total == 0
+    assert count_distinct_duals(columns, low, high, []).total == 0
 
 
 def test_bounds_beyond_what_the_column_can_hold_still_count_as_they_read() -> None:
     column = np.array([0, 255], dtype=np.uint8)
-    found = distinct_duals([column], low=[0, 300], high=[1000, 400])
-    assert (unpack(found.bits), found.counts.tolist()) == ([2], [2])
+    found = count_distinct_duals([column], low=[0, 300], high=[1000, 400])
+    assert (unpack_sets(found.bits), found.counts.tolist()) == ([2], [2])
 
 
 @pytest.mark.parametrize(
@@ -97,24 +107,24 @@ def test_bounds_beyond_what_the_column_can_hold_still_count_as_they_read() -> No
 )
 def test_bad_histories_are_refused(columns: list[Any], low: list[int], high: list[int]) -> None:
     with pytest.raises(InputError, match=r"must|need"):
-        distinct_duals(columns, low, high)
+        count_distinct_duals(columns, low, high)
 
 
 @settings(deadline=None)
 @given(st.sampled_from([1, 4, 33, 128]).flatmap(lambda n: st.tuples(st.just(n), small_sets(n))))
 def test_packing_is_undone_by_unpacking(case: tuple[int, list[int]]) -> None:
     features, sets = case
-    words = pack(sets, features)
-    assert words.shape == (len(sets), width(features))
-    assert unpack(words) == sets
-    assert popcount(words).tolist() == [len(members(one)) for one in sets]
+    words = pack_sets(sets, features)
+    assert words.shape == (len(sets), count_words(features))
+    assert unpack_sets(words) == sets
+    assert count_bits(words).tolist() == [len(list_members(one)) for one in sets]
 
 
 def test_a_set_too_large_for_the_features_is_refused() -> None:
     with pytest.raises(InputError, match="must fit"):
-        pack(16, features=2)
+        pack_sets(16, features=2)
     with pytest.raises(InputError, match="between 1 and 128"):
-        width(129)
+        count_words(129)
 
 
 @settings(deadline=None)
@@ -123,10 +133,10 @@ def test_minimal_keeps_the_sets_that_contain_no_other(case: tuple[int, list[int]
     features, sets = case
     expected = {one for one in sets if not any(other != one and other & one == other for other in sets)}
     expected = sorted(expected, key=lambda one: (one.bit_count(), one))
-    assert unpack(minimal(pack(sets, features))) == expected
+    assert unpack_sets(find_minimal_sets(pack_sets(sets, features))) == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duals, "FEW", -1)  # as if they were many
-        assert unpack(minimal(pack(sets, features))) == expected
+        patch.setattr(reduce, "FEW_SETS", -1)  # as if they were many
+        assert unpack_sets(find_minimal_sets(pack_sets(sets, features))) == expected
 
 
 @settings(deadline=None)
@@ -135,5 +145,5 @@ def test_a_rule_misses_the_rows_whose_dual_it_does_not_hit(case: tuple[int, list
     features, rules, duals = case
     counts = np.arange(1, len(duals) + 1)
     missed = [sum(k + 1 for k, dual in enumerate(duals) if not rule & dual) for rule in rules]
-    assert uncovered_counts(pack(rules, features), pack(duals, features), counts).tolist() == missed
-    assert hits_all(pack(rules, features), pack(duals, features)).tolist() == [m == 0 for m in missed]
+    assert count_covered_rows(pack_sets(rules, features), pack_sets(duals, features), counts).tolist() == missed
+    assert hits_all(pack_sets(rules, features), pack_sets(duals, features)).tolist() == [m == 0 for m in missed]

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.errors import InputError, TableError
-from ironrule.rule import Component, Rule, relevant_to
-from ironrule.space import Space
-from tables import Columns, columns
+from ironrule.rule.instance_components import build_instance_components
+from ironrule.rule.rule import Component, Rule
+from ironrule.space.space import Space
+from random_tables import Columns, columns
 
 ODD_NAMES = [
     "age", "two words", "it's", 'say "hi"', "naïve", "收入", "class", "and", "in", "None", "True", "index", "1st",
@@ -63,10 +64,10 @@ def test_covers_query_sql_and_box_agree(drawn: Columns, data):
     space = Space.infer(table, constant="keep", one_hot=None)
     points = space.encode(table).points()
     instance = points[data.draw(st.integers(0, len(points) - 1))]
-    relevant = relevant_to(space, instance)
-    bits = sum(1 << bit for bit in relevant.bits if data.draw(st.booleans()))
-    rule = relevant.rule(bits, "denied")
-    inside = relevant.box(bits).contains(points).tolist()
+    components = build_instance_components(space, instance)
+    bits = sum(1 << bit for bit in components.usable_numbers if data.draw(st.booleans()))
+    rule = components.rule(bits, "denied")
+    inside = components.box(bits).contains(points).tolist()
     assert rule.covers(table).tolist() == inside
     assert rule.covers(drawn.polars()).tolist() == inside
     assert rule.covers(drawn.arrow()).tolist() == inside
@@ -90,10 +91,10 @@ def test_they_agree_on_one_hot_groups_with_and_without_an_order(rows, data):
     space = Space.from_dict({"features": document})
     points = space.encode(table).points()
     assert points.tolist() == [list(row) for row in rows]
-    relevant = relevant_to(space, points[0])
-    bits = sum(1 << bit for bit in relevant.bits if data.draw(st.booleans()))
-    rule = relevant.rule(bits, "denied")
-    inside = relevant.box(bits).contains(points).tolist()
+    components = build_instance_components(space, points[0])
+    bits = sum(1 << bit for bit in components.usable_numbers if data.draw(st.booleans()))
+    rule = components.rule(bits, "denied")
+    inside = components.box(bits).contains(points).tolist()
     assert rule.covers(table).tolist() == inside
     assert by_query(table, rule.to_query()) == inside
     assert by_sql(table, rule.to_sql()) == inside

@@ -9,23 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironrule.oracles import Case, Exhaustive
-from ironrule.search.fitness import Fitness, Scores
-from ironrule.space import Feature, Points, Space
-from tiny import Flags, TableModel, case_of, cases, exceptions_in, problem_of, rules_of
+from ironrule.arrays import Points
+from ironrule.oracles.exhaustive import Exhaustive
+from ironrule.oracles.protocol import Case
+from ironrule.search.genetic import Fitness, FitnessScores
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from tiny_cases import Flags, TableModel, case_of, cases, exceptions_in, problem_of, rules_of
 
 SAMPLES = 100
 
 
-def score_of(case: Case, rule: int, samples: int = SAMPLES) -> tuple[Fitness, Scores]:
-    scores = Scores(problem_of(case, Exhaustive()), samples)
-    scores.rate([rule])
+def score_of(case: Case, rule: int, samples: int = SAMPLES) -> tuple[Fitness, FitnessScores]:
+    scores = FitnessScores(problem_of(case, Exhaustive()), samples)
+    scores.score([rule])
     return scores.fitness(rule), scores
 
 
 def violations(case: Case, rule: int) -> int:
     past = case.history.desired.points()
-    return int(case.relevant.box(rule).contains(past).sum())
+    return int(case.components.box(rule).contains(past).sum())
 
 
 @settings(deadline=None, max_examples=80)
@@ -44,7 +47,7 @@ def test_the_score_follows_the_papers_formula(data: st.DataObject) -> None:
         assert len(drawn) == 0
         return
     found = int(case.model.table[tuple(drawn.T)].sum())
-    assert case.relevant.box(rule).contains(drawn).all()
+    assert case.components.box(rule).contains(drawn).all()
     if found == 0:
         assert fitness == Fitness(pytest.approx(base + 0.75), True, True)
     else:
@@ -59,8 +62,8 @@ def test_consistent_rules_score_above_all_others_and_the_levels_stand_in_order_a
 ) -> None:
     case = data.draw(cases())
     rules = data.draw(st.lists(rules_of(case), min_size=2, max_size=6))
-    scores = Scores(problem_of(case, Exhaustive()), SAMPLES)
-    scores.rate(rules)
+    scores = FitnessScores(problem_of(case, Exhaustive()), SAMPLES)
+    scores.score(rules)
     for one in rules:
         for other in rules:
             first, second = scores.fitness(one), scores.fitness(other)
@@ -76,17 +79,17 @@ def test_the_ranking_is_by_score_and_a_known_counterfactual_costs_a_level(data: 
     case = data.draw(cases())
     rules = data.draw(st.lists(rules_of(case), min_size=1, max_size=6))
     problem = problem_of(case, Exhaustive())
-    scores = Scores(problem, SAMPLES)
-    scores.rate(rules)
+    scores = FitnessScores(problem, SAMPLES)
+    scores.score(rules)
     before = {rule: scores.fitness(rule) for rule in rules}
     for rule in rules:
         problem.ask(rule)
-    ranked = scores.ranked(rules)
+    ranked = scores.rank(rules)
     assert sorted(set(rules)) == sorted(ranked)
     values = [scores.fitness(rule).score for rule in ranked]
     assert values == sorted(values, reverse=True)
     for rule in rules:
-        after, exception = scores.fitness(rule), len(exceptions_in(case, case.relevant.box(rule)))
+        after, exception = scores.fitness(rule), len(exceptions_in(case, case.components.box(rule)))
         assert after.consistent == (before[rule].consistent and not exception)
         if before[rule].consistent and exception:
             base = 0.25 * (1 - rule.bit_count() / (2 * len(case.space)))
@@ -97,8 +100,8 @@ def test_a_rule_that_lacks_what_is_required_never_counts_as_consistent() -> None
     space = Space((Feature("age", (1, 2, 3), ordered=True), Feature("debt", (1, 2, 3), ordered=True)))
     instance = np.ones(2, dtype=np.int32)
     case = case_of(space, np.zeros((3, 3), dtype=np.bool_), instance, instance[None, :])
-    scores = Scores(problem_of(case, Exhaustive(), required=(0b0011,)), SAMPLES)
-    scores.rate([0b0100, 0b0001])
+    scores = FitnessScores(problem_of(case, Exhaustive(), required=(0b0011,)), SAMPLES)
+    scores.score([0b0100, 0b0001])
     assert not scores.fitness(0b0100).consistent
     assert scores.fitness(0b0001).consistent
 
@@ -108,9 +111,9 @@ def test_a_rule_is_drawn_for_once() -> None:
     instance = np.ones(2, dtype=np.int32)
     case = case_of(space, np.zeros((3, 3), dtype=np.bool_), instance, instance[None, :])
     problem = problem_of(case, Exhaustive())
-    scores = Scores(problem, SAMPLES)
-    scores.rate([0, 1])
-    scores.rate([1, 0, 1])
+    scores = FitnessScores(problem, SAMPLES)
+    scores.score([0, 1])
+    scores.score([1, 0, 1])
     assert problem.meter.evaluations == 2 * SAMPLES
 
 

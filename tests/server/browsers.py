@@ -14,7 +14,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def open_chromium() -> Iterator[Browser]:
     """A headless browser; skips where Chromium is not installed."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from served import bundled, client_of
+from server_examples import build_demo, open_client
 
-from ironrule.server.subject import Subject
-
-
-@pytest.fixture(scope="session")
-def german() -> Subject:
-    return bundled()
+from ironrule.server.served_model import ServedModel
 
 
 @pytest.fixture(scope="session")
-def client(german: Subject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with client_of(german, tmp_path_factory.mktemp("served")) as made:
+def german() -> ServedModel:
+    return build_demo()
+
+
+@pytest.fixture(scope="session")
+def client(german: ServedModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with open_client(german, tmp_path_factory.mktemp("served")) as made:
         yield made

@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 
 FOLDERS = [str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-NOBODY = ("postgres", "nobody")  # PostgreSQL refuses to run as root
+OTHER_USERS = ("postgres", "nobody")  # PostgreSQL refuses to run as root
 
 
-def program(name: str) -> str | None:
+def find_program(name: str) -> str | None:
     """Where a program of PostgreSQL is."""
     return shutil.which(name, path=os.pathsep.join([*FOLDERS, os.environ.get("PATH", "")]))
 
 
 @contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
+def open_postgresql(folder: Path) -> Iterator[str]:
     """The URL of a new PostgreSQL server that listens on a socket in a folder alone; skips where there is none."""
-    initdb, control = program("initdb"), program("pg_ctl")
+    initdb, control = find_program("initdb"), find_program("pg_ctl")
     if initdb is None or control is None:
         pytest.skip("PostgreSQL is not installed: no initdb and pg_ctl")
-    owner = _owner(folder)
+    owner = _choose_owner(folder)
     data = folder / "data"
     run = {"check": True, "capture_output": True, "text": True, **owner}
     subprocess.run([initdb, "-D", data, "-U", "tester", "--auth=trust", "--no-sync"], **run)  # type: ignore[call-overload]
@@ -40,18 +40,18 @@ def postgresql(folder: Path) -> Iterator[str]:
         subprocess.run([*started, "-m", "immediate", "stop"], **run)  # type: ignore[call-overload]
 
 
-def _owner(folder: Path) -> dict[str, object]:
+def _choose_owner(folder: Path) -> dict[str, object]:
     """Who runs the server: whoever runs the tests, unless that is root."""
     if os.geteuid() != 0:
         return {}
-    known = [name for name in NOBODY if _exists(name)]
+    known = [name for name in OTHER_USERS if _user_exists(name)]
     if not known:
         pytest.skip("PostgreSQL refuses to run as root, and there is no other user here")
     shutil.chown(folder, known[0])
     return {"user": known[0], "extra_groups": [], "cwd": folder, "env": {"LC_ALL": "C", "PATH": os.defpath}}
 
 
-def _exists(name: str) -> bool:
+def _user_exists(name: str) -> bool:
     try:
         pwd.getpwnam(name)
     except KeyError:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ironrule import Feature, Space
 from ironrule.errors import InputError
-from ironrule.server.applicants import Applicants, Searches
-from ironrule.server.problem import Problem
-from ironrule.space import Codes
+from ironrule.server.applicants import Applicants, SavedSearches
+from ironrule.server.errors import ApiError
+from ironrule.space.codes import EncodedTable
 
 TABLE = pd.DataFrame(
     {
@@ -78,40 +78,40 @@ def test_pages_cut_the_list_of_those_found(size: int, page: int, outcome: str, s
     count = int(rng.integers(1, 120))
     outcomes, mask = rng.random(count) < 0.5, rng.random(count) < 0.7
     space = Space((Feature("a", (1, 2), ordered=True),))
-    applicants = Applicants(space, Codes((np.zeros(count, dtype=np.uint8),)), outcomes, np.arange(count) * 3)
+    applicants = Applicants(space, EncodedTable((np.zeros(count, dtype=np.uint8),)), outcomes, np.arange(count) * 3)
     chosen = [n for n in range(count) if mask[n] and outcome in ("any", "desired" if outcomes[n] else "undesired")]
-    listed = applicants.listed(mask, outcome, page, size)  # type: ignore[arg-type]
+    listed = applicants.get_page(mask, outcome, page, size)  # type: ignore[arg-type]
     assert (listed.total, listed.pages) == (len(chosen), max(1, -(-len(chosen) // size)))
     assert 1 <= listed.page <= listed.pages
-    assert listed.places == chosen[(listed.page - 1) * size : listed.page * size]
-    assert listed.numbers == [3 * place for place in listed.places]
+    assert listed.positions == chosen[(listed.page - 1) * size : listed.page * size]
+    assert listed.row_numbers == [3 * place for place in listed.positions]
 
 
 def test_a_row_is_found_by_its_number(few: Applicants) -> None:
-    assert [few.place(number) for number in (0, 2, 4, 6, 9)] == [0, 1, 2, 3, 4]
+    assert [few.find_position(number) for number in (0, 2, 4, 6, 9)] == [0, 1, 2, 3, 4]
     for number in (-1, 1, 10, 1 << 70):
-        with pytest.raises(Problem):
-            few.place(number)
+        with pytest.raises(ApiError):
+            few.find_position(number)
 
 
 def test_a_million_rows_are_paged_without_looking_at_each() -> None:
     count = 1_000_000
-    codes = Codes(tuple(np.random.default_rng(0).integers(0, 4, count, dtype=np.uint8) for _ in range(4)))
+    codes = EncodedTable(tuple(np.random.default_rng(0).integers(0, 4, count, dtype=np.uint8) for _ in range(4)))
     space = Space(tuple(Feature(name, ("w", "x", "y", "z"), ordered=False) for name in "abcd"))
     applicants = Applicants(space, codes, np.arange(count) % 3 == 0, np.arange(count))
-    searches = Searches(2)
-    name = searches.keep("a = x", applicants.search("a = x and b != y"))
-    listed = applicants.listed(searches.find(name)[1], "undesired", 10**9, 25)
+    searches = SavedSearches(2)
+    name = searches.save("a = x", applicants.search("a = x and b != y"))
+    listed = applicants.get_page(searches.find(name)[1], "undesired", 10**9, 25)
     last = [n for n in range(count - 500, count) if codes.columns[0][n] == 1 and codes.columns[1][n] != 2 and n % 3]
-    assert listed.numbers == last[-len(listed.numbers) :]
+    assert listed.row_numbers == last[-len(listed.row_numbers) :]
     assert listed.pages == listed.page == -(-listed.total // 25)
 
 
 def test_the_oldest_searches_are_forgotten() -> None:
-    searches = Searches(2)
-    names = [searches.keep(str(n), np.array([True, False, True])) for n in range(3)]
+    searches = SavedSearches(2)
+    names = [searches.save(str(n), np.array([True, False, True])) for n in range(3)]
     assert len(set(names)) == 3
     assert searches.find(names[2])[0] == "2"
     assert searches.find(names[2])[1].tolist() == [True, False, True]
-    with pytest.raises(Problem):
+    with pytest.raises(ApiError):
         searches.find(names[0])

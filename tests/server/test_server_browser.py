@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browsers import chromium
+from browsers import open_chromium
 from playwright.sync_api import Browser, Page, expect
-from served import DENIED, client_of, gated
+from server_examples import DENIED, build_gated_model, open_client
 
 from ironrule import Explanation
-from ironrule.server.subject import Subject
+from ironrule.server.served_model import ServedModel
 
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 SERIOUS = ("serious", "critical")
@@ -23,21 +23,21 @@ TOKEN = "a-secret-of-many-letters"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as made:
+    with open_chromium() as made:
         yield made
 
 
 @pytest.fixture(params=SIZES)
 def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    yield from new_page(browser, request.param)
+    yield from open_page(browser, request.param)
 
 
 @pytest.fixture
 def wide(browser: Browser) -> Iterator[Page]:
-    yield from new_page(browser)
+    yield from open_page(browser)
 
 
-def new_page(browser: Browser, size: str = "desktop", javascript: bool = True) -> Iterator[Page]:
+def open_page(browser: Browser, size: str = "desktop", javascript: bool = True) -> Iterator[Page]:
     """A page of a size; whatever the browser complains about fails the test."""
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, java_script_enabled=javascript)
@@ -50,7 +50,7 @@ def new_page(browser: Browser, size: str = "desktop", javascript: bool = True) -
     assert complaints == []
 
 
-def audited(page: Page) -> None:
+def check_accessibility(page: Page) -> None:
     """No serious finding of axe, and nothing that runs out of the window to the right."""
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in SERIOUS] == []
@@ -59,7 +59,7 @@ def audited(page: Page) -> None:
 
 def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, tmp_path: Path) -> None:
     page.goto(f"{client.base_url}")
-    audited(page)
+    check_accessibility(page)
     page.get_by_label("Search", exact=True).fill("duration in month = 48")
     page.get_by_label("Outcome").select_option("undesired")
     page.get_by_role("button", name="Search").click()
@@ -67,11 +67,11 @@ def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, 
     assert "48" not in page.url
     page.get_by_role("link", name=f"Applicant {DENIED}", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"Applicant {DENIED}")
-    audited(page)
+    check_accessibility(page)
     page.get_by_role("button", name="Explain", exact=True).click()
     expect(page.get_by_role("heading", name="Everyone like this gets the same")).to_be_visible()
     expect(page.get_by_text("at least 48", exact=True)).to_be_visible()
-    audited(page)
+    check_accessibility(page)
     explanation = page.url
 
     with page.expect_download() as download:
@@ -88,12 +88,12 @@ def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, 
     page.get_by_role("button", name="See the outcome").click()
     expect(page.get_by_role("status")).to_contain_text("Then the outcome is ✓ desired")
     expect(page.get_by_role("status")).to_contain_text("no longer applies")
-    audited(page)
+    check_accessibility(page)
 
     page.goto(explanation)
     page.get_by_role("button", name="Check the proof").click()
     expect(page.get_by_role("status")).to_contain_text("Every claim was checked against the model")
-    audited(page)
+    check_accessibility(page)
     page.get_by_label("A file").set_input_files(tmp_path / "why.json")
     expect(page.get_by_label("The explanation as JSON")).not_to_have_value("")
     page.get_by_role("button", name="Check", exact=True).click()
@@ -104,11 +104,11 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     page.goto(f"{client.base_url}/applicants/{DENIED}")
     page.get_by_text("What would have changed the outcome?").click()
     page.get_by_role("checkbox", name="duration in month", exact=True).check()
-    audited(page)
+    check_accessibility(page)
     page.get_by_label("Constraints on the changes").fill("cf.job == x.job")
     page.get_by_role("button", name="Find the nearest changes").click()
     expect(page.get_by_text("Proven: each is the nearest")).to_be_visible()
-    audited(page)
+    check_accessibility(page)
     page.goto(f"{client.base_url}/applicants/{DENIED}")
     page.get_by_label("Algorithm").select_option("greedy_cf")
     page.get_by_role("checkbox", name="age in years must appear").check()
@@ -116,23 +116,23 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     expect(page.locator(".ladder")).to_contain_text("age in years")
     page.get_by_text("Ask for another rule").click()
     expect(page.get_by_role("checkbox", name="age in years must appear")).to_be_checked()
-    audited(page)
+    check_accessibility(page)
 
 
 def test_progress_appears_by_itself_and_can_be_stopped(wide: Page, tmp_path: Path) -> None:
-    page, (gate, subject) = wide, gated()
-    with client_of(subject, tmp_path) as client:
+    page, (gate, served_model) = wide, build_gated_model()
+    with open_client(served_model, tmp_path) as client:
         row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
         page.goto(f"{client.base_url}/applicants/{row}")
         gate.open.clear()
         page.get_by_role("button", name="Explain", exact=True).click()
         expect(page.get_by_role("heading", name="Searching")).to_be_visible()
         expect(page.get_by_role("status")).to_have_text("Running.")
-        audited(page)
+        check_accessibility(page)
         gate.open.set()  # nobody touches the page: it goes on by itself
         page.wait_for_url("**/explanations/*")
         expect(page.get_by_text("Everyone like this gets the same")).to_be_visible()
-        audited(page)
+        check_accessibility(page)
         page.goto(f"{client.base_url}/applicants/{row}")
         gate.open.clear()
         page.get_by_role("button", name="Explain", exact=True).click()
@@ -143,10 +143,10 @@ def test_progress_appears_by_itself_and_can_be_stopped(wide: Page, tmp_path: Pat
 
 
 def test_without_javascript_the_answer_comes_too(browser: Browser, tmp_path: Path) -> None:
-    gate, subject = gated()
-    with client_of(subject, tmp_path) as client:
+    gate, served_model = build_gated_model()
+    with open_client(served_model, tmp_path) as client:
         row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
-        for page in new_page(browser, javascript=False):
+        for page in open_page(browser, javascript=False):
             page.goto(f"{client.base_url}/applicants/{row}")
             gate.open.clear()
             page.get_by_role("button", name="Explain", exact=True).click()
@@ -175,11 +175,11 @@ def test_the_keyboard_alone_is_enough(wide: Page, client: httpx.Client) -> None:
     page.wait_for_url("**/explanations/*")
 
 
-def test_the_door_lets_in_who_has_the_token(wide: Page, german: Subject, tmp_path: Path) -> None:
+def test_login_needs_a_known_token(wide: Page, german: ServedModel, tmp_path: Path) -> None:
     page = wide
-    with client_of(german, tmp_path, tokens={TOKEN: "ann"}) as client:
+    with open_client(german, tmp_path, tokens={TOKEN: "ann"}) as client:
         page.goto(f"{client.base_url}/applicants/{DENIED}")
-        audited(page)
+        check_accessibility(page)
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Enter").click()
         page.goto(f"{client.base_url}/applicants/{DENIED}")
@@ -193,14 +193,14 @@ def test_the_door_lets_in_who_has_the_token(wide: Page, german: Subject, tmp_pat
 @pytest.mark.parametrize("path", ["/api", "/check", "/login", "/explanations"])
 def test_the_other_pages_pass_the_audit_too(page: Page, client: httpx.Client, path: str) -> None:
     page.goto(f"{client.base_url}{path}")
-    audited(page)
+    check_accessibility(page)
 
 
 def test_an_audit_can_fail(wide: Page) -> None:
     page = wide
     page.set_content('<html lang="en"><title>x</title><main><img src="data:,"><input></main></html>')
     with pytest.raises(AssertionError):
-        audited(page)
+        check_accessibility(page)
 
 
 def test_another_site_can_do_nothing_here(browser: Browser, client: httpx.Client) -> None:

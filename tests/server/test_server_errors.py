@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from served import GRANTED
+from server_examples import GRANTED
 
 from ironrule.errors import AuditError, InputError, ModelError, SpaceError
-from ironrule.server.problem import LONGEST, brief, problem_of
+from ironrule.server.errors import MAX_SHOWN_LENGTH, format_brief, to_api_error
 
 LONG = "<script>" + "x" * 5000
 INVALID, OUTSIDE = "invalid-request", "value-outside-domain"
@@ -60,8 +60,9 @@ REFUSED: list[tuple[str, str, Any, str, str | None, str]] = [  # with the code, 
     ("GET", "/api/explanations/none", None, INVALID, '"none"', "path.number must be an integer"),
     ("POST", "/api/jobs/batch", {"rows": []}, INVALID, "[]", "body.rows must have 1 or more entries"),
     ("GET", "/api/jobs/none", None, "not-found", None, 'not found: job "none"; old jobs are dropped'),
-    ("POST", "/api/explain", {"row": 1, "k": LONG}, INVALID, f'"{LONG}'[:LONGEST] + "…", "body.k must be an integer"),
-    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": LONG}}, OUTSIDE, f'"{LONG}'[:LONGEST] + "…",
+    ("POST", "/api/explain", {"row": 1, "k": LONG}, INVALID, f'"{LONG}'[:MAX_SHOWN_LENGTH] + "…",
+     "body.k must be an integer"),
+    ("POST", "/api/what-if", {"row": 1, "changes": {"purpose": LONG}}, OUTSIDE, f'"{LONG}'[:MAX_SHOWN_LENGTH] + "…",
      "'purpose' must be one of "),
 ]  # fmt: skip
 
@@ -80,7 +81,7 @@ def test_every_refusal_says_what_was_expected_what_was_got_and_what_to_do(
     if got is not None:
         assert f"{error['expected']}, got {got}" in error["message"]
     assert error["hint"] is None or error["hint"] in error["message"]
-    assert len(error["got"] or "") < LONGEST + 200
+    assert len(error["got"] or "") < MAX_SHOWN_LENGTH + 200
 
 
 def test_other_fields_that_are_not_valid_are_counted(client: httpx.Client) -> None:
@@ -94,11 +95,11 @@ def test_every_type_of_error_that_pydantic_has_is_told() -> None:
     from fastapi.exceptions import RequestValidationError
     from pydantic_core.core_schema import ErrorType
 
-    from ironrule.server.refusing import MUST, invalid_request
+    from ironrule.server.errors import REQUIREMENTS, convert_validation_error
 
-    assert set(MUST) <= set(get_args(ErrorType))
+    assert set(REQUIREMENTS) <= set(get_args(ErrorType))
     strange = {"type": "url_parsing", "loc": ("body", "link"), "msg": "Input should be a valid URL", "input": 5}
-    found = invalid_request(RequestValidationError([strange], body={"link": 5}))
+    found = convert_validation_error(RequestValidationError([strange], body={"link": 5}))
     assert found.message == "body.link must be valid (Input should be a valid URL), got 5; see /api/openapi.json"
 
 
@@ -139,41 +140,44 @@ def test_what_came_is_in_no_log(client: httpx.Client, caplog: pytest.LogCaptureF
 
 
 def test_a_token_that_is_not_known_is_told_from_none() -> None:
-    from ironrule.server.guard import _nobody
+    from ironrule.server.middleware import _build_unauthorized_error
 
-    assert (_nobody(True).got, _nobody(False).got) == ("an unknown or expired token", "none")
+    assert (_build_unauthorized_error(True).got, _build_unauthorized_error(False).got) == (
+        "an unknown or expired token",
+        "none",
+    )
 
 
 def test_what_cannot_be_written_as_json_is_named_by_its_type() -> None:
-    assert brief(object()) == "object"
-    assert brief("ä\n") == '"\\u00e4\\n"'
+    assert format_brief(object()) == "object"
+    assert format_brief("ä\n") == '"\\u00e4\\n"'
 
 
 def test_the_fields_of_an_error_of_the_library_are_those_of_the_answer() -> None:
     error = InputError(
         expected="k must be a positive integer, not 1, 2", got="'x; y', got 5", hint="leave; it, got out"
     )
-    assert problem_of(error).to_dict()["error"] == {
+    assert to_api_error(error).to_dict()["error"] == {
         "code": "input",
         "message": "k must be a positive integer, not 1, 2, got 'x; y', got 5; leave; it, got out",
         "expected": "k must be a positive integer, not 1, 2",
         "got": "'x; y', got 5",
         "hint": "leave; it, got out",
     }
-    plain = problem_of(SpaceError("unknown feature 'shoe'", hint="did you mean 'show'?", code="unknown-feature"))
+    plain = to_api_error(SpaceError("unknown feature 'shoe'", hint="did you mean 'show'?", code="unknown-feature"))
     assert (plain.expected, plain.got, plain.hint) == (None, None, "did you mean 'show'?")
     assert (plain.status, plain.code) == (422, "unknown-feature")
 
 
 def test_a_failure_of_the_model_or_of_the_log_is_the_servers() -> None:
-    assert [problem_of(kind("no")).status for kind in (ModelError, AuditError, InputError)] == [500, 500, 422]
+    assert [to_api_error(kind("no")).status for kind in (ModelError, AuditError, InputError)] == [500, 500, 422]
 
 
 def test_the_hint_of_the_server_replaces_one_in_python() -> None:
     error = InputError("no exact search here", hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
-    assert problem_of(error).message == "no exact search here; use the algorithm geco"
+    assert to_api_error(error).message == "no exact search here; use the algorithm geco"
     error = InputError(
         expected="algorithm must be one of a, b", got="'c'", hint="or pass C()", code="unknown-algorithm"
     )
-    assert problem_of(error).to_dict()["error"]["hint"] is None
-    assert problem_of(error).message == "algorithm must be one of a, b, got 'c'"
+    assert to_api_error(error).to_dict()["error"]["hint"] is None
+    assert to_api_error(error).message == "algorithm must be one of a, b, got 'c'"

@@ -10,18 +10,18 @@ from typing import Any
 
 import httpx
 import pytest
-from served import DENIED, GRANTED, Gate, client_of, gated
+from server_examples import DENIED, GRANTED, Gate, build_gated_model, open_client
 
-from ironrule.server.audit import AuditLog
-from ironrule.server.settings import Limits
-from ironrule.server.subject import Subject
+from ironrule.server.audit.log import AuditLog
+from ironrule.server.served_model import ServedModel
+from ironrule.server.settings import ServerLimits
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[tuple[Gate, httpx.Client]]:
     """A server whose model waits at a gate: two workers, and one more may wait."""
-    gate, subject = gated()
-    with client_of(subject, tmp_path, Limits(workers=2, waiting=1)) as client:
+    gate, served_model = build_gated_model()
+    with open_client(served_model, tmp_path, ServerLimits(workers=2, queued_jobs=1)) as client:
         try:
             gate.asked.clear()
             yield gate, client
@@ -29,7 +29,7 @@ def slow(tmp_path: Path) -> Iterator[tuple[Gate, httpx.Client]]:
             gate.open.set()
 
 
-def ended(client: httpx.Client, name: str) -> dict[str, Any]:
+def wait_for_job(client: httpx.Client, name: str) -> dict[str, Any]:
     for _ in range(600):
         job: dict[str, Any] = client.get(f"/api/jobs/{name}").json()
         if job["state"] in ("done", "failed", "cancelled"):
@@ -38,37 +38,33 @@ def ended(client: httpx.Client, name: str) -> dict[str, Any]:
     raise AssertionError("the job does not end")
 
 
-def events(client: httpx.Client, name: str) -> list[tuple[str, dict[str, Any]]]:
+def read_events(client: httpx.Client, name: str) -> list[tuple[str, dict[str, Any]]]:
     text = client.get(f"/api/jobs/{name}/events").text
     pairs = [block.split("\n", 1) for block in text.strip().split("\n\n") if block.startswith("event: ")]
     return [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in pairs]
 
 
-def denied(client: httpx.Client) -> int:
+def find_denied_row(client: httpx.Client) -> int:
     row: int = client.get("/api/applicants", params={"outcome": "undesired"}).json()["applicants"][0]["row"]
     return row
-
-
-def start(client: httpx.Client, **body: Any) -> Any:
-    return client.post("/api/jobs/explain", json={"row": denied(client)} | body)
 
 
 def test_a_job_ends_with_the_number_of_its_record(client: httpx.Client) -> None:
     started = client.post("/api/jobs/explain", json={"row": DENIED})
     assert started.status_code == 202
-    job = ended(client, started.json()["job"])
+    job = wait_for_job(client, started.json()["job"])
     assert (job["state"], job["error"]) == ("done", None)
     assert client.get(f"/api/explanations/{job['result']}").json()["row"] == DENIED
 
 
 def test_a_job_that_fails_says_why(client: httpx.Client) -> None:
-    job = ended(client, client.post("/api/jobs/explain", json={"row": GRANTED}).json()["job"])
+    job = wait_for_job(client, client.post("/api/jobs/explain", json={"row": GRANTED}).json()["job"])
     assert (job["state"], job["result"], job["error"]["code"]) == ("failed", None, "row-not-denied")
 
 
 def test_progress_comes_as_events_and_the_last_one_ends(client: httpx.Client) -> None:
     body = {"row": DENIED, "algorithm": "genetic", "evaluations": 60_000}
-    told = events(client, client.post("/api/jobs/explain", json=body).json()["job"])
+    told = read_events(client, client.post("/api/jobs/explain", json=body).json()["job"])
     kinds = [kind for kind, _ in told]
     assert kinds[-1] == "end"
     assert set(kinds[:-1]) == {"progress"}
@@ -80,13 +76,13 @@ def test_progress_comes_as_events_and_the_last_one_ends(client: httpx.Client) ->
 
 def test_a_job_that_runs_is_cancelled_and_gives_the_best_it_has(slow: tuple[Gate, httpx.Client]) -> None:
     gate, client = slow
-    row = denied(client)
+    row = find_denied_row(client)
     gate.open.clear()
     name = client.post("/api/jobs/explain", json={"row": row}).json()["job"]
     assert gate.asked.wait(30)
     assert client.delete(f"/api/jobs/{name}").json()["state"] == "running"
     gate.open.set()
-    job = ended(client, name)
+    job = wait_for_job(client, name)
     assert job["state"] == "cancelled"
     document = client.get(f"/api/explanations/{job['result']}").json()["document"]
     assert document["statistics"]["stopped"] == "interrupted"
@@ -95,7 +91,7 @@ def test_a_job_that_runs_is_cancelled_and_gives_the_best_it_has(slow: tuple[Gate
 
 def test_a_queue_that_is_full_is_said_so_and_one_who_waits_can_leave(slow: tuple[Gate, httpx.Client]) -> None:
     gate, client = slow
-    row = denied(client)
+    row = find_denied_row(client)
     gate.open.clear()
     names = [client.post("/api/jobs/explain", json={"row": row}).json()["job"] for _ in range(3)]
     full = client.post("/api/jobs/explain", json={"row": row})
@@ -106,17 +102,17 @@ def test_a_queue_that_is_full_is_said_so_and_one_who_waits_can_leave(slow: tuple
     )
     waiting = next(name for name in names if client.get(f"/api/jobs/{name}").json()["state"] == "waiting")
     assert client.delete(f"/api/jobs/{waiting}").json()["state"] == "cancelled"
-    assert events(client, waiting)[-1][1]["result"] is None
+    assert read_events(client, waiting)[-1][1]["result"] is None
     assert client.post("/api/jobs/explain", json={"row": row}).status_code == 202
     gate.open.set()
-    states = {ended(client, name)["state"] for name in names if name != waiting}
+    states = {wait_for_job(client, name)["state"] for name in names if name != waiting}
     assert states == {"done"}
 
 
-def test_a_batch_has_a_line_per_row_and_a_record_per_explanation(german: Subject, tmp_path: Path) -> None:
+def test_a_batch_has_a_line_per_row_and_a_record_per_explanation(german: ServedModel, tmp_path: Path) -> None:
     rows = [DENIED, GRANTED, 4, 9]
-    with client_of(german, tmp_path) as client:
-        job = ended(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
+    with open_client(german, tmp_path) as client:
+        job = wait_for_job(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
     assert [line["row"] for line in job["result"]] == rows
     assert [line["explanation"] for line in job["result"]] == [1, None, 2, 3]
     assert job["result"][1]["error"]["code"] == "row-not-denied"
@@ -136,38 +132,38 @@ def test_a_batch_can_be_cancelled_and_keeps_what_was_said(slow: tuple[Gate, http
     assert gate.asked.wait(30)
     client.delete(f"/api/jobs/{name}")
     gate.open.set()
-    job = ended(client, name)
+    job = wait_for_job(client, name)
     assert job["state"] == "cancelled"
     assert len(job["result"]) == 1 < len(rows)
 
 
-def test_a_batch_has_no_more_rows_than_the_server_allows(german: Subject, tmp_path: Path) -> None:
-    with client_of(german, tmp_path, Limits(batch_rows=2)) as client:
+def test_a_batch_has_no_more_rows_than_the_server_allows(german: ServedModel, tmp_path: Path) -> None:
+    with open_client(german, tmp_path, ServerLimits(batch_rows=2)) as client:
         assert client.post("/api/jobs/batch", json={"rows": [1, 1, 1]}).status_code == 413
 
 
-def test_old_jobs_are_forgotten(german: Subject, tmp_path: Path) -> None:
-    with client_of(german, tmp_path, Limits(kept_jobs=3)) as client:
+def test_old_jobs_are_forgotten(german: ServedModel, tmp_path: Path) -> None:
+    with open_client(german, tmp_path, ServerLimits(kept_jobs=3)) as client:
         names = []
         for _ in range(5):
             names.append(client.post("/api/jobs/explain", json={"row": DENIED}).json()["job"])
-            ended(client, names[-1])
+            wait_for_job(client, names[-1])
         assert [client.get(f"/api/jobs/{name}").status_code for name in names] == [404, 404, 200, 200, 200]
 
 
 def test_a_model_that_fails_fails_the_answer_and_not_the_server(tmp_path: Path) -> None:
-    gate, subject = gated()
-    with client_of(subject, tmp_path) as client:
+    gate, served_model = build_gated_model()
+    with open_client(served_model, tmp_path) as client:
         gate.open.wait, kept = (lambda _: 1 / 0), gate.open.wait  # type: ignore[method-assign,assignment]
-        answer = client.post("/api/explain", json={"row": denied(client)})
+        answer = client.post("/api/explain", json={"row": find_denied_row(client)})
         gate.open.wait = kept  # type: ignore[method-assign]
         assert answer.status_code == 500
         assert set(answer.json()) == {"error"}
-        assert client.post("/api/explain", json={"row": denied(client)}).status_code == 200
+        assert client.post("/api/explain", json={"row": find_denied_row(client)}).status_code == 200
 
 
 def test_equal_rows_of_a_batch_are_explained_once_and_each_is_in_the_log(
-    german: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    german: ServedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ironrule import Explainer
 
@@ -178,10 +174,10 @@ def test_equal_rows_of_a_batch_are_explained_once_and_each_is_in_the_log(
         return whole(self, row, *more, **options)
 
     monkeypatch.setattr(Explainer, "explain", counting)
-    with client_of(german, tmp_path) as client:
+    with open_client(german, tmp_path) as client:
         other = client.get("/api/applicants?outcome=undesired").json()["applicants"][1]["row"]
         rows = [DENIED, GRANTED, other, DENIED, GRANTED, DENIED]
-        job = ended(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
+        job = wait_for_job(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
         records = [client.get(f"/api/explanations/{line['explanation']}").json() for line in job["result"][::3]]
     assert asked == [DENIED, GRANTED, other, GRANTED]
     assert [line["row"] for line in job["result"]] == rows
@@ -192,15 +188,15 @@ def test_equal_rows_of_a_batch_are_explained_once_and_each_is_in_the_log(
     assert AuditLog(f"sqlite:///{tmp_path}/audit.sqlite", create=False).verify().count == 4
 
 
-def test_what_was_stopped_early_is_not_handed_to_an_equal_row(german: Subject) -> None:
+def test_what_was_stopped_early_is_not_handed_to_an_equal_row(german: ServedModel) -> None:
     from dataclasses import replace
 
     from ironrule.server.applicants import Applicants
-    from ironrule.server.twins import Twins
+    from ironrule.server.service import EqualRows
 
     found = german.explainer.explain(DENIED)
     stopped = replace(found, statistics=replace(found.statistics, stopped="budget"))
-    twins, offered = Twins(Applicants.of(german.explainer), [DENIED] * 3), [stopped, found]
-    given = [twins.explained(DENIED, lambda: offered.pop(0)) for _ in range(3)]
+    equal_rows, offered = EqualRows(Applicants.from_explainer(german.explainer), [DENIED] * 3), [stopped, found]
+    given = [equal_rows.explain_once(DENIED, lambda: offered.pop(0)) for _ in range(3)]
     assert given == [stopped, found, found]
-    assert twins._known == {}  # nothing is kept for rows that will not come
+    assert equal_rows._explanations == {}  # nothing is kept for rows that will not come

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.errors import TableError
-from ironrule.space import Codes, Feature, Space
-from ironrule.space.codes import lookup
-from tables import Columns, columns
+from ironrule.space.codes import EncodedTable, look_up_codes
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from random_tables import Columns, columns
 
 
 @given(columns())
@@ -45,24 +46,26 @@ def test_missing_counts_towards_the_type():
 @given(st.lists(st.integers(2**53 - 2, 2**53 + 6) | st.integers(2**63 - 2, 2**63 + 2), min_size=1, unique=True))
 def test_large_unsigned_numbers_are_told_apart(values):
     feature = Feature("f", tuple(sorted(values)), ordered=True)
-    assert lookup(feature, np.array(values, dtype=np.uint64)).tolist() == [feature.values.index(v) for v in values]
+    assert look_up_codes(feature, np.array(values, dtype=np.uint64)).tolist() == [
+        feature.values.index(v) for v in values
+    ]
 
 
 def test_numbers_of_different_types_are_compared_exactly():
     whole = Feature("f", (2**53, 2**53 + 1), ordered=True)
-    assert lookup(whole, np.array([2.0**53])).tolist() == [0]
-    assert lookup(whole, np.array([2**53 + 1, 2**53 + 2])).tolist() == [1, -1]
-    assert lookup(Feature("f", (0.5, 2.0), ordered=True), np.array([2, 1])).tolist() == [1, -1]
-    assert lookup(Feature("f", (3, 1, 2), ordered=True), np.array([1, 2, 3, 4])).tolist() == [1, 2, 0, -1]
-    assert lookup(Feature("f", (0.1,), ordered=True), np.array([0.1], dtype=np.float32)).tolist() == [-1]
+    assert look_up_codes(whole, np.array([2.0**53])).tolist() == [0]
+    assert look_up_codes(whole, np.array([2**53 + 1, 2**53 + 2])).tolist() == [1, -1]
+    assert look_up_codes(Feature("f", (0.5, 2.0), ordered=True), np.array([2, 1])).tolist() == [1, -1]
+    assert look_up_codes(Feature("f", (3, 1, 2), ordered=True), np.array([1, 2, 3, 4])).tolist() == [1, 2, 0, -1]
+    assert look_up_codes(Feature("f", (0.1,), ordered=True), np.array([0.1], dtype=np.float32)).tolist() == [-1]
 
 
 def test_days_and_times_meet_at_midnight():
     days = Feature("f", (datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)), ordered=True)
     times = np.array(["2024-01-02T00:00", "2024-01-02T01:00", "NaT"], dtype="datetime64[us]")
-    assert lookup(days, times).tolist() == [1, -1, -1]
+    assert look_up_codes(days, times).tolist() == [1, -1, -1]
     moments = Feature("f", (datetime.datetime(2024, 1, 2),), ordered=True)
-    assert lookup(moments, np.array(["2024-01-02", "2024-01-03"], dtype="datetime64[D]")).tolist() == [0, -1]
+    assert look_up_codes(moments, np.array(["2024-01-02", "2024-01-03"], dtype="datetime64[D]")).tolist() == [0, -1]
 
 
 @pytest.mark.parametrize(
@@ -97,9 +100,9 @@ def test_one_hot_columns_must_have_one_1():
 
 
 def test_rows_are_taken_and_found_in_boxes():
-    codes = Codes((np.array([0, 1, 2], dtype=np.uint8), np.array([2, 1, 0], dtype=np.uint8)))
+    codes = EncodedTable((np.array([0, 1, 2], dtype=np.uint8), np.array([2, 1, 0], dtype=np.uint8)))
     assert codes.take(np.array([True, False, True])).points().tolist() == [[0, 2], [2, 0]]
     assert codes.points(slice(1, 2)).tolist() == [[1, 1]]
-    inside = codes.inside(np.array([1, 0]), np.array([2, 1]), [3, 3])
+    inside = codes.flag_inside(np.array([1, 0]), np.array([2, 1]), [3, 3])
     assert inside.tolist() == [False, True, True]
     assert codes.nbytes == 6

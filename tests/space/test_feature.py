@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from ironrule.errors import SpaceError
-from ironrule.space import Feature
-from ironrule.space.feature import is_missing
+from ironrule.space.feature import Feature, is_missing
 
 DAYS = (datetime.date(2024, 1, 1), datetime.date(2024, 1, 2))
 
@@ -17,7 +16,7 @@ def test_codes_are_positions_and_missing_comes_last():
     age = Feature("age", (20, 30, 40), ordered=True, missing=True)
     assert [age.code(value) for value in (20, 40, None, float("nan"), pd.NA, pd.NaT)] == [0, 2, 3, 3, 3, 3]
     assert [age.value(code) for code in range(age.size)] == [20, 30, 40, None]
-    assert (age.size, age.last, age.missing_code) == (4, 2, 3)
+    assert (age.size, age.last_code, age.missing_code) == (4, 2, 3)
 
 
 def test_a_feature_that_is_never_missing_has_no_code_for_it():
@@ -78,7 +77,7 @@ def test_minus_zero_is_zero():
 )
 def test_only_rising_numbers_and_dates_have_a_natural_order(values, numeric, natural):
     feature = Feature("f", values, ordered=True)
-    assert (feature.numeric, feature.natural) == (numeric, natural)
+    assert (feature.numeric, feature.naturally_ordered) == (numeric, natural)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from ironrule.errors import SpaceError, TableError
-from ironrule.space import Feature, Space
-from tables import Columns, columns
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from random_tables import Columns, columns
 
 HOT = {"job_cook": [1, 0, 0], "job_clerk": [0, 1, 0], "job_judge": [0, 0, 1]}
 

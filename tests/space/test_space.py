@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from ironrule.errors import ConstraintError, InputError, SpaceError, TableError
-from ironrule.space import Feature, Space
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
 
 DAY, TIME = datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3)
 AGE = Feature("age", (20, 30, 40), ordered=True, missing=True)
@@ -37,7 +38,10 @@ def test_what_else_the_table_has_is_ignored_even_under_a_features_name():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"age": 35}, r"'age' must be one of 20, 30, 40 or missing, got 35; extend the domain: .*extended\(row\)"),
+        (
+            {"age": 35},
+            r"'age' must be one of 20, 30, 40 or missing, got 35; extend the domain: .*space\.extend_domains\(row\)",
+        ),
         ({"age": "30"}, "'age' must be a number, got '30'"),
         ({"age": True}, "'age' must be a number, got True"),
         ({"grade": 1}, "'grade' must be a string, one of 'low', 'high', got the number 1"),
@@ -61,7 +65,7 @@ def test_a_value_outside_its_domain_has_a_code_of_its_own(change):
     with pytest.raises(TableError) as caught:
         SPACE.encode_row(ROW | change)
     assert caught.value.code == "value-outside-domain"
-    assert caught.value.hint == "extend the domain: Explainer(..., space=space.extended(row))"
+    assert caught.value.hint == "extend the domain: Explainer(..., space=space.extend_domains(row))"
 
 
 @pytest.mark.parametrize("absent", ["age", "job", "Income"])
@@ -97,26 +101,26 @@ def test_numbers_and_missing_may_come_in_any_form():
 
 
 def test_extending_adds_what_a_row_has_and_keeps_the_order():
-    longer = SPACE.extended(ROW | {"age": 35, "since": "2024-01-05", "Income": 1.5})
+    longer = SPACE.extend_domains(ROW | {"age": 35, "since": "2024-01-05", "Income": 1.5})
     assert longer["age"].values == (20, 30, 35, 40)
     assert longer["since"].values == (*SINCE.values, datetime.date(2024, 1, 5))
     assert longer["Income"].values == (1, 1.5, 2)
-    assert SPACE.extended({"INC_01": 7})["Income"].values == (1, 2, 7)
-    assert SPACE.extended({"grade": None})["grade"].missing
-    assert SPACE.extended(ROW) == SPACE
+    assert SPACE.extend_domains({"INC_01": 7})["Income"].values == (1, 2, 7)
+    assert SPACE.extend_domains({"grade": None})["grade"].missing
+    assert SPACE.extend_domains(ROW) == SPACE
 
 
 def test_extending_refuses_what_has_no_place():
     with pytest.raises(
         SpaceError, match="'best' has no place in the order of 'grade'; declare the order in a space file"
     ):
-        SPACE.extended(ROW | {"grade": "best"})
+        SPACE.extend_domains(ROW | {"grade": "best"})
     with pytest.raises(
         SpaceError, match="'job' must be one of 'cook', 'clerk', since it has one column per value, got "
     ):
-        SPACE.extended(ROW | {"job": "judge"})
+        SPACE.extend_domains(ROW | {"job": "judge"})
     with pytest.raises(SpaceError, match="one-hot feature 'job'"):
-        SPACE.extended(ROW | {"job": None})
+        SPACE.extend_domains(ROW | {"job": None})
 
 
 def test_an_unknown_feature_gets_the_nearest_name_or_all():

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ironrule.errors import TableError
-from ironrule.space.table import as_python, read_table
+from ironrule.space.table import read_table, to_python_value
 
 TWICE = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"])
 
@@ -155,5 +155,5 @@ def test_an_object_column_of_numbers_is_a_column_of_numbers():
     ],
 )
 def test_values_become_plain_python(value, python):
-    assert as_python(value) == python
-    assert type(as_python(value)) is type(python)
+    assert to_python_value(value) == python
+    assert type(to_python_value(value)) is type(python)

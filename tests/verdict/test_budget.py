@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ironrule.errors import BudgetError
-from ironrule.verdict import Budget, Meter, Spent
+from ironrule.verdict.budget import Budget, BudgetExhausted, Meter
 
 
 class AllDesired:
@@ -37,26 +37,26 @@ def test_seconds_that_are_no_number_are_refused(seconds):
 
 
 def test_no_limit_is_a_budget():
-    assert Meter(Budget()).affordable > 10**18
+    assert Meter(Budget()).evaluations_left > 10**18
 
 
 def test_the_model_is_never_asked_about_more_than_the_budget_allows():
     model, meter = AllDesired(), Meter(Budget(evaluations=10))
     assert meter.desired(model, np.zeros((7, 1))).all()
-    assert meter.affordable == 3
-    with pytest.raises(Spent):
+    assert meter.evaluations_left == 3
+    with pytest.raises(BudgetExhausted):
         meter.desired(model, np.zeros((4, 1)))
     assert (model.asked, meter.evaluations, meter.calls) == (7, 7, 1)
     meter.desired(model, np.zeros((3, 1)))
-    assert meter.affordable == 0
-    with pytest.raises(Spent):
+    assert meter.evaluations_left == 0
+    with pytest.raises(BudgetExhausted):
         meter.desired(model, np.zeros((1, 1)))
 
 
 def test_a_reserve_is_kept_back():
     meter = Meter(Budget(evaluations=10), reserve=4)
-    assert meter.affordable == 6
-    with pytest.raises(Spent):
+    assert meter.evaluations_left == 6
+    with pytest.raises(BudgetExhausted):
         meter.check(7)
     meter.reserve = 0
     meter.check(10)
@@ -66,15 +66,15 @@ def test_time_runs_out():
     meter = Meter(Budget(seconds=10.0))
     meter.check()
     meter.started = time.perf_counter() - 11
-    with pytest.raises(Spent):
+    with pytest.raises(BudgetExhausted):
         meter.check()
 
 
 def test_operators_are_timed_even_when_they_fail():
     meter = Meter()
-    with pytest.raises(ZeroDivisionError), meter.timed("mutate"):
+    with pytest.raises(ZeroDivisionError), meter.time_block("mutate"):
         1 / 0  # noqa: B018
-    with meter.timed("mutate"):
+    with meter.time_block("mutate"):
         pass
     assert set(meter.seconds) == {"mutate"}
     assert meter.seconds["mutate"] >= 0
@@ -84,9 +84,9 @@ def test_what_an_operator_takes_inside_another_is_its_own_alone(monkeypatch):
     ticks = iter([0.0, 1.0, 4.0, 5.0, 7.0, 10.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     meter = Meter(started=0.0)
-    with meter.timed("preparation"):  # from 0 to 10
-        with meter.timed("cf rules"):  # from 1 to 4
+    with meter.time_block("preparation"):  # from 0 to 10
+        with meter.time_block("cf rules"):  # from 1 to 4
             pass
-        with meter.timed("cf rules"):  # from 5 to 7
+        with meter.time_block("cf rules"):  # from 5 to 7
             pass
     assert meter.seconds == {"cf rules": 5.0, "preparation": 5.0}

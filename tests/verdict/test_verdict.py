@@ -6,8 +6,16 @@ from scipy.stats import beta, binomtest
 
 import ironrule
 from ironrule.errors import InputError
-from ironrule.rule import Change, Counterfactual
-from ironrule.verdict import Certificate, Proven, Refuted, Unrefuted, upper_bound, verdict_from_dict, verdict_to_dict
+from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.verdict.certificate import Certificate
+from ironrule.verdict.verdict import (
+    Proven,
+    Refuted,
+    Unrefuted,
+    compute_exception_bound,
+    verdict_from_dict,
+    verdict_to_dict,
+)
 
 POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
 
@@ -23,7 +31,7 @@ def test_the_bound_is_the_exact_one_of_clopper_and_pearson(samples, confidence):
 
 
 def test_nothing_drawn_bounds_nothing():
-    assert upper_bound(0, 0.95) == 1.0
+    assert compute_exception_bound(0, 0.95) == 1.0
     assert Unrefuted(tried=500, samples=0, confidence=0.0).bound == 1.0
 
 

@@ -1,18 +1,20 @@
-"""The checker: verifies every claim of an explanation against the user's own model, without trusting the search.
+"""The checker: verify every claim of an explanation against the user's own model, without trusting the search.
 
 It imports nothing of Ironrule but its errors (a test enforces this), so that it can be read and used alone; it reads
-models, tables and constraints by itself. docs/certificates.md tells what is checked and what a check rests on.
+models, tables and constraints by itself. docs/certificates.md says what is checked and what a check rests on.
 
-    check            the entry: Checker and check
-    document         what an explanation's JSON must look like
-    scope            what is at hand: space/ (tables, domains, constraints), asked_models, outcomes
-    readings/        how models are read; pipelines and columns: what reaches an estimator; intervals
-    claims           every claim in turn, with components (rules in codes, weights)
-    certificates     that a box holds no desired point: pieces, sum_bounds/, network_bounds/, sampling
+    checker          the entry: Checker and check
+    result           what comes out: Check and its findings
+    document         which fields an explanation's JSON has, and its digest
+    claims           every claim in turn
+    components       values, points and rules as codes; permitted components and their weights
+    certificates     that a box holds no desired point: by covers, by enumeration, and by drawn points
     lower_bound      that no lighter rule excludes the witnesses
+    scope            what is checked against: the user's data, the space, the user's models with their bounds
+    user_models      how the user's models are asked, and how their answers become decisions
+    preprocessing    the steps before the estimator, and the columns that it sees
+    intervals        whether what holds at the values of a domain holds between them
+    space/           tables, features, constraints, and tables laid out again for a model
+    readers/         how the models of each library are read
+    bounds/          pieces of a box, and upper bounds of a reading's margins over them
 """
-
-from ironrule.checker.check import Checker, check
-from ironrule.checker.result import Check, Finding
-
-__all__ = ["Check", "Checker", "Finding", "check"]

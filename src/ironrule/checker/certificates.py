@@ -1,11 +1,16 @@
 """The first half of a certificate: that a box holds no desired point.
 
-A cover is checked piece by piece: a piece is closed if a bound shows that some margin is nowhere positive in it, if
-nothing in it can occur, or if the model itself denies everything in it. A proof by enumeration is checked by asking
-again. Before that, some thousand points of the box are put to the model: one that is desired refutes any proof.
+A cover is checked piece by piece. A piece is closed if a bound shows that some margin is nowhere positive in it, if it
+holds no feasible point, or if the model itself denies everything in it. A proof by enumeration is checked by asking the
+model again.
 
-A document has a cover for every way in which the explainer's reading can be desired. The checker's own reading may know
-other ways, so each of its ways may use any cover; which one shows it does not matter.
+A document has a cover for every alternative (way to be desired) of the explainer's reading. The checker's own reading
+may have other alternatives, so each of these may use any cover; which one closes it does not matter.
+
+Before that, some thousand points of the box are put to the model: whatever a proof says, a single desired one refutes
+it. They are drawn anywhere in the box, at its corners, and on both sides of every place where the reading turns. Where
+a claim is about whole intervals, numbers between the values of the domains are drawn too, and the neighbours of these
+values. The draw is a new one every time, so that nobody can prepare for it.
 """
 
 from __future__ import annotations
@@ -13,188 +18,269 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.asked_models import AnswerCache, Points
-from ironrule.checker.document import Certificate
-from ironrule.checker.pieces import CodeSets, Pieces, cut_box, split_pieces
-from ironrule.checker.result import ClaimFails, ClaimUndecided
-from ironrule.checker.sampling import sample_box
-from ironrule.checker.scope import ReadModel, Scope
+from ironrule.checker.arrays import Int32Array, IntpArray
+from ironrule.checker.bounds.pieces import CodeSets, Pieces, halve_pieces, split_box
+from ironrule.checker.components import describe_changes, format_value
+from ironrule.checker.document import CertificateClaim
+from ironrule.checker.intervals import is_interval_feature
+from ironrule.checker.result import ClaimFailed, ClaimUndecided
+from ironrule.checker.scope import CheckScope, ModelWithBounds
+from ironrule.checker.space.space import CheckerFeature
+from ironrule.checker.user_models import AnswerCache, UserModel
 
-MOST_ENUMERATED = 2_000_000
-MOST_PER_PIECE = 4096
-LEVELS = 16  # how often what bounds do not close is cut in two
-MOST_PARTS = 1 << 14
-MOST_ASKED = 1_000_000
-CHUNK = 1 << 16
-TOGETHER = 256  # pieces whose points are put to the model at once
-
-Codes = npt.NDArray[np.intp]
+RANDOM_POINTS = 1024
+CORNER_POINTS = 512
+MAX_TURNING_POINTS = 2048
+LARGEST_DRAWN_INTEGER = 2**62  # whole numbers beyond are not drawn
+NUMBERS_PER_FEATURE = 64  # drawn between two values of a domain, or beside one, per feature
 
 
-def check_certificate(certificate: Certificate, scope: Scope, answers: AnswerCache) -> str:
-    """What shows that the certificate's box has no desired point; raises ClaimFails or ClaimUndecided."""
+def check_sampled_points(
+    scope: CheckScope, low: Int32Array, high: Int32Array, cells: Sequence[npt.NDArray[np.intp]], instance: Int32Array
+) -> None:
+    """Ask the models about points of a box; raises ClaimFailed with one that is desired and can occur."""
+    rng = np.random.default_rng()
+    points = _draw_points(rng, low, high, cells)
+    points = points[scope.space.admits(points)]
+    desired = points[scope.user_models.desired(points)]
+    if len(desired):
+        raise ClaimFailed(f"there is an exception: {describe_changes(scope.space, instance, desired[0])}")
+    if scope.intervals:
+        _check_points_between_values(scope, low, high, rng)
+
+
+def _draw_points(rng: np.random.Generator, low: Int32Array, high: Int32Array, cells: Sequence[Any]) -> Int32Array:
+    anywhere = rng.integers(low, high, size=(RANDOM_POINTS, len(low)), endpoint=True, dtype=np.int32)
+    corners = np.where(rng.integers(0, 2, size=(CORNER_POINTS, len(low)), dtype=np.int32), low, high)
+    turns = []  # a feature and a code on either side of where the reading tells codes apart
+    for j, of in enumerate(cells):
+        inside = np.arange(low[j], high[j] + 1)
+        changes = np.flatnonzero(of[inside][1:] != of[inside][:-1])
+        turns += [(j, code) for code in np.unique(inside[np.concatenate([changes, changes + 1])]).tolist()]
+    if len(turns) > MAX_TURNING_POINTS:
+        turns = [turns[place] for place in rng.choice(len(turns), MAX_TURNING_POINTS, replace=False)]
+    sides = rng.integers(low, high, size=(len(turns), len(low)), endpoint=True, dtype=np.int32)
+    for row, (j, code) in enumerate(turns):
+        sides[row, j] = code
+    return np.concatenate([anywhere, corners, sides]).astype(np.int32)
+
+
+def _check_points_between_values(
+    scope: CheckScope, low: Int32Array, high: Int32Array, rng: np.random.Generator
+) -> None:
+    """Ask the models about numbers between the values of the domains: as points of a space that has those numbers."""
+    every = zip(scope.space.features, low.tolist(), high.tolist(), strict=True)
+    features = [_draw_numbers(feature, first, last, rng) for feature, first, last in every]
+    space = replace(scope.space, features=tuple(features))
+    moved = [new is not old for new, old in zip(features, scope.space.features, strict=True)]
+    first, last = np.where(moved, 0, low), np.where(moved, space.sizes - 1, high)
+    points = rng.integers(first, last, size=(RANDOM_POINTS, len(low)), endpoint=True, dtype=np.int32)
+    points = points[space.admits(points)]
+    for member in scope.user_models.members:
+        if isinstance(member, UserModel) and len(points):
+            desired = points[member.decision(member.layout_for(space)(points), len(points))]
+            if len(desired):
+                known = zip(features, desired[0].tolist(), strict=True)
+                values = [f"{feature.name}: {format_value(feature.value(code))}" for feature, code in known]
+                raise ClaimFailed(f"there is an exception between the values of the domains: {', '.join(values)}")
+
+
+def _draw_numbers(feature: CheckerFeature, low: int, high: int, rng: np.random.Generator) -> CheckerFeature:
+    """A numeric feature with other numbers of the box in its domain: drawn ones, and neighbours of those it has."""
+    known = feature.values[low : min(high, feature.last_code) + 1]
+    if not is_interval_feature(feature) or not known or max(abs(known[0]), abs(known[-1])) > LARGEST_DRAWN_INTEGER:
+        return feature  # the box may hold nothing but missing
+    beside = [known[place] for place in rng.integers(0, len(known), size=NUMBERS_PER_FEATURE)]
+    if feature.whole:
+        drawn = [int(n) for n in rng.integers(known[0], known[-1], size=NUMBERS_PER_FEATURE, endpoint=True)]
+        drawn += [number + step for number in beside for step in (-1, 1)]
+    else:
+        drawn = rng.uniform(known[0], known[-1], size=NUMBERS_PER_FEATURE).tolist()
+        drawn += [float(np.nextafter(number, side)) for number in beside for side in (-np.inf, np.inf)]
+    inside = sorted({number for number in (*drawn, known[0], known[-1]) if known[0] <= number <= known[-1]})
+    return replace(feature, values=tuple(inside), missing=False)
+
+
+MAX_ENUMERATED_POINTS = 2_000_000
+MAX_COMBINATIONS_PER_PIECE = 4096
+MAX_HALVINGS = 16  # how often what bounds do not close is halved
+MAX_SUBPIECES = 1 << 14
+MAX_ASKED_POINTS = 1_000_000
+CHUNK_POINTS = 1 << 16
+PIECES_PER_CALL = 256  # pieces whose points are put to the model at once
+
+
+def check_certificate(certificate: CertificateClaim, scope: CheckScope, answers: AnswerCache) -> str:
+    """What shows that the certificate's box has no desired point; raises ClaimFailed or ClaimUndecided."""
     _check_box(certificate, scope)
     low, high = (np.array(codes, dtype=np.int32) for codes in (certificate.low, certificate.high))
     if certificate.method == "enumeration":
         return _check_enumeration(certificate, scope, answers)
-    classes = () if isinstance(scope.read_models, str) else scope.read_models[0].bounds.classes
-    sample_box(scope, low, high, classes, answers.instance)
-    if isinstance(scope.read_models, str):
-        raise ClaimUndecided(f"the model cannot be read here: {scope.read_models}")
-    sentence = _check_covers(certificate, scope.read_models, scope, answers)
+    cells = () if isinstance(scope.models_with_bounds, str) else scope.models_with_bounds[0].bounds.cells
+    check_sampled_points(scope, low, high, cells, answers.instance)
+    if isinstance(scope.models_with_bounds, str):
+        raise ClaimUndecided(f"the model cannot be read here: {scope.models_with_bounds}")
+    sentence = _check_covers(certificate, scope.models_with_bounds, scope, answers)
     return f"{sentence}; the model itself denies all points drawn from it"
 
 
-def _check_box(certificate: Certificate, scope: Scope) -> None:
+def _check_box(certificate: CertificateClaim, scope: CheckScope) -> None:
     sizes = scope.space.sizes.tolist()
     if not len(certificate.low) == len(certificate.high) == len(sizes):
-        raise ClaimFails(f"the box must give codes for {len(sizes)} features, got another number")
+        raise ClaimFailed(f"the box must give codes for {len(sizes)} features, got another number")
     for low, high, size in zip(certificate.low, certificate.high, sizes, strict=True):
         if not 0 <= low <= high < size:
-            raise ClaimFails(f"the box must have codes from 0 to {size - 1} in order, got {low} to {high}")
+            raise ClaimFailed(f"the box must have codes from 0 to {size - 1} in order, got {low} to {high}")
 
 
-def _check_covers(certificate: Certificate, models: tuple[ReadModel, ...], scope: Scope, answers: AnswerCache) -> str:
+def _check_covers(
+    certificate: CertificateClaim, models: tuple[ModelWithBounds, ...], scope: CheckScope, answers: AnswerCache
+) -> str:
     count = sum(cover.pieces for cover in certificate.covers)
     if certificate.points != count:
-        raise ClaimFails(f"{certificate.points:,} pieces are claimed, but the covers have {count:,}")
+        raise ClaimFailed(f"{certificate.points:,} pieces are claimed, but the covers have {count:,}")
     if not certificate.covers:
-        raise ClaimFails("a proof by covers must have at least one, got none")
+        raise ClaimFailed("a proof by covers must have at least one, got none")
     sizes = scope.space.sizes.tolist()
-    covers = [cut_box(cover, certificate.low, certificate.high, sizes) for cover in certificate.covers]
+    covers = [split_box(cover, certificate.low, certificate.high, sizes) for cover in certificate.covers]
     ways = [(model, place) for model in models for place in range(len(model.bounds.alternatives))]
     asked = 0
     for number, (model, alternative) in enumerate(ways):
         # The cover at the same place comes first: as a rule both readings know the same ways in the same order.
         order = sorted(range(len(covers)), key=lambda place: (place != number, place))
-        left = _close_by_any([covers[place] for place in order], model, alternative, scope)
+        left = _close_with_best_cover([covers[place] for place in order], model, alternative, scope)
         if len(left) and any(gaps[certificate.low[j] : certificate.high[j]].any() for j, gaps in model.gaps.items()):
             raise ClaimUndecided("rounding could decide between two values of a domain, where the model is not asked")
-        asked += ask_about_pieces(left, model, scope, answers.of(model.asked))
+        asked += ask_model_about_pieces(left, model, scope, answers.for_model(model.user_model))
     more = f"; the model itself denies {asked:,} points on which rounding could decide" if asked else ""
     what = "the box cannot" if count == 1 else f"none of the {count:,} pieces that cover the box can"
     return f"{what} hold a desired point{more}"
 
 
-def _close_by_any(covers: list[Pieces], model: ReadModel, alternative: int, scope: Scope) -> Pieces:
+def _close_with_best_cover(covers: list[Pieces], model: ModelWithBounds, alternative: int, scope: CheckScope) -> Pieces:
     """Close one way to be desired by one of the covers; the pieces of the best one that stay open."""
     left = []
     for pieces in covers:
-        left.append(_find_open(pieces, model, alternative, scope))
+        left.append(_find_open_pieces(pieces, model, alternative, scope))
         if len(left[-1]) == 0:
             return left[-1]
-    return min(left, key=lambda pieces: _measure_asking(pieces, model))
+    return min(left, key=lambda pieces: _count_needed_answers(pieces, model))
 
 
-def _measure_asking(pieces: Pieces, model: ReadModel) -> tuple[bool, float]:
-    """Whether a piece has too many kinds of points to be asked about, and how many kinds all pieces have together."""
-    kinds = _count_kinds(pieces, _list_representatives(pieces, model))
-    return bool(kinds.max() > MOST_PER_PIECE), float(kinds.sum())
+def _count_needed_answers(pieces: Pieces, model: ModelWithBounds) -> tuple[bool, float]:
+    """Whether a piece has too many combinations of cells to be asked about, and how many all pieces have together."""
+    counts = _count_cell_combinations(pieces, _list_cell_representatives(pieces, model))
+    return bool(counts.max() > MAX_COMBINATIONS_PER_PIECE), float(counts.sum())
 
 
-def _find_open(pieces: Pieces, model: ReadModel, alternative: int, scope: Scope) -> Pieces:
+def _find_open_pieces(pieces: Pieces, model: ModelWithBounds, alternative: int, scope: CheckScope) -> Pieces:
     """The pieces that neither bounds nor constraints close."""
-    holds_any = scope.occurrence.holds_any if scope.occurrence.groups else None
-    left = pieces.some(np.flatnonzero(~model.bounds.close(pieces, alternative, holds_any)))
+    flag_feasible = scope.feasible.flag_feasible if scope.feasible.groups else None
+    left = pieces.select(np.flatnonzero(~model.bounds.flag_closed(pieces, alternative, flag_feasible)))
     # The explainer's reading may bound rounding more tightly than the checker's: what is only just open here is closed
     # part by part. Networks do so themselves.
-    for _ in range(0 if model.bounds.closes_in_parts else LEVELS):
-        parts = split_pieces(left, model.bounds.classes) if len(left) else left
-        if not len(left) < len(parts) <= MOST_PARTS:
+    for _ in range(0 if model.bounds.halves_pieces else MAX_HALVINGS):
+        parts = halve_pieces(left, model.bounds.cells) if len(left) else left
+        if not len(left) < len(parts) <= MAX_SUBPIECES:
             break
-        left = parts.some(np.flatnonzero(~model.bounds.close(parts, alternative, holds_any)))
+        left = parts.select(np.flatnonzero(~model.bounds.flag_closed(parts, alternative, flag_feasible)))
     return left
 
 
-def ask_about_pieces(pieces: Pieces, model: ReadModel, scope: Scope, answers: AnswerCache) -> int:
-    """Ask the model about one point for every combination of classes in every piece; how many points that took. Raises
-    ClaimFails with a desired point that can occur, or if there are too many to ask.
+def ask_model_about_pieces(pieces: Pieces, model: ModelWithBounds, scope: CheckScope, answers: AnswerCache) -> int:
+    """Ask the model about one point for every combination of cells in every piece; how many points that took. Raises
+    ClaimFailed with a desired point that can occur, or if there are too many to ask.
     """
-    codes = _list_representatives(pieces, model)
-    kinds = _count_kinds(pieces, codes)
-    if len(kinds) and kinds.max() > MOST_PER_PIECE:
-        raise ClaimFails(
-            f"no bound shows that a piece with {int(kinds.max()):,} kinds of points has no desired one, and up to "
-            f"{MOST_PER_PIECE:,} are put to the model"
+    codes = _list_cell_representatives(pieces, model)
+    counts = _count_cell_combinations(pieces, codes)
+    if len(counts) and counts.max() > MAX_COMBINATIONS_PER_PIECE:
+        raise ClaimFailed(
+            f"no bound shows that a piece with {int(counts.max()):,} kinds of points has no desired one, and up to "
+            f"{MAX_COMBINATIONS_PER_PIECE:,} are put to the model"
         )
-    if kinds.sum() > MOST_ASKED:
-        raise ClaimFails(f"more than {MOST_ASKED:,} points would have to be put to the model, so it proves nothing")
-    ends = np.cumsum(kinds).astype(np.intp)
-    for start in range(0, len(pieces), TOGETHER):  # some pieces at a time
-        some = range(start, min(start + TOGETHER, len(pieces)))
-        points = [_combine([codes[j][row] for j, row in enumerate(pieces.rows[piece])]) for piece in some]
-        desired, first = answers.desired(np.concatenate(points)), int(ends[start] - kinds[start])
+    if counts.sum() > MAX_ASKED_POINTS:
+        raise ClaimFailed(
+            f"more than {MAX_ASKED_POINTS:,} points would have to be put to the model, so it proves nothing"
+        )
+    ends = np.cumsum(counts).astype(np.intp)
+    for start in range(0, len(pieces), PIECES_PER_CALL):  # some pieces at a time
+        some = range(start, min(start + PIECES_PER_CALL, len(pieces)))
+        points = [_list_combinations([codes[j][row] for j, row in enumerate(pieces.rows[piece])]) for piece in some]
+        desired, first = answers.desired(np.concatenate(points)), int(ends[start] - counts[start])
         for piece, own in zip(some, points, strict=True):
-            here = desired[int(ends[piece] - kinds[piece]) - first : int(ends[piece]) - first]
+            here = desired[int(ends[piece] - counts[piece]) - first : int(ends[piece]) - first]
             for point in own[here]:
-                _refuse_desired(point, pieces.codes(piece), model, scope, answers)
-    return int(kinds.sum())
+                _refute_if_feasible(point, pieces.codes(piece), model, scope, answers)
+    return int(counts.sum())
 
 
-def _list_representatives(pieces: Pieces, model: ReadModel) -> list[list[Codes]]:
-    """Per feature and set of its codes one code of each class: codes of one class are the same to the model."""
+def _list_cell_representatives(pieces: Pieces, model: ModelWithBounds) -> list[list[IntpArray]]:
+    """Per feature and set of its codes one code of each cell: codes of one cell are the same to the model."""
     return [
         [np.flatnonzero(row)[np.unique(of[row], return_index=True)[1]] for row in sets]
-        for sets, of in zip(pieces.sets, model.bounds.classes, strict=True)
+        for sets, of in zip(pieces.sets, model.bounds.cells, strict=True)
     ]
 
 
-def _count_kinds(pieces: Pieces, codes: list[list[Codes]]) -> npt.NDArray[np.float64]:
-    """How many combinations of classes every piece has."""
-    kinds = np.ones(len(pieces))
+def _count_cell_combinations(pieces: Pieces, codes: list[list[IntpArray]]) -> npt.NDArray[np.float64]:
+    """How many combinations of cells every piece has."""
+    counts = np.ones(len(pieces))
     for j, some in enumerate(codes):
-        kinds *= np.array([len(one) for one in some], dtype=np.float64)[pieces.rows[:, j]]
-    return kinds
+        counts *= np.array([len(one) for one in some], dtype=np.float64)[pieces.rows[:, j]]
+    return counts
 
 
-def _combine(codes: Sequence[Codes]) -> Points:
+def _list_combinations(codes: Sequence[IntpArray]) -> Int32Array:
     """Every combination of codes."""
     if all(len(some) == 1 for some in codes):
         return np.concatenate(codes).astype(np.int32)[None, :]
     return np.array(list(itertools.product(*(some.tolist() for some in codes))), dtype=np.int32)
 
 
-def _refuse_desired(point: Points, codes: CodeSets, model: ReadModel, scope: Scope, answers: AnswerCache) -> None:
-    """Raise ClaimFails if a point like this one, which the model gives the desired outcome, can occur."""
-    classes = model.bounds.classes
-    alike = [some[of[some] == of[code]] for some, of, code in zip(codes, classes, point, strict=True)]
-    found = scope.occurrence.point(alike, point)
+def _refute_if_feasible(
+    point: Int32Array, codes: CodeSets, model: ModelWithBounds, scope: CheckScope, answers: AnswerCache
+) -> None:
+    """Raise ClaimFailed if a point like this one, which the model gives the desired outcome, can occur."""
+    alike = [some[of[some] == of[code]] for some, of, code in zip(codes, model.bounds.cells, point, strict=True)]
+    found = scope.feasible.find_point(alike, point)
     if found is not None and answers.desired(found[None, :])[0]:
-        answers.refuse_exception(found)
-    if found is not None or scope.occurrence.unlisted:
-        raise ClaimFails("no bound closes a piece, and the model's answers do not either")
+        answers.refute_with(found)
+    if found is not None or scope.feasible.has_unlisted_groups:
+        raise ClaimFailed("no bound closes a piece, and the model's answers do not either")
 
 
-def _check_enumeration(certificate: Certificate, scope: Scope, answers: AnswerCache) -> str:
+def _check_enumeration(certificate: CertificateClaim, scope: CheckScope, answers: AnswerCache) -> str:
     size = math.prod(high - low + 1 for low, high in zip(certificate.low, certificate.high, strict=True))
     if certificate.covers:
-        raise ClaimFails("a proof by enumeration must not have covers")
+        raise ClaimFailed("a proof by enumeration must not have covers")
     if scope.intervals:
         raise ClaimUndecided("asking about single values proves nothing about the numbers between them")
-    if size > MOST_ENUMERATED:
-        raise ClaimUndecided(f"the box has {size:,} points, and up to {MOST_ENUMERATED:,} are asked about again")
+    if size > MAX_ENUMERATED_POINTS:
+        raise ClaimUndecided(f"the box has {size:,} points, and up to {MAX_ENUMERATED_POINTS:,} are asked about again")
     asked = 0
-    for points in _enumerate(certificate):
+    for points in _iterate_points(certificate):
         occurring = points[scope.space.admits(points)]
         asked += len(occurring)
-        desired = occurring[scope.asked.desired(occurring)]
+        desired = occurring[scope.user_models.desired(occurring)]
         if len(desired):
-            answers.refuse_exception(desired[0])
+            answers.refute_with(desired[0])
     if asked != certificate.points:
-        raise ClaimFails(f"{certificate.points:,} points are claimed, but the box has {asked:,} that can occur")
+        raise ClaimFailed(f"{certificate.points:,} points are claimed, but the box has {asked:,} that can occur")
     return f"the model was asked again about all {asked:,} points of the box, and denies every one"
 
 
-def _enumerate(certificate: Certificate) -> Iterator[Points]:
+def _iterate_points(certificate: CertificateClaim) -> Iterator[Int32Array]:
     low, high = np.array(certificate.low), np.array(certificate.high)
     free = np.flatnonzero(high > low)  # a NumPy array has fewer dimensions than a space may have features
     shape = tuple((high - low + 1)[free].tolist())
-    for start in range(0, math.prod(shape), CHUNK):
-        flat = np.arange(start, min(start + CHUNK, math.prod(shape)))
+    for start in range(0, math.prod(shape), CHUNK_POINTS):
+        flat = np.arange(start, min(start + CHUNK_POINTS, math.prod(shape)))
         points = np.repeat(low[None, :].astype(np.int32), len(flat), axis=0)
         for j, steps in zip(free, np.unravel_index(flat, shape) if shape else (), strict=True):
             points[:, j] += steps.astype(np.int32)

@@ -9,62 +9,63 @@ from functools import partial
 
 import numpy as np
 
-from ironrule.checker.asked_models import AnswerCache, Points
+from ironrule.checker.arrays import Int32Array
 from ironrule.checker.certificates import check_certificate
 from ironrule.checker.components import (
     CodeRange,
-    PermittedRules,
+    PermittedComponents,
     describe_changes,
     encode_component,
     encode_counterfactual,
     encode_point,
-    find_permitted,
+    find_permitted_components,
     intersect_ranges,
 )
-from ironrule.checker.digest import write_canonical
 from ironrule.checker.document import (
-    Certificate,
-    Document,
+    CertificateClaim,
     ExceptionClaim,
-    Plain,
+    ExplanationDocument,
+    JsonObject,
     RuleClaim,
-    Searched,
+    SearchClaim,
+    to_canonical_json,
 )
-from ironrule.checker.intervals import find_gaps, is_numeric
-from ironrule.checker.lower_bound import find_lighter
-from ironrule.checker.result import ClaimFails, ClaimUndecided, Finding, judge
-from ironrule.checker.scope import Scope
+from ironrule.checker.intervals import find_gaps, is_interval_feature
+from ironrule.checker.lower_bound import find_lighter_hitting_set
+from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding, run_claim_check
+from ironrule.checker.scope import CheckScope
+from ironrule.checker.user_models import AnswerCache
 
-Box = tuple[Points, Points]
+BoxCorners = tuple[Int32Array, Int32Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claims:
+class ClaimChecker:
     """A document, what it is checked against, and what the models said of points so far."""
 
-    document: Document
-    scope: Scope
+    document: ExplanationDocument
+    scope: CheckScope
     answers: AnswerCache
     ranges: dict[int, CodeRange] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, document: Document, scope: Scope) -> Claims:
-        """The claims about an instance, with every point that they name put to the models at once; raises ClaimFails
+    def build(cls, document: ExplanationDocument, scope: CheckScope) -> ClaimChecker:
+        """The claims about an instance, with every point that they name put to the models at once; raises ClaimFailed
         if the instance is no point of the space.
         """
         instance = encode_point(scope.space, document.instance)
-        answers = AnswerCache(scope.asked, scope.space, instance)
+        answers = AnswerCache(scope.user_models, scope.space, instance)
         answers.desired(np.stack([instance, *_find_named_points(document, scope, instance)]))
         return cls(document, scope, answers)
 
-    def check_all(self) -> Iterator[Finding]:
+    def check_claims(self) -> Iterator[Finding]:
         """Every claim with what becomes of it."""
-        yield judge("instance", self._check_instance)
-        yield judge("past rows", self._check_history)
-        yield judge("counterfactuals", self._check_counterfactuals)
+        yield run_claim_check("instance", self._check_instance)
+        yield run_claim_check("past rows", self._check_history)
+        yield run_claim_check("counterfactuals", self._check_counterfactuals)
         try:
-            permitted = find_permitted(self.scope.space, self.answers.instance, self.document.permission)
-        except ClaimFails as reason:
+            permitted = find_permitted_components(self.scope.space, self.answers.instance, self.document.restrictions)
+        except ClaimFailed as reason:
             yield Finding("permitted rules", "fails", str(reason))
             return
         best = self.document.rules[0]
@@ -75,81 +76,81 @@ class Claims:
             wider = self.document.wider
             yield from self._check_rule("wider rule", wider, partial(self._check_wider, wider, best))
         if self.document.widest or self.document.limits:
-            yield judge("widest", self._check_widest)
-        yield judge("needed components", self._check_undecided)
-        yield judge("weight", partial(self._check_weight, permitted))
-        yield judge("lower bound", partial(self._check_lower_bound, permitted))
+            yield run_claim_check("widest", self._check_maximal)
+        yield run_claim_check("needed components", self._check_undecided)
+        yield run_claim_check("weight", partial(self._check_weight, permitted))
+        yield run_claim_check("lower bound", partial(self._check_lower_bound, permitted))
 
     def _check_instance(self) -> str:
         instance = self.answers.instance
         if not self.scope.space.admits(instance[None, :])[0]:
-            raise ClaimFails("the instance must satisfy the constraints on the space, but it does not")
+            raise ClaimFailed("the instance must satisfy the constraints on the space, but it does not")
         if self.answers.desired(instance[None, :])[0]:
-            raise ClaimFails("the instance must have the undesired outcome, but the model gives it the desired one")
-        return f"the model gives it the undesired outcome: {self.scope.asked.decision.undesired}"
+            raise ClaimFailed("the instance must have the undesired outcome, but the model gives it the desired one")
+        return f"the model gives it the undesired outcome: {self.scope.user_models.decision.undesired_name}"
 
     def _check_history(self) -> str:
-        rows = len(self.scope.past)
+        rows = len(self.scope.past_rows)
         if self.document.history_rows != rows:
-            raise ClaimFails(f"{self.document.history_rows:,} past rows are claimed, but {rows:,} are at hand")
+            raise ClaimFailed(f"{self.document.history_rows:,} past rows are claimed, but {rows:,} are at hand")
         return f"{rows:,}, as claimed"
 
     def _check_counterfactuals(self) -> str:
         encode = partial(encode_counterfactual, self.scope.space, self.answers.instance)
         points = [encode(plain) for plain in self.document.counterfactuals]
-        alone = self.scope.asked.members == (self.scope.asked.own,)
-        self._require_desired(points, self.answers if alone else self.answers.of(self.scope.asked.own))
+        alone = self.scope.user_models.members == (self.scope.user_models.primary,)
+        self._require_desired(points, self.answers if alone else self.answers.for_model(self.scope.user_models.primary))
         return f"the model gives all {len(points)} the desired outcome" if points else "none is claimed"
 
-    def _require_desired(self, points: list[Points], answers: AnswerCache) -> None:
-        """Raise ClaimFails unless all points can occur and are desired."""
+    def _require_desired(self, points: list[Int32Array], answers: AnswerCache) -> None:
+        """Raise ClaimFailed unless all points can occur and are desired."""
         if points and not self.scope.space.admits(np.stack(points)).all():
-            raise ClaimFails("a counterfactual must satisfy the constraints on the space, but one does not")
+            raise ClaimFailed("a counterfactual must satisfy the constraints on the space, but one does not")
         if points and not answers.desired(np.stack(points)).all():
-            raise ClaimFails("the model must give every counterfactual the desired outcome, but it denies one")
+            raise ClaimFailed("the model must give every counterfactual the desired outcome, but it denies one")
 
     def _check_undecided(self) -> str:
         """That it is not known whether a component is needed cannot be false of one of the rule's own."""
         places, best = self.document.undecided, self.document.rules[0]
         if len(set(places)) < len(places) or any(place >= len(best.components) for place in places):
-            raise ClaimFails("components that may not be needed must be different ones of the rule")
+            raise ClaimFailed("components that may not be needed must be different ones of the rule")
         return f"{len(places)} are left open" if places else "none is said to be left open"
 
-    def _check_weight(self, permitted: PermittedRules) -> str:
-        weight = permitted.weigh(self._number_rule(self.document.rules[0], permitted))
+    def _check_weight(self, permitted: PermittedComponents) -> str:
+        weight = permitted.weigh(self._rule_to_bits(self.document.rules[0], permitted))
         if weight != self.document.weight:
-            raise ClaimFails(f"the best rule is said to weigh {self.document.weight}, but it weighs {weight}")
+            raise ClaimFailed(f"the best rule is said to weigh {self.document.weight}, but it weighs {weight}")
         return f"the best rule weighs {weight}"
 
-    def _check_lower_bound(self, permitted: PermittedRules) -> str:
-        points, bound = [_read_codes(point, self.scope) for point in self.document.witnesses], self.document.lower_bound
+    def _check_lower_bound(self, permitted: PermittedComponents) -> str:
+        points = [_build_witness_point(point, self.scope) for point in self.document.witnesses]
+        bound = self.document.lower_bound
         self._require_desired(points, self.answers)
         if bound < 0:
-            raise ClaimFails(f"a lower bound must not be negative, got {bound}")
+            raise ClaimFailed(f"a lower bound must not be negative, got {bound}")
         duals = [*map(permitted.find_dual, points), *permitted.required]
         try:
-            found = find_lighter(duals, permitted.weights, math.ceil(bound / permitted.unit))
+            found = find_lighter_hitting_set(duals, permitted.weights, math.ceil(bound / permitted.unit))
         except TimeoutError:
             raise ClaimUndecided("it would take too long to show that nothing lighter excludes the witnesses") from None
         if found is not None:
-            raise ClaimFails(f"the witnesses need no more than {permitted.weigh(found)}, but {bound} is claimed")
+            raise ClaimFailed(f"the witnesses need no more than {permitted.weigh(found)}, but {bound} is claimed")
         if bound == 0:
             return "none is claimed"
-        return (
-            f"the {len(points):,} counterfactuals that it rests on need a permitted rule that weighs at least {bound}"
-        )
+        count = f"{len(points):,}"
+        return f"the {count} counterfactuals that it rests on need a permitted rule that weighs at least {bound}"
 
-    def _check_widest(self) -> str:
-        points, wider = [_read_codes(point, self.scope) for point in self.document.limits], self.document.wider
+    def _check_maximal(self) -> str:
+        points, wider = [_build_witness_point(point, self.scope) for point in self.document.limits], self.document.wider
         self._require_desired(points, self.answers)
         if not self.document.widest:
             return "nothing is claimed of how far bounds can go"
         if wider is None:
-            raise ClaimFails("a widest rule is claimed, but no wider rule is shown")
+            raise ClaimFailed("a widest rule is claimed, but no wider rule is shown")
         for plain in wider.components:  # one step further, every bound must let a counterfactual in
             (low, high), place = (end.copy() for end in self._find_box(wider)), self._find_range(plain).feature
             feature = self.scope.space.features[place]
-            if plain["op"] == "<=" and high[place] < feature.last:
+            if plain["op"] == "<=" and high[place] < feature.last_code:
                 high[place] += 1
                 step = high[place] - 1
             elif plain["op"] == ">=" and low[place] > 0:
@@ -157,122 +158,122 @@ class Claims:
                 step = low[place]
             else:
                 continue
-            gap = self.scope.intervals and is_numeric(feature) and find_gaps(feature)[step]
+            gap = self.scope.intervals and is_interval_feature(feature) and find_gaps(feature)[step]
             if gap or not any(((low <= point) & (point <= high)).all() for point in points):
-                raise ClaimFails(f"nothing shows that {plain['feature']} {plain['op']} could not go further")
+                raise ClaimFailed(f"nothing shows that {plain['feature']} {plain['op']} could not go further")
         return "moving any bound of the wider rule by one value lets a counterfactual in"
 
     def _check_rule(self, name: str, claim: RuleClaim, check: partial[str]) -> Iterator[Finding]:
         """What becomes of a rule, its coverage and its verdict."""
-        first = judge(name, check)
+        first = run_claim_check(name, check)
         yield first
         if first.status == "holds":
             box = self._find_box(claim)
-            yield judge(f"{name}: coverage", partial(self._check_coverage, claim, box))
-            yield judge(f"{name}: verdict", partial(self._check_verdict, claim, box))
+            yield run_claim_check(f"{name}: coverage", partial(self._check_coverage, claim, box))
+            yield run_claim_check(f"{name}: verdict", partial(self._check_verdict, claim, box))
 
-    def _check_components(self, claim: RuleClaim, permitted: PermittedRules) -> str:
+    def _check_components(self, claim: RuleClaim, permitted: PermittedComponents) -> str:
         self._require_instance_covered(claim)
-        number = self._number_rule(claim, permitted)
+        number = self._rule_to_bits(claim, permitted)
         if not all(number & some for some in permitted.required):
-            raise ClaimFails("the rule must use what was required, but it does not")
+            raise ClaimFailed("the rule must use what was required, but it does not")
         return "it covers the instance, and uses only its values"
 
     def _check_wider(self, claim: RuleClaim, best: RuleClaim) -> str:
         self._require_instance_covered(claim)
         (low, high), (inner_low, inner_high) = self._find_box(claim), self._find_box(best)
         if (low > inner_low).any() or (high < inner_high).any():
-            raise ClaimFails("the wider rule must cover all that the best rule covers, but it does not")
+            raise ClaimFailed("the wider rule must cover all that the best rule covers, but it does not")
         return "it covers the instance, and all that the best rule covers"
 
     def _require_instance_covered(self, claim: RuleClaim) -> None:
-        if len(set(map(write_canonical, claim.components))) < len(claim.components):
-            raise ClaimFails("a rule must name every component once, but one occurs twice")
+        if len(set(map(to_canonical_json, claim.components))) < len(claim.components):
+            raise ClaimFailed("a rule must name every component once, but one occurs twice")
         low, high = self._find_box(claim)
         if not ((low <= self.answers.instance) & (self.answers.instance <= high)).all():
-            raise ClaimFails("the rule must cover the instance, but it does not")
-        outcome = self.scope.asked.decision.undesired
+            raise ClaimFailed("the rule must cover the instance, but it does not")
+        outcome = self.scope.user_models.decision.undesired_name
         if claim.outcome != outcome:
-            raise ClaimFails(f"the rule's outcome must be {outcome}, got {claim.outcome}")
+            raise ClaimFailed(f"the rule's outcome must be {outcome}, got {claim.outcome}")
 
-    def _find_box(self, claim: RuleClaim) -> Box:
+    def _find_box(self, claim: RuleClaim) -> BoxCorners:
         return intersect_ranges(self.scope.space, [self._find_range(plain) for plain in claim.components])
 
-    def _find_range(self, plain: Plain) -> CodeRange:
+    def _find_range(self, plain: JsonObject) -> CodeRange:
         if id(plain) not in self.ranges:  # the document keeps it alive
             self.ranges[id(plain)] = encode_component(self.scope.space, plain)
         return self.ranges[id(plain)]
 
-    def _number_rule(self, claim: RuleClaim, permitted: PermittedRules) -> int:
+    def _rule_to_bits(self, claim: RuleClaim, permitted: PermittedComponents) -> int:
         """The rule as a set of the instance's components."""
-        return sum({1 << permitted.number(self._find_range(plain), plain["op"]) for plain in claim.components})
+        return sum({1 << permitted.find_number(self._find_range(plain), plain["op"]) for plain in claim.components})
 
-    def _check_coverage(self, claim: RuleClaim, box: Box) -> str:
-        rows = len(self.scope.find_inside(*box))
+    def _check_coverage(self, claim: RuleClaim, box: BoxCorners) -> str:
+        rows = len(self.scope.find_rows_inside(*box))
         if rows != claim.coverage:
-            raise ClaimFails(f"{claim.coverage:,} past rows are said to be covered, but {rows:,} are")
-        return f"it covers {rows:,} of {len(self.scope.past):,}"
+            raise ClaimFailed(f"{claim.coverage:,} past rows are said to be covered, but {rows:,} are")
+        return f"it covers {rows:,} of {len(self.scope.past_rows):,}"
 
-    def _check_verdict(self, claim: RuleClaim, box: Box) -> str:
-        if isinstance(claim.verdict, Certificate):
+    def _check_verdict(self, claim: RuleClaim, box: BoxCorners) -> str:
+        if isinstance(claim.verdict, CertificateClaim):
             return self._check_proof(claim.verdict, box)
         if isinstance(claim.verdict, ExceptionClaim):
             return self._check_exception(claim.verdict, box)
         return self._check_search(claim.verdict, box)
 
-    def _check_proof(self, certificate: Certificate, box: Box) -> str:
+    def _check_proof(self, certificate: CertificateClaim, box: BoxCorners) -> str:
         if (certificate.space, certificate.model) != (self.document.space, self.document.model):
-            raise ClaimFails("a certificate must name the explanation's own space and model, but it names others")
+            raise ClaimFailed("a certificate must name the explanation's own space and model, but it names others")
         sentence = check_certificate(certificate, self.scope, self.answers)
         if (box[0] < np.array(certificate.low)).any() or (box[1] > np.array(certificate.high)).any():
-            raise ClaimFails("the certificate's box must hold all that the rule covers, but it does not")
+            raise ClaimFailed("the certificate's box must hold all that the rule covers, but it does not")
         return f"proven: {sentence}"
 
-    def _check_exception(self, claimed: ExceptionClaim, box: Box) -> str:
+    def _check_exception(self, claimed: ExceptionClaim, box: BoxCorners) -> str:
         point = encode_counterfactual(self.scope.space, self.answers.instance, claimed.counterfactual)
         if not ((box[0] <= point) & (point <= box[1])).all():
-            raise ClaimFails("the exception must be covered by the rule, but it is not")
+            raise ClaimFailed("the exception must be covered by the rule, but it is not")
         self._require_desired([point], self.answers)
         return f"refuted, as is claimed: {describe_changes(self.scope.space, self.answers.instance, point)}"
 
-    def _check_search(self, claimed: Searched, box: Box) -> str:
-        if not math.isclose(claimed.bound, _bound_share(claimed), rel_tol=1e-9):
-            raise ClaimFails(f"the bound must follow from samples and confidence, but {claimed.bound!r} does not")
+    def _check_search(self, claimed: SearchClaim, box: BoxCorners) -> str:
+        if not math.isclose(claimed.bound, _compute_exception_bound(claimed), rel_tol=1e-9):
+            raise ClaimFailed(f"the bound must follow from samples and confidence, but {claimed.bound!r} does not")
         if not 0.0 <= claimed.explored < 1.0:
-            raise ClaimFails(f"the share explored must be below 1 where nothing is proven, got {claimed.explored!r}")
-        rows = self.scope.find_inside(*box)
-        for point in (*self.answers.desired_in(*box), *rows[self.scope.asked.desired(rows)][:1]):
+            raise ClaimFailed(f"the share explored must be below 1 where nothing is proven, got {claimed.explored!r}")
+        rows = self.scope.find_rows_inside(*box)
+        for point in (*self.answers.list_desired_inside(*box), *rows[self.scope.user_models.desired(rows)][:1]):
             if self.scope.space.admits(point[None, :])[0]:
-                self.answers.refuse_exception(point)
+                self.answers.refute_with(point)
         return "no proof is claimed, and no exception is known"
 
 
-def _bound_share(claimed: Searched) -> float:
+def _compute_exception_bound(claimed: SearchClaim) -> float:
     """The largest share of exceptions under which n draws without one are not too unlikely: 1 - doubt^(1/n)."""
     if claimed.samples > claimed.tried or not 0.0 <= claimed.confidence < 1.0:
-        raise ClaimFails("samples must be among the points tried, and confidence from 0 to below 1")
+        raise ClaimFailed("samples must be among the points tried, and confidence from 0 to below 1")
     return 1.0 if claimed.samples == 0 else -math.expm1(math.log1p(-claimed.confidence) / claimed.samples)
 
 
-def _read_codes(codes: tuple[int, ...], scope: Scope) -> Points:
-    """A witness as a point; raises ClaimFails if it is none."""
+def _build_witness_point(codes: tuple[int, ...], scope: CheckScope) -> Int32Array:
+    """A witness as a point; raises ClaimFailed if it is none."""
     sizes = scope.space.sizes.tolist()
     if len(codes) != len(sizes) or not all(0 <= code < size for code, size in zip(codes, sizes, strict=True)):
-        raise ClaimFails("a witness must have one code of every feature's domain, but one has not")
+        raise ClaimFailed("a witness must have one code of every feature's domain, but one has not")
     return np.array(codes, dtype=np.int32)
 
 
-def _find_named_points(document: Document, scope: Scope, instance: Points) -> Iterator[Points]:
+def _find_named_points(document: ExplanationDocument, scope: CheckScope, instance: Int32Array) -> Iterator[Int32Array]:
     """Every point that the document names and that is one; the others are told later, where they are claimed."""
     verdicts = [claim.verdict for claim in document.rules]
     shown = [verdict.counterfactual for verdict in verdicts if isinstance(verdict, ExceptionClaim)]
     for plain in (*document.counterfactuals, *shown):
         try:
             yield encode_counterfactual(scope.space, instance, plain)
-        except ClaimFails:
+        except ClaimFailed:
             continue
     for codes in (*document.witnesses, *document.limits):
         try:
-            yield _read_codes(codes, scope)
-        except ClaimFails:
+            yield _build_witness_point(codes, scope)
+        except ClaimFailed:
             continue

@@ -1,11 +1,16 @@
-"""The form of an explanation's document: which fields there are, and what may stand in each.
+"""The document of an explanation: which fields it has, what each may hold, and its digest.
 
-A document of another form is refused as a whole (InputError): whatever it says more, or otherwise, nobody would have
-checked. Values of features stay plain data here; what they mean is a matter of the space.
+A document of another form is refused as a whole (InputError): further or other fields would
+go unchecked. Values of features stay JSON data here; what they mean depends on the space.
+
+The digest is the SHA-256 of the document's canonical JSON without the digest itself: it tells that a document was
+modified after it was written. It is no signature: a forger can write a new digest. Nothing that is checked
+rests on it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -17,30 +22,30 @@ from ironrule.errors import InputError
 
 FORMAT = 4
 CERTIFICATE_VERSION = 1
-CLOSED = -1  # in a cover's tree: a piece that is not cut further
-FIELDS = frozenset((
+NO_SPLIT = -1  # in a cover's tree: a piece that is not split further
+DOCUMENT_FIELDS = frozenset((
     "format", "instance", "rules", "wider", "widest", "limits", "counterfactuals", "statistics", "history_rows",
     "space", "weight", "lower_bound", "unread", "model", "decision", "permitted", "witnesses", "undecided", "models",
     "digest",
 ))  # fmt: skip
 OPTIONAL_FIELDS = frozenset(("constraints", "breakpoints"))
-COUNTS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
-STATISTICS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNTS))
+COUNT_FIELDS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
+STATISTICS_FIELDS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNT_FIELDS))
 CERTIFICATE_FIELDS = frozenset(("version", "method", "points", "space", "model", "low", "high", "covers"))
+RESTRICTIONS_FIELDS = frozenset(("require", "forbid", "weights"))
 UNREFUTED_FIELDS = frozenset(("kind", "tried", "samples", "confidence", "bound"))
-LARGEST_INTEGER = 2**64
-LONGEST_FRACTION = 200  # characters of a weight such as "3/10"
-
+INTEGER_LIMIT = 2**64
+MAX_FRACTION_LENGTH = 200  # characters of a weight such as "3/10"
 T = TypeVar("T")
-Plain = Mapping[str, Any]
-Range = tuple[int, int]
+JsonObject = Mapping[str, Any]
+SplitRange = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
-    """How a box is cut into pieces: the distinct cuts (a feature and ranges of codes), and the tree of cuts."""
+class CoverClaim:
+    """How a box is split into pieces: the distinct splits (a feature and ranges of codes), and the tree of splits."""
 
-    splits: tuple[tuple[int, tuple[Range, ...]], ...]
+    splits: tuple[tuple[int, tuple[SplitRange, ...]], ...]
     tree: tuple[int, ...]
 
     @property
@@ -50,7 +55,7 @@ class Cover:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class CertificateClaim:
     """A claimed proof that a box, given by the first and last code of every feature, holds no desired point."""
 
     method: Literal["cover", "enumeration"]
@@ -59,18 +64,18 @@ class Certificate:
     model: str
     low: tuple[int, ...]
     high: tuple[int, ...]
-    covers: tuple[Cover, ...] = ()
+    covers: tuple[CoverClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExceptionClaim:
     """A claimed exception to a rule."""
 
-    counterfactual: Plain
+    counterfactual: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchClaim:
     """A claimed search that found no exception."""
 
     tried: int
@@ -84,9 +89,9 @@ class Searched:
 class RuleClaim:
     """A rule with what is claimed of it."""
 
-    components: tuple[Plain, ...]
+    components: tuple[JsonObject, ...]
     outcome: str
-    verdict: Certificate | ExceptionClaim | Searched
+    verdict: CertificateClaim | ExceptionClaim | SearchClaim
     coverage: int
 
 
@@ -100,7 +105,7 @@ class DecisionClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
+class RestrictionsClaim:
     """Which components a rule had to use and which it must not, and what components weigh."""
 
     require: tuple[str, ...]
@@ -109,15 +114,15 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ExplanationDocument:
     """An explanation as its document has it."""
 
-    instance: Plain
+    instance: JsonObject
     rules: tuple[RuleClaim, ...]
     wider: RuleClaim | None
     widest: bool
     limits: tuple[tuple[int, ...], ...]
-    counterfactuals: tuple[Plain, ...]
+    counterfactuals: tuple[JsonObject, ...]
     history_rows: int
     space: str
     weight: Fraction
@@ -125,20 +130,20 @@ class Document:
     unread: str | None
     model: str
     decision: DecisionClaim
-    permission: Permission
+    restrictions: RestrictionsClaim
     witnesses: tuple[tuple[int, ...], ...]
     undecided: tuple[int, ...]
     models: int
     digest: str
-    whole: Plain
+    data: JsonObject
     constraints: tuple[str, ...] | None  # None where the document names none
     breakpoints: Mapping[str, tuple[Any, ...]] | None  # None where the claims are about values seen
 
 
-def parse_document(given: Any) -> Document:
+def parse_document(given: Any) -> ExplanationDocument:
     """The document in an explanation, its plain data or its JSON; raises InputError if it is malformed."""
     try:
-        data = _plain_data(given)
+        data = _load_json(given)
         if isinstance(data, dict) and repr(data.get("format")) == str(FORMAT):
             return _parse_fields(data)
     except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
@@ -147,36 +152,38 @@ def parse_document(given: Any) -> Document:
     raise InputError(expected=f"an explanation must have format {FORMAT}", got=got, hint=hint, code="wrong-format")
 
 
-def _plain_data(given: Any) -> Any:
+def _load_json(given: Any) -> Any:
     """What JSON says, each name once, every number finite."""
     data = given.to_dict() if hasattr(given, "to_dict") else given
     text = data if isinstance(data, (str, bytes)) else json.dumps(data, allow_nan=False)
-    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_number, parse_float=_finite)
+    return json.loads(
+        text, object_pairs_hook=_build_object, parse_constant=_raise_not_finite, parse_float=_parse_finite
+    )
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         raise ValueError("an object has two fields of the same name")
     return data
 
 
-def _refuse_number(name: str) -> NoReturn:
+def _raise_not_finite(name: str) -> NoReturn:
     raise ValueError(f"expected a finite number, got {name}")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _refuse_number(text[:20])
+    return number if math.isfinite(number) else _raise_not_finite(text[:20])
 
 
-def _parse_fields(data: Plain) -> Document:
-    _require_fields(data, FIELDS, OPTIONAL_FIELDS)
-    _check_statistics(_require_fields(data["statistics"], STATISTICS))
+def _parse_fields(data: JsonObject) -> ExplanationDocument:
+    _require_fields(data, DOCUMENT_FIELDS, OPTIONAL_FIELDS)
+    _check_statistics(_require_fields(data["statistics"], STATISTICS_FIELDS))
     rules = _parse_list(_parse_rule, data["rules"])
     if not rules:
         raise ValueError("expected at least one rule, got none")
-    return Document(
+    return ExplanationDocument(
         instance=_parse_values(data["instance"]),
         rules=rules,
         wider=None if data["wider"] is None else _parse_rule(data["wider"]),
@@ -190,12 +197,12 @@ def _parse_fields(data: Plain) -> Document:
         unread=None if data["unread"] is None else _parse_text(data["unread"]),
         model=_parse_text(data["model"]),
         decision=_parse_decision(_require_fields(data["decision"], frozenset(("desired", "threshold", "margin")))),
-        permission=_parse_permission(_require_fields(data["permitted"], frozenset(("require", "forbid", "weights")))),
+        restrictions=_parse_restrictions(_require_fields(data["permitted"], RESTRICTIONS_FIELDS)),
         witnesses=_parse_list(_parse_point, data["witnesses"]),
         undecided=_parse_list(_parse_count, data["undecided"]),
         models=_parse_count(data["models"]),
         digest=_parse_text(data["digest"]),
-        whole=data,
+        data=data,
         constraints=_parse_list(_parse_text, data["constraints"]) if "constraints" in data else None,
         breakpoints=_parse_breakpoints(data["breakpoints"]) if "breakpoints" in data else None,
     )
@@ -209,7 +216,7 @@ def _parse_rule(data: Any) -> RuleClaim:
     return RuleClaim(components, _parse_text(rule["outcome"]), verdict, _parse_count(data["coverage"]))
 
 
-def _parse_component(data: Any) -> Plain:
+def _parse_component(data: Any) -> JsonObject:
     _require_fields(data, frozenset(("feature", "op", "value")), frozenset(("column", "pattern", "allowed")))
     if data["op"] not in ("<=", ">=", "=="):
         raise ValueError(f"the op of a component must be <=, >= or ==, got {_shorten(data['op'])}")
@@ -224,7 +231,7 @@ def _parse_component(data: Any) -> Plain:
     return _require_mapping(data)
 
 
-def _parse_verdict(data: Plain) -> Certificate | ExceptionClaim | Searched:
+def _parse_verdict(data: JsonObject) -> CertificateClaim | ExceptionClaim | SearchClaim:
     kind = data.get("kind")
     if kind == "proven":
         return _parse_certificate(_require_fields(data, frozenset(("kind", "certificate")))["certificate"])
@@ -235,15 +242,15 @@ def _parse_verdict(data: Plain) -> Certificate | ExceptionClaim | Searched:
         _require_fields(data, UNREFUTED_FIELDS, frozenset(("explored",)))
         shares = [_parse_number(data[name]) for name in ("confidence", "bound")]
         explored = _parse_number(data.get("explored", 0.0))
-        return Searched(_parse_count(data["tried"]), _parse_count(data["samples"]), shares[0], shares[1], explored)
+        return SearchClaim(_parse_count(data["tried"]), _parse_count(data["samples"]), shares[0], shares[1], explored)
     raise ValueError(f"a verdict must be proven, refuted or unrefuted, got {_shorten(kind)}")
 
 
-def _parse_certificate(data: Any) -> Certificate:
+def _parse_certificate(data: Any) -> CertificateClaim:
     _require_fields(data, CERTIFICATE_FIELDS)
     if _parse_integer(data["version"]) != CERTIFICATE_VERSION or data["method"] not in ("cover", "enumeration"):
         raise ValueError(f"a certificate must have version {CERTIFICATE_VERSION} and method cover or enumeration")
-    return Certificate(
+    return CertificateClaim(
         data["method"],
         _parse_integer(data["points"]),
         _parse_text(data["space"]),
@@ -254,12 +261,12 @@ def _parse_certificate(data: Any) -> Certificate:
     )
 
 
-def _parse_cover(data: Any) -> Cover:
+def _parse_cover(data: Any) -> CoverClaim:
     _require_fields(data, frozenset(("splits", "tree")))
-    return Cover(_parse_list(_parse_split, data["splits"]), _parse_point(data["tree"]))
+    return CoverClaim(_parse_list(_parse_split, data["splits"]), _parse_point(data["tree"]))
 
 
-def _parse_split(data: Any) -> tuple[int, tuple[Range, ...]]:
+def _parse_split(data: Any) -> tuple[int, tuple[SplitRange, ...]]:
     feature, ranges = _parse_list(lambda part: part, data)
     pairs = _parse_list(_parse_point, ranges)
     if any(len(pair) != 2 for pair in pairs):
@@ -267,7 +274,7 @@ def _parse_split(data: Any) -> tuple[int, tuple[Range, ...]]:
     return _parse_integer(feature), tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def _parse_counterfactual(data: Any) -> Plain:
+def _parse_counterfactual(data: Any) -> JsonObject:
     _require_fields(data, frozenset(("values", "changes")))
     _parse_values(data["values"])
     for change in _parse_list(_require_mapping, data["changes"]):
@@ -276,27 +283,29 @@ def _parse_counterfactual(data: Any) -> Plain:
     return _require_mapping(data)
 
 
-def _parse_decision(data: Plain) -> DecisionClaim:
+def _parse_decision(data: JsonObject) -> DecisionClaim:
     desired = None if data["desired"] is None else _parse_list(_parse_value, data["desired"])
     threshold = None if data["threshold"] is None else _parse_number(data["threshold"])
     return DecisionClaim(desired, threshold, _parse_number(data["margin"]))
 
 
-def _parse_permission(data: Plain) -> Permission:
+def _parse_restrictions(data: JsonObject) -> RestrictionsClaim:
     weights = data["weights"]
     if weights is not None and weights != "paper":
         weights = {name: parse_weight(weight) for name, weight in _require_mapping(weights).items()}
-    return Permission(_parse_list(_parse_text, data["require"]), _parse_list(_parse_text, data["forbid"]), weights)
+    return RestrictionsClaim(
+        _parse_list(_parse_text, data["require"]), _parse_list(_parse_text, data["forbid"]), weights
+    )
 
 
 def _parse_breakpoints(data: Any) -> Mapping[str, tuple[Any, ...]]:
     return {name: _parse_list(_parse_number, values) for name, values in _require_mapping(data).items()}
 
 
-def _check_statistics(data: Plain) -> None:
+def _check_statistics(data: JsonObject) -> None:
     """How the explanation was found proves nothing, but must be well formed too."""
     _parse_text(data["algorithm"])
-    for name in COUNTS:
+    for name in COUNT_FIELDS:
         _parse_count(data[name])
     for seconds in (data["seconds"], *_require_mapping(data["operators"]).values()):
         _parse_number(seconds)
@@ -304,7 +313,7 @@ def _check_statistics(data: Plain) -> None:
         raise ValueError(f"stopped must be null, budget or interrupted, got {_shorten(data['stopped'])}")
 
 
-def _require_fields(data: Any, names: frozenset[str], options: frozenset[str] = frozenset()) -> Plain:
+def _require_fields(data: Any, names: frozenset[str], options: frozenset[str] = frozenset()) -> JsonObject:
     """The mapping, if it has exactly these fields, and of the optional ones any."""
     odd = sorted((names ^ frozenset(_require_mapping(data))) - options)
     if odd:
@@ -312,7 +321,7 @@ def _require_fields(data: Any, names: frozenset[str], options: frozenset[str] = 
     return _require_mapping(data)
 
 
-def _require_mapping(data: Any) -> Plain:
+def _require_mapping(data: Any) -> JsonObject:
     if not isinstance(data, dict):
         raise TypeError(f"expected a JSON object, got {_shorten(data)}")
     return data
@@ -324,7 +333,7 @@ def _parse_list(parse: Callable[[Any], T], data: Any) -> tuple[T, ...]:
     return tuple(parse(part) for part in data)
 
 
-def _parse_values(data: Any) -> Plain:
+def _parse_values(data: Any) -> JsonObject:
     for value in _require_mapping(data).values():
         _parse_value(value)
     return _require_mapping(data)
@@ -356,7 +365,7 @@ def _parse_text(value: Any) -> str:
 
 
 def _parse_integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST_INTEGER < value < LARGEST_INTEGER:
+    if isinstance(value, bool) or not isinstance(value, int) or not -INTEGER_LIMIT < value < INTEGER_LIMIT:
         raise TypeError(f"expected an integer, got {_shorten(value)}")
     return value
 
@@ -382,9 +391,9 @@ def parse_weight(value: Any) -> Fraction:
     """
     if isinstance(value, str):
         parts = value.split("/")
-        if len(value) > LONGEST_FRACTION or len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
+        if len(value) > MAX_FRACTION_LENGTH or len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
             raise TypeError(f'expected a weight such as 2 or "3/10", got {_shorten(value)}')
-        return Fraction(int(parts[0]), int(parts[1]) or _refuse_number("a fraction over 0"))
+        return Fraction(int(parts[0]), int(parts[1]) or _raise_not_finite("a fraction over 0"))
     return Fraction(str(_parse_number(value)))
 
 
@@ -392,7 +401,35 @@ def _shorten(value: Any) -> str:
     """A value for a message, cut where it is long."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of length {len(value)}"
-    if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
+    if isinstance(value, int) and abs(value) >= INTEGER_LIMIT:
         return "a number of more than 64 bits"
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def compute_digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of a document's canonical JSON: all fields but the digest.
+
+    >>> compute_digest({"a": 1.0, "digest": "?"}) == compute_digest({"a": 1})
+    True
+    """
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    return hashlib.sha256(to_canonical_json(rest).encode("ascii")).hexdigest()
+
+
+def to_canonical_json(value: Any) -> str:
+    """Plain data as canonical JSON, equal for what means the same and for nothing else: names in order, no spaces,
+    ASCII alone, whole numbers without a decimal point.
+
+    >>> to_canonical_json({"b": 2.0, "a": [True, None]})
+    '{"a":[true,null],"b":2}'
+    """
+    return json.dumps(_normalize_numbers(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _normalize_numbers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _normalize_numbers(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return value if set(map(type, value)) <= {int} else [_normalize_numbers(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -15,20 +15,19 @@ from functools import lru_cache
 
 import numpy as np
 
-STEPS = 50_000
-MILP_NODES = 200_000
-MILP_SECONDS = 60.0
-SAFE = 0.25  # what a solver's bound on whole numbers must be above, to be believed
-MOST_FOR_SOLVER = 1 << 17  # larger sums of weights leave a solver's tolerances no room
+MAX_NODES = 50_000
+MAX_MILP_NODES = 200_000
+MAX_MILP_SECONDS = 60.0
+SOLVER_TOLERANCE = 0.25  # what a solver's bound on whole numbers must be above, to be believed
+MAX_SOLVER_WEIGHT = 1 << 17  # larger sums of weights leave a solver's tolerances no room
+SearchNode = tuple[list[int], int, int]  # the duals that are left, smallest first; the components chosen; their weight
 
-State = tuple[list[int], int, int]  # the duals that are left, smallest first; the components chosen; their weight
 
-
-def find_lighter(duals: Iterable[int], weights: Sequence[int], bound: int) -> int | None:
+def find_lighter_hitting_set(duals: Iterable[int], weights: Sequence[int], bound: int) -> int | None:
     """A set that hits every dual and weighs less than the bound, or None if there is none; raises TimeoutError if
     neither can be shown.
 
-    >>> find_lighter([0b011, 0b110], [1, 1, 1], 2), find_lighter([0b01, 0b10], [1, 1], 2)
+    >>> find_lighter_hitting_set([0b011, 0b110], [1, 1, 1], 2), find_lighter_hitting_set([0b01, 0b10], [1, 1], 2)
     (2, None)
     """
     demands = sorted(set(duals), key=int.bit_count)
@@ -37,30 +36,30 @@ def find_lighter(duals: Iterable[int], weights: Sequence[int], bound: int) -> in
     if demands[0] == 0:  # nothing hits the empty set
         return None
     try:
-        return _branch(demands, weights, bound)
+        return _branch_and_bound(demands, weights, bound)
     except TimeoutError:
-        return _ask_solver(demands, weights, bound)
+        return _solve_with_highs(demands, weights, bound)
 
 
-def _branch(demands: list[int], weights: Sequence[int], bound: int) -> int | None:
-    pending: list[State] = [(demands, 0, 0)]
-    for _ in range(STEPS):
+def _branch_and_bound(demands: list[int], weights: Sequence[int], bound: int) -> int | None:
+    pending: list[SearchNode] = [(demands, 0, 0)]
+    for _ in range(MAX_NODES):
         if not pending:
             return None
         left, chosen, weight = pending.pop()
-        if weight + _bound_rest(left, weights) >= bound:
+        if weight + _bound_remaining_weight(left, weights) >= bound:
             continue
         if not left:
             return chosen
-        pending += _expand(left, chosen, weight, weights)
+        pending += _branch_on_smallest_dual(left, chosen, weight, weights)
     raise TimeoutError
 
 
-def _expand(left: list[int], chosen: int, weight: int, weights: Sequence[int]) -> list[State]:
+def _branch_on_smallest_dual(left: list[int], chosen: int, weight: int, weights: Sequence[int]) -> list[SearchNode]:
     """One child for every component of the smallest dual: it is in, those before it are out; the best one last."""
-    children: list[State] = []
+    children: list[SearchNode] = []
     out = 0
-    for bit in sorted(_members(left[0]), key=lambda bit: -sum(dual >> bit & 1 for dual in left) / weights[bit]):
+    for bit in sorted(_list_members(left[0]), key=lambda bit: -sum(dual >> bit & 1 for dual in left) / weights[bit]):
         rest = sorted((dual & ~out for dual in left if not dual >> bit & 1), key=int.bit_count)
         if not rest or rest[0]:
             children.append((rest, chosen | 1 << bit, weight + weights[bit]))
@@ -68,14 +67,14 @@ def _expand(left: list[int], chosen: int, weight: int, weights: Sequence[int]) -
     return children[::-1]
 
 
-def _bound_rest(left: list[int], weights: Sequence[int]) -> int:
+def _bound_remaining_weight(left: list[int], weights: Sequence[int]) -> int:
     """What the duals need at least: each in turn takes all that its poorest component still has to give."""
     spent: dict[int, int] = {}
     total, empty = 0, 0
     for dual in left:
         if dual & empty:
             continue
-        members = _members(dual)
+        members = _list_members(dual)
         price = min(weights[bit] - spent.get(bit, 0) for bit in members)
         total += price
         for bit in members:
@@ -85,7 +84,7 @@ def _bound_rest(left: list[int], weights: Sequence[int]) -> int:
 
 
 @lru_cache(1 << 14)
-def _members(components: int) -> tuple[int, ...]:
+def _list_members(components: int) -> tuple[int, ...]:
     members = []
     while components:
         lowest = components & -components
@@ -94,12 +93,12 @@ def _members(components: int) -> tuple[int, ...]:
     return tuple(members)
 
 
-def _ask_solver(demands: list[int], weights: Sequence[int], bound: int) -> int | None:
+def _solve_with_highs(demands: list[int], weights: Sequence[int], bound: int) -> int | None:
     """The same by a mixed integer program."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    used = _members(int(np.bitwise_or.reduce(np.array(demands, dtype=object))))
-    if sum(weights[bit] for bit in used) > MOST_FOR_SOLVER:
+    used = _list_members(int(np.bitwise_or.reduce(np.array(demands, dtype=object))))
+    if sum(weights[bit] for bit in used) > MAX_SOLVER_WEIGHT:
         raise TimeoutError
     matrix = np.array([[dual >> bit & 1 for bit in used] for dual in demands], dtype=np.float64)
     answer = milp(
@@ -107,13 +106,14 @@ def _ask_solver(demands: list[int], weights: Sequence[int], bound: int) -> int |
         integrality=np.ones(len(used)),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(matrix, lb=1.0),
-        options={"mip_rel_gap": 0.0, "node_limit": MILP_NODES, "time_limit": MILP_SECONDS},
+        options={"mip_rel_gap": 0.0, "node_limit": MAX_MILP_NODES, "time_limit": MAX_MILP_SECONDS},
     )
     if answer.x is not None:
         chosen = sum(1 << bit for bit, share in zip(used, answer.x, strict=True) if share > 0.5)
-        if all(dual & chosen for dual in demands) and sum(weights[bit] for bit in _members(chosen)) < bound:
+        if all(dual & chosen for dual in demands) and sum(weights[bit] for bit in _list_members(chosen)) < bound:
             return chosen
     lower = answer.mip_dual_bound
-    if lower is not None and math.isfinite(lower) and lower > bound - 1 + SAFE:  # the optimum is a whole number
+    # the optimum is a whole number
+    if lower is not None and math.isfinite(lower) and lower > bound - 1 + SOLVER_TOLERANCE:
         return None
     raise TimeoutError

@@ -8,23 +8,22 @@ from html import escape
 from typing import Any, Literal, NamedTuple
 
 FindingStatus = Literal["holds", "fails", "undecided"]
-Status = Literal["proven", "refuted", "undecided"]
+CheckStatus = Literal["proven", "refuted", "undecided"]
 ReadingSource = Literal["own", "shared", "none"]
-
-COLOURS = {"proven": "#1b6e3c", "undecided": "#8a5a00", "refuted": "#a1260d"}
-MEANINGS = {
+STATUS_COLOURS = {"proven": "#1b6e3c", "undecided": "#8a5a00", "refuted": "#a1260d"}
+STATUS_MEANINGS = {
     "proven": "Every claim was checked against the model, and the rule has no exception",
     "refuted": "A claim is false or was altered, or the rule has an exception",
     "undecided": "Not everything could be checked, or the explanation claims no proof",
 }
-READINGS = {
+READING_NOTES = {
     "own": "the checker read the model itself",
     "shared": "reading shared: the checker has no reading of its own for this model and used the explainer's",
     "none": "the model was only asked, not read",
 }
 
 
-class ClaimFails(Exception):  # noqa: N818  # an answer about a claim, not a failure of the checker
+class ClaimFailed(Exception):  # noqa: N818  # an answer about a claim, not a failure of the checker
     """Why a claim is false."""
 
 
@@ -40,11 +39,11 @@ class Finding(NamedTuple):
     sentence: str
 
 
-def judge(claim: str, check: Callable[[], str]) -> Finding:
+def run_claim_check(claim: str, check: Callable[[], str]) -> Finding:
     """Run the check of a claim: it returns a sentence if the claim holds, and raises if it fails or is undecided."""
     try:
         return Finding(claim, "holds", check())
-    except ClaimFails as reason:
+    except ClaimFailed as reason:
         return Finding(claim, "fails", str(reason))
     except ClaimUndecided as reason:
         return Finding(claim, "undecided", str(reason))
@@ -67,7 +66,7 @@ class Check:
     notes: tuple[str, ...] = ()
 
     @property
-    def status(self) -> Status:
+    def status(self) -> CheckStatus:
         """One word for the whole: proven, refuted or undecided."""
         outcomes = {finding.status for finding in self.findings}
         if "fails" in outcomes:
@@ -84,7 +83,7 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
-        return MEANINGS[self.status]
+        return STATUS_MEANINGS[self.status]
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -94,7 +93,7 @@ class Check:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the check rests on: who read the model, and the notes."""
-        return (READINGS[self.reading], *self.notes)
+        return (READING_NOTES[self.reading], *self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The check as plain data."""
@@ -124,7 +123,7 @@ class Check:
         remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
         return (
             '<div style="font-family:system-ui,sans-serif;max-width:60em;line-height:1.45">'
-            f'<p><span style="background:{COLOURS[self.status]};color:#fff;border-radius:4px;padding:2px 8px">'
+            f'<p><span style="background:{STATUS_COLOURS[self.status]};color:#fff;border-radius:4px;padding:2px 8px">'
             f"{self.status}</span> {escape(self.rule)}</p>"
             f'<table style="border-collapse:collapse">{rows}</table>{remarks}</div>'
         )

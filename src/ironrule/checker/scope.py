@@ -1,7 +1,7 @@
-"""What is at hand to check against: the user's own data, the space over it, and the user's own models.
+"""What a document is checked against: the user's own data, the space over it, and the user's own models.
 
-Everything is made anew from what the user gives. A model's reading serves only after it has been compared with the
-model's own decisions on past rows, on random points and at every value of every feature.
+Everything is built anew from what the user gives. The reading of a model is used only after it has been compared with
+the model's own decisions on past rows, on random points and at every value of every feature.
 """
 
 from __future__ import annotations
@@ -15,39 +15,42 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.checker.asked_models import (
-    AnswersPoints,
-    AskedModel,
-    AskedModels,
-    ask_models,
-    find_fitted_columns,
-    list_levels,
+from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.bounds.feasible import FeasibleSet, build_feasible_set
+from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.intervals import (
+    find_term_gaps,
+    is_interval_feature,
+    require_dominated_gaps,
+    require_float64_columns,
 )
-from ironrule.checker.columns import tabulate_columns
-from ironrule.checker.intervals import find_gaps_in_sums, is_numeric, require_doubles, require_intervals
-from ironrule.checker.outcomes import Target
-from ironrule.checker.pieces import Pieces
-from ironrule.checker.pipelines import take_apart
-from ironrule.checker.readings import find_absent, read_estimator
-from ironrule.checker.readings.normal_form import SumReading, Unreadable
+from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
+from ironrule.checker.readers.normal_form import NoReading, SumForm
+from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
-from ironrule.checker.space.occurrence import Occurrence, list_combinations
-from ironrule.checker.space.spaces import Space, infer_space, space_from_plain
-from ironrule.checker.space.tables import Table, read_table
+from ironrule.checker.space.space import CheckerSpace, infer_space, space_from_json
+from ironrule.checker.space.table import UserTable, read_table
+from ironrule.checker.user_models import (
+    OutcomeTarget,
+    PointClassifier,
+    UserModel,
+    UserModelSet,
+    build_user_models,
+    find_fitted_columns,
+    list_models_with_thresholds,
+)
 from ironrule.errors import ConstraintError, InputError, SpaceError
 
 if TYPE_CHECKING:
-    from ironrule.checker.readings.network_form import NetworkReading
-
-Points = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
-
-PAST_ROWS = 4096
-CHECKED = 4096
-MOST_VALUES = 50_000
+    from ironrule.checker.readers.network_form import NetworkForm
 
 
-class Bounds(Protocol):
+MAX_PAST_ROWS = 4096
+CHECKED_POINTS = 4096
+MAX_CHECKED_VALUES = 50_000
+
+
+class MarginBounds(Protocol):
     """What bounds the margins of a reading over pieces of the space."""
 
     @property
@@ -56,55 +59,57 @@ class Bounds(Protocol):
         ...
 
     @property
-    def closes_in_parts(self) -> bool:
-        """Whether it cuts what it cannot close in two by itself."""
+    def halves_pieces(self) -> bool:
+        """Whether it halves what it cannot close by itself."""
         ...
 
     @property
-    def classes(self) -> tuple[npt.NDArray[np.intp], ...]:
-        """Per feature the class of every code; codes of one class are the same to the model."""
+    def cells(self) -> tuple[npt.NDArray[np.intp], ...]:
+        """Per feature the cell of every code; codes of one cell are the same to the model."""
         ...
 
-    def close(self, pieces: Pieces, alternative: int, holds_any: Callable[[Pieces], Mask] | None = None) -> Mask:
+    def flag_closed(
+        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
+    ) -> BoolArray:
         """Which pieces surely hold no point that is desired in this way, among those that can occur."""
         ...
 
-    def decide(self, points: Points) -> tuple[Mask, Mask]:
+    def decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
         """Which points may be desired, and which surely are."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadModel:
+class ModelWithBounds:
     """One model as it is asked, what bounds its margins, and who read it. ``gaps``, where the claims are about whole
     intervals: for features in sums, between which values there are further numbers.
     """
 
-    asked: AnswersPoints
-    bounds: Bounds
+    user_model: PointClassifier
+    bounds: MarginBounds
     source: ReadingSource
-    gaps: Mapping[int, Mask] = field(default_factory=dict)
+    gaps: Mapping[int, BoolArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Materials:
+class UserInputs:
     """The models, the table, the space over values seen, and whether a reading may be borrowed."""
 
     models: tuple[Any, ...]
-    table: Table
-    space: Space
-    shared: bool = True
-    left_out: tuple[str, ...] = ()  # constraints that speak of the row explained
+    table: UserTable
+    space: CheckerSpace
+    allow_shared_reading: bool = True
+    change_constraints: tuple[str, ...] = ()  # constraints that speak of the row explained
 
 
-def collect_materials(
+def read_user_inputs(
     models: tuple[Any, ...],
     data: Any,
     space: Any,
     constraints: Sequence[Any],
     columns: Sequence[str] | None,
-    shared: bool,
-) -> Materials:
+    allow_shared_reading: bool,
+) -> UserInputs:
     """Read the data; constraints that speak of the row explained say nothing about rules and are left aside."""
     given = space.to_dict() if hasattr(space, "to_dict") else space
     if given is not None and not isinstance(given, Mapping):
@@ -113,12 +118,13 @@ def collect_materials(
     on_space = tuple(text for text in texts if not _mentions_instance(text))
     left_out = tuple(text for text in texts if text not in on_space)
     if given is not None:
-        known = space_from_plain(given)
+        known = space_from_json(given)
         table = read_table(data, known.columns if isinstance(data, np.ndarray) else None)
     else:
         table = read_table(data)
         known = infer_space(table, columns if columns is not None else find_fitted_columns(models[0], table))
-    return Materials(models, table, replace(known, constraints=(*known.constraints, *on_space)), shared, left_out)
+    known = replace(known, constraints=(*known.constraints, *on_space))
+    return UserInputs(models, table, known, allow_shared_reading, left_out)
 
 
 def _mentions_instance(constraint: str) -> bool:
@@ -128,114 +134,126 @@ def _mentions_instance(constraint: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class CheckScope:
     """Models with what counts as desired, and a space. What takes time is done when it is first needed."""
 
-    space: Space
-    past: Points  # past rows that can occur
+    space: CheckerSpace
+    past_rows: Int32Array  # past rows that can occur
     models: tuple[Any, ...]
-    asked: AskedModels
-    target: Target
-    occurrence: Occurrence
-    shared: bool = True
+    user_models: UserModelSet
+    target: OutcomeTarget
+    feasible: FeasibleSet
+    allow_shared_reading: bool = True
     intervals: bool = False
 
     @cached_property
-    def read_models(self) -> tuple[ReadModel, ...] | str:
+    def models_with_bounds(self) -> tuple[ModelWithBounds, ...] | str:
         """The models, read; or why they could not be, or are not to be trusted."""
         try:
-            models = [model for model, _ in list_levels(self.models, self.target)]
-            return tuple(self._read(*both) for both in zip(models, self.asked.members, strict=True))
-        except Unreadable as reason:
+            models = [model for model, _ in list_models_with_thresholds(self.models, self.target)]
+            return tuple(self._read_model(*both) for both in zip(models, self.user_models.members, strict=True))
+        except NoReading as reason:
             return str(reason)
 
-    def _read(self, model: Any, asked: AnswersPoints) -> ReadModel:
+    def _read_model(self, model: Any, user_model: PointClassifier) -> ModelWithBounds:
         if not hasattr(model, "predict"):
-            raise Unreadable("a function can only be asked, not read")
-        assert isinstance(asked, AskedModel)
-        preparation, final = take_apart(model)
-        past = self.past[:PAST_ROWS]
-        see, absent = lambda points: preparation(asked.layout(points)), find_absent(final)
+            raise NoReading("a function can only be asked, not read")
+        assert isinstance(user_model, UserModel)
+        preparation, final = split_pipeline(model)
+        past = self.past_rows[:MAX_PAST_ROWS]
+        see, absent = lambda points: preparation(user_model.layout(points)), find_absent_value(final)
         columns = tabulate_columns(see, self.space.sizes, past, absent)
-        reading, source = self._find_reading(final, asked)
+        reading, source = self._read_estimator(final, user_model)
         sizes = self.space.sizes.tolist()
-        if isinstance(reading, SumReading):  # what bounds it is loaded when it is needed
-            from ironrule.checker.sum_bounds.sum_bounds import prepare_sum_bounds
+        if isinstance(reading, SumForm):  # what bounds it is loaded when it is needed
+            from ironrule.checker.bounds.sum_bounds import prepare_sum_bounds
 
-            bounds: Bounds = prepare_sum_bounds(reading, columns, sizes)
+            bounds: MarginBounds = prepare_sum_bounds(reading, columns, sizes)
         else:
-            from ironrule.checker.network_bounds.network_bounds import prepare_network_bounds
+            from ironrule.checker.bounds.network_bounds import prepare_network_bounds
 
             bounds = prepare_network_bounds(reading, columns, sizes)
         if self.intervals:
-            require_intervals(reading, columns, preparation, self.space)
-        if not self._agrees(bounds, asked):
-            raise Unreadable("its reading decides otherwise than the model itself")
-        gaps = find_gaps_in_sums(reading, columns, self.space) if self.intervals else {}
-        return ReadModel(asked, bounds, source, gaps)
+            require_dominated_gaps(reading, columns, preparation, self.space)
+        if not self._agrees_with_model(bounds, user_model):
+            raise NoReading("its reading decides otherwise than the model itself")
+        gaps = find_term_gaps(reading, columns, self.space) if self.intervals else {}
+        return ModelWithBounds(user_model, bounds, source, gaps)
 
-    def _find_reading(self, estimator: Any, asked: AskedModel) -> tuple[SumReading | NetworkReading, ReadingSource]:
+    def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[SumForm | NetworkForm, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""
         try:
-            return read_estimator(estimator, asked.decision.question), "own"
-        except Unreadable:
-            if not self.shared:
+            return read_estimator(estimator, user_model.decision.target), "own"
+        except NoReading:
+            if not self.allow_shared_reading:
                 raise
         try:
-            from ironrule.shared_reading import lend_reading
+            from ironrule.shared_reading import read_for_checker
         except ImportError:
-            raise Unreadable(
+            raise NoReading(
                 "the checker has no reading of its own for this model, and the explainer is not installed"
             ) from None
-        return lend_reading(estimator, asked.decision.question, asked.decision.labels), "shared"
+        return read_for_checker(estimator, user_model.decision.target, user_model.decision.labels), "shared"
 
-    def _agrees(self, bounds: Bounds, asked: AskedModel) -> bool:
+    def _agrees_with_model(self, bounds: MarginBounds, user_model: UserModel) -> bool:
         """Whether a reading decides as the model does wherever rounding leaves no doubt."""
         rng, sizes = np.random.default_rng(0), self.space.sizes
-        rows = self.past[np.unique(np.linspace(0, len(self.past) - 1, CHECKED).astype(np.intp))]
-        blocks = [rows, rng.integers(0, sizes, size=(CHECKED, len(sizes)), dtype=np.int32)]
+        rows = self.past_rows[np.unique(np.linspace(0, len(self.past_rows) - 1, CHECKED_POINTS).astype(np.intp))]
+        blocks = [rows, rng.integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)]
         for j, size in enumerate(sizes.tolist()):  # every value of every feature, so every threshold from both sides
-            codes = np.arange(size) if size <= MOST_VALUES else rng.choice(size, MOST_VALUES, replace=False)
+            count = min(size, MAX_CHECKED_VALUES)
+            codes = np.arange(size) if count == size else rng.choice(size, count, replace=False)
             block = rows[rng.integers(0, len(rows), size=len(codes))]
             block[:, j] = codes
             blocks.append(block)
         points = np.concatenate(blocks)
         points = points[self.space.admits(points)]
-        desired, (possible, sure) = asked.desired(points), bounds.decide(points)
+        desired, (possible, sure) = user_model.desired(points), bounds.decide(points)
         return not ((desired & ~possible).any() or (sure & ~desired).any())
 
     @cached_property
-    def decisions(self) -> str:
+    def decision_fingerprint(self) -> str:
         """A hash of the first past rows with what the models decide about them: which models a document speaks of."""
-        rows = np.ascontiguousarray(self.past[:PAST_ROWS], dtype=np.int32)
-        return hashlib.sha256(rows.tobytes() + self.asked.desired(rows).tobytes()).hexdigest()[:32]
+        rows = np.ascontiguousarray(self.past_rows[:MAX_PAST_ROWS], dtype=np.int32)
+        return hashlib.sha256(rows.tobytes() + self.user_models.desired(rows).tobytes()).hexdigest()[:32]
 
-    def find_inside(self, low: Points, high: Points) -> Points:
+    def find_rows_inside(self, low: Int32Array, high: Int32Array) -> Int32Array:
         """The past rows in a box."""
-        mask = np.ones(len(self.past), dtype=np.bool_)
+        mask = np.ones(len(self.past_rows), dtype=np.bool_)
         for j, (first, last, size) in enumerate(zip(low, high, self.space.sizes, strict=True)):
             if first > 0 or last < size - 1:  # only columns that the box restricts are read
-                mask &= (self.past[:, j] >= first) & (self.past[:, j] <= last)
-        return self.past[mask]
+                mask &= (self.past_rows[:, j] >= first) & (self.past_rows[:, j] <= last)
+        return self.past_rows[mask]
 
 
-def make_scope(materials: Materials, target: Target, breakpoints: Mapping[str, Sequence[Any]] | None) -> Scope:
+def build_scope(
+    inputs: UserInputs, target: OutcomeTarget, breakpoints: Mapping[str, Sequence[Any]] | None
+) -> CheckScope:
     """The scope of a decision; raises OutcomeError if it does not fit the models, ClaimUndecided if the breakpoints do
     not fit the space.
     """
-    space = materials.space if breakpoints is None else _with_breakpoints(materials.space, breakpoints)
+    space = inputs.space if breakpoints is None else _add_breakpoints(inputs.space, breakpoints)
     if breakpoints is not None:
-        require_doubles(materials.table, space)
-    asked = ask_models(materials.models, materials.table, space, target)
-    past = space.encode(materials.table)
-    past = past[space.admits(past)]
-    if len(past) == 0:
+        require_float64_columns(inputs.table, space)
+    user_models = build_user_models(inputs.models, inputs.table, space, target)
+    past_rows = space.encode(inputs.table)
+    past_rows = past_rows[space.admits(past_rows)]
+    if len(past_rows) == 0:
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
     intervals = breakpoints is not None
-    return Scope(space, past, materials.models, asked, target, list_combinations(space), materials.shared, intervals)
+    return CheckScope(
+        space,
+        past_rows,
+        inputs.models,
+        user_models,
+        target,
+        build_feasible_set(space),
+        inputs.allow_shared_reading,
+        intervals,
+    )
 
 
-def _with_breakpoints(space: Space, breakpoints: Mapping[str, Sequence[Any]]) -> Space:
+def _add_breakpoints(space: CheckerSpace, breakpoints: Mapping[str, Sequence[Any]]) -> CheckerSpace:
     """The space with more numbers in its domains, none of them beyond the smallest and the largest seen."""
     features = list(space.features)
     for name, more in breakpoints.items():
@@ -245,7 +263,7 @@ def _with_breakpoints(space: Space, breakpoints: Mapping[str, Sequence[Any]]) ->
             raise ClaimUndecided(f"the breakpoints must be of features of the space, got {name!r}") from None
         feature = features[place]
         kinds = (int,) if feature.whole else (int, float)
-        fits = is_numeric(feature) and all(
+        fits = is_interval_feature(feature) and all(
             type(v) in kinds and feature.values[0] <= v <= feature.values[-1] for v in more
         )
         if not fits:

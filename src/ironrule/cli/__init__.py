@@ -1,7 +1,17 @@
-"""The command line: parse, call the public API, print. One file per command.
+"""The command line: parse the options, call the public API, print the result.
 
-Standard output carries the answer alone (with ``--json``: one JSON document), standard error everything else. Exit
-codes: 0 an answer, 1 an unexpected failure, 2 input that cannot be used, 3 a model that failed, 130 interrupted. Of
+    parser      all commands, and how their errors are raised
+    options     options that several commands share
+    files       read data and model files
+    inputs      from the options to an explainer and a row
+    saved       explanations that were written to files
+    commands/   one file per command
+    render      results as a terminal shows them
+    output      print a result, write its file
+    errors      messages, hints and exit codes
+
+Standard output carries the result alone (with ``--json``: one JSON document), standard error everything else. Exit
+codes: 0 a result, 1 an unexpected failure, 2 input that cannot be used, 3 a model that failed, 130 interrupted. For
 ``check`` and ``recheck``, 1 also says that an explanation is refuted, and 3 that it cannot be decided here.
 """
 
@@ -13,10 +23,8 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from ironrule.cli.failure import reader_may_leave, warnings_as_lines, with_exit_code
-from ironrule.cli.parser import new_parser
-
-__all__ = ["main"]
+from ironrule.cli.errors import ignore_broken_pipe, print_warnings_as_lines, run_with_exit_code
+from ironrule.cli.parser import build_parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,17 +33,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
     as_json = "--json" in arguments
-    return with_exit_code(lambda: _run(arguments, as_json), as_json)
+    return run_with_exit_code(lambda: _run_command(arguments, as_json), as_json)
 
 
-def _run(arguments: list[str], as_json: bool) -> int:
-    from ironrule.cli.answer import deliver
+def _run_command(arguments: list[str], as_json: bool) -> int:
+    from ironrule.cli.output import write_result
 
-    options = new_parser().parse_args(arguments)
-    # Whatever a user's model prints while it is asked must not end up in the answer.
-    with contextlib.redirect_stdout(sys.stderr), warnings_as_lines(as_json):
-        answer = options.run(options)
-    with reader_may_leave():
-        deliver(answer, as_json)
-    code: int = answer.code
+    options = build_parser().parse_args(arguments)
+    # Whatever a user's model prints while it is asked must not end up in the result.
+    with contextlib.redirect_stdout(sys.stderr), print_warnings_as_lines(as_json):
+        result = options.run(options)
+    with ignore_broken_pipe():
+        write_result(result, as_json)
+    code: int = result.code
     return code

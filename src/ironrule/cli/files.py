@@ -1,38 +1,71 @@
-"""Data files: CSV and Parquet, read by pandas, with what pandas would pass over in silence told as an error."""
+"""Read data files and model files.
+
+Data: CSV and Parquet, read by pandas; what pandas would accept silently (repeated columns, surplus fields) is an error.
+Models: skops by default, which loads only trusted types; ONNX, which holds no code; pickle and joblib only on request,
+because loading one can run any code. A file that does not exist is reported with the most similar name in its folder.
+"""
 
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ironrule.cli.existing import existing
-from ironrule.errors import MissingExtraError, TableError
+from ironrule.errors import InputError, IronruleError, MissingExtraError, OutcomeError, TableError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def require_file(
+    path: Path, what: str, default_hint: str = "check the path", error: type[InputError] = InputError
+) -> Path:
+    """The path, if it is a file; else an error with a hint: a file with a similar name, or the default."""
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise error(expected=f"the {what} must be a file", got=f"the folder {str(path)!r}", hint="name the file in it")
+    if path.exists():
+        raise error(f"the {what} must be a regular file, but {str(path)!r} is not one")
+    near = _find_similar_file(path)
+    hint = f"did you mean {str(near)!r}?" if near is not None else default_hint
+    raise error(f"{what} not found: {str(path)!r}", hint=hint, code="file-not-found")
+
+
+def _find_similar_file(path: Path) -> Path | None:
+    """A file in the same folder with a name like it, and the same ending."""
+    try:
+        names = [one.name for one in path.parent.iterdir() if one.is_file()]
+    except OSError:  # no such folder, or none that may be read
+        return None
+    alike = [name for name in names if name.lower().endswith(path.suffix.lower())]
+    close = difflib.get_close_matches(path.name, alike, 1)
+    return path.with_name(close[0]) if close else None
+
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 
 def read_data(path: Path, target: str | None = None) -> pd.DataFrame:
     """The table in a file, without the target column; raises TableError if it cannot be read as one."""
-    frame = _read(path)
+    frame = _read_table(path)
     if target is None:
         return frame
     if target not in frame.columns:
         raise TableError(
             expected="the target must be a column of the data",
             got=repr(target),
-            hint=f"the columns are {_listed(frame)}",
+            hint=f"the columns are {_list_columns(frame)}",
         )
     return frame.drop(columns=target)
 
 
-def _read(path: Path) -> pd.DataFrame:
-    existing(path, "data file", error=TableError)
-    ending = _ending(path)
+def _read_table(path: Path) -> pd.DataFrame:
+    require_file(path, "data file", error=TableError)
+    ending = _find_ending(path)
     try:
         import pandas  # noqa: F401  # asked for here, so that its absence is told before the file is opened
     except ImportError:
@@ -44,10 +77,10 @@ def _read(path: Path) -> pd.DataFrame:
     except (OSError, EOFError, ValueError, csv.Error) as error:  # pandas' and Arrow's own errors are ValueErrors
         if isinstance(error, TableError):
             raise
-        raise TableError(f"cannot read {path.name} as a {ending} file: {_first_line(error)}") from None
+        raise TableError(f"cannot read {path.name} as a {ending} file: {_get_first_line(error)}") from None
 
 
-def _ending(path: Path) -> str:
+def _find_ending(path: Path) -> str:
     known = (*SEPARATORS, ".parquet")
     for ending in known:
         if path.name.lower().endswith(ending):
@@ -58,14 +91,14 @@ def _ending(path: Path) -> str:
 def _read_csv(path: Path, separator: str) -> pd.DataFrame:
     import pandas as pd
 
-    _refuse_repeated_names(path, separator)
+    _check_unique_names(path, separator)
     frame = pd.read_csv(path, sep=separator, low_memory=False)
     if not frame.index.equals(pd.RangeIndex(len(frame))):  # pandas takes surplus fields at the left for an index
         raise TableError(f"some lines of {path.name} have more fields than its header")
     return frame
 
 
-def _refuse_repeated_names(path: Path, separator: str) -> None:
+def _check_unique_names(path: Path, separator: str) -> None:
     """Look at the header line itself: pandas renames a repeated column in silence (``a``, ``a.1``)."""
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -87,9 +120,101 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path).reset_index(drop=True)
 
 
-def _listed(frame: pd.DataFrame) -> str:
+def _list_columns(frame: pd.DataFrame) -> str:
     return ", ".join(map(str, frame.columns))
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
+
+
+def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False) -> Any:
+    """The model in a file; raises InputError if it cannot be had, or not without trusting it first."""
+    require_file(path, "model file", "check the path, or save one: skops.io.dump(model, 'model.skops')")
+    ending = path.suffix.lower()
+    if ending == ".skops":
+        return _load_skops(path, trust)
+    if ending == ".onnx":
+        return _load_onnx(path)
+    if ending not in PICKLE_ENDINGS:
+        raise InputError(
+            expected=f"the model file must end in one of .skops, .onnx, {', '.join(PICKLE_ENDINGS)}",
+            got=repr(path.name),
+        )
+    if not trust_pickle:
+        raise InputError(
+            f"{path.name} is a pickle, and loading one can run any code that its author put in it",
+            hint="add --trust-pickle if you trust it, or have the model saved as .skops",
+            code="untrusted-pickle",
+        )
+    return _load_pickle(path)
+
+
+def _load_skops(path: Path, trust: Sequence[str]) -> Any:
+    try:
+        from skops import io
+    except ImportError:
+        raise MissingExtraError("skops", "skops", "reading a .skops file") from None
+    try:
+        untrusted = sorted(set(io.get_untrusted_types(file=path)) - set(trust))
+        if not untrusted:
+            return io.load(path, trusted=list(trust))
+    except Exception as error:  # a broken file fails in as many ways as there are bytes
+        raise _build_load_error(path, error) from error
+    raise InputError(
+        f"{path.name} has types that are not trusted: {', '.join(untrusted)}",
+        hint=f"if you trust them, add --trust {' '.join(untrusted)}",
+        code="untrusted-types",
+    )
+
+
+def _load_onnx(path: Path) -> Any:
+    """A classifier of the classes 0 and 1."""
+    from ironrule.model.wrappers.networks import OnnxNetwork
+
+    try:
+        return OnnxNetwork(path)
+    except IronruleError:
+        raise
+    except Exception as error:  # as with any broken file
+        raise _build_load_error(path, error) from error
+
+
+def _load_pickle(path: Path) -> Any:
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except (Exception, SystemExit) as error:  # a pickle can raise whatever it likes, and can end the program
+        raise _build_load_error(path, error) from error
+
+
+def _build_load_error(path: Path, error: BaseException) -> InputError:
+    text = str(error).strip().partition("\n")[0]
+    return InputError(f"cannot load the model in {path.name}: {type(error).__name__}: {text}")
+
+
+def parse_desired(labels: Sequence[str] | None, model: Any) -> Any:
+    """The desired classes, given as strings, in the model's own type; raises OutcomeError for an unknown one."""
+    if labels is None:
+        return None
+    known = getattr(model, "classes_", None)
+    if known is None:
+        return tuple(_parse_label(label) for label in labels)
+    by_text = {str(label): label for label in known}
+    unknown = [label for label in labels if label not in by_text]
+    if unknown:
+        raise OutcomeError(expected=f"the desired class must be one of {', '.join(by_text)}", got=repr(unknown[0]))
+    return tuple(by_text[label] for label in dict.fromkeys(labels))
+
+
+def _parse_label(label: str) -> Any:
+    for number in (int, float):
+        try:
+            return number(label)
+        except ValueError:
+            continue
+    return label

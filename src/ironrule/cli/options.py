@@ -7,24 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ironrule.space import Constraint
-    from ironrule.verdict import Budget
+    from ironrule.space.constraints.syntax import Constraint
+    from ironrule.verdict.budget import Budget
+
 
 ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum", "min_set_cover", "anchor")  # those of the registry
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json_option(parser: argparse.ArgumentParser) -> None:
     """``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
+def add_data_options(parser: argparse.ArgumentParser) -> None:
     """The data file and how to read it as a space."""
     parser.add_argument("data", metavar="DATA", type=Path, help="past rows: .csv, .csv.gz, .tsv or .parquet")
-    add_space(parser.add_argument_group("data"))
+    add_space_options(parser.add_argument_group("data"))
 
 
-def add_space(group: argparse._ActionsContainer) -> None:
+def add_space_options(group: argparse._ActionsContainer) -> None:
     """How to read a data file as a space."""
     group.add_argument(
         "--target", metavar="COLUMN", help="a column to leave out: what the model was trained to predict"
@@ -35,33 +36,33 @@ def add_space(group: argparse._ActionsContainer) -> None:
     group.add_argument("--keep-constant", action="store_true", help="accept columns that never change")
 
 
-def add_cache(parser: argparse.ArgumentParser) -> None:
+def add_cache_option(parser: argparse.ArgumentParser) -> None:
     """``--cache``: data that is too long for memory."""
     text = "read DATA in chunks (.parquet, a folder of them, .csv), and keep its codes here for the next time"
     parser.add_argument("--cache", metavar="FOLDER", type=Path, help=text)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
+def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
     parser.add_argument(
         "model", metavar="MODEL", type=Path, help="a fitted model: .skops, or .pkl and .joblib if trusted"
     )
-    add_decision(parser.add_argument_group("model"))
+    add_desired_and_trust_options(parser.add_argument_group("model"))
 
 
-def add_decision(group: argparse._ActionsContainer) -> None:
+def add_desired_and_trust_options(group: argparse._ActionsContainer) -> None:
     """What counts as desired, and what to accept in a model file."""
-    add_target(group)
-    add_trust(group)
+    add_desired_options(group)
+    add_trust_options(group)
 
 
-def add_target(group: argparse._ActionsContainer) -> None:
+def add_desired_options(group: argparse._ActionsContainer) -> None:
     """What counts as desired."""
     group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
 
 
-def add_trust(group: argparse._ActionsContainer) -> None:
+def add_trust_options(group: argparse._ActionsContainer) -> None:
     """What to accept in a model file."""
     group.add_argument(
         "--trust", metavar="TYPE", nargs="+", action="extend", default=[], help="types to accept in a .skops"
@@ -71,7 +72,7 @@ def add_trust(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_row(parser: argparse.ArgumentParser, required: bool = True) -> None:
+def add_row_option(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """The row in question."""
     group = parser.add_argument_group("row")
     group.add_argument(
@@ -80,7 +81,7 @@ def add_row(parser: argparse.ArgumentParser, required: bool = True) -> None:
     group.add_argument("--extend-domain", action="store_true", help="add the row's values to domains that lack them")
 
 
-def add_search(parser: argparse.ArgumentParser) -> None:
+def add_search_options(parser: argparse.ArgumentParser) -> None:
     """How many answers, within which budget, from which seed, under which constraints."""
     group = parser.add_argument_group("search")
     group.add_argument(
@@ -90,18 +91,18 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         default=5,
         help="how many answers at the most (default 5; greedy_cf gives one rule)",
     )
-    add_constraint(group)
-    add_budget(group)
-    add_seed(group)
+    add_constraint_option(group)
+    add_budget_options(group)
+    add_seed_option(group)
 
 
-def add_budget(group: argparse._ActionsContainer) -> None:
+def add_budget_options(group: argparse._ActionsContainer) -> None:
     """``--seconds`` and ``--evaluations``."""
     group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds")
     group.add_argument("--evaluations", metavar="N", type=int, help="budget in rows that the model is asked about")
 
 
-def add_reach(group: argparse._ActionsContainer) -> None:
+def add_robustness_options(group: argparse._ActionsContainer) -> None:
     """What a rule must hold for beyond the model and the values seen."""
     group.add_argument(
         "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
@@ -114,68 +115,68 @@ def add_reach(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_rule(parser: argparse.ArgumentParser) -> None:
+def add_rule_options(parser: argparse.ArgumentParser) -> None:
     """Which algorithm, and what is asked of a rule."""
     group = parser.add_argument_group("rule")
-    add_algorithm(group)
+    add_algorithm_option(group)
     group.add_argument(
         "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
     )
     group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
     group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
-    add_reach(group)
+    add_robustness_options(group)
 
 
-def add_constraint(group: argparse._ActionsContainer) -> None:
+def add_constraint_option(group: argparse._ActionsContainer) -> None:
     """``--constraint``."""
     group.add_argument(
         "--constraint", metavar="TEXT", nargs="+", action="extend", default=[], help="see docs/constraints.md"
     )
 
 
-def add_algorithm(parser: argparse._ActionsContainer) -> None:
+def add_algorithm_option(parser: argparse._ActionsContainer) -> None:
     """Which algorithm searches for rules."""
     help_text = "default: auto (minimum for a model that can be read, greedy_cf otherwise)"
     parser.add_argument("--algorithm", choices=("auto", *ALGORITHMS), default="auto", help=help_text)
 
 
-def add_seed(parser: argparse._ActionsContainer) -> None:
+def add_seed_option(parser: argparse._ActionsContainer) -> None:
     """The seed."""
-    parser.add_argument("--seed", metavar="N", type=_seed, default=0, help="same seed, same answer (default 0)")
+    parser.add_argument("--seed", metavar="N", type=_parse_seed, default=0, help="same seed, same answer (default 0)")
 
 
-def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
     """The file to write."""
     parser.add_argument("--output", metavar="FILE", type=Path, help=f"also write {what} to a file")
-    add_overwrite(parser)
+    add_overwrite_option(parser)
 
 
-def add_overwrite(group: argparse._ActionsContainer) -> None:
+def add_overwrite_option(group: argparse._ActionsContainer) -> None:
     """``--overwrite``."""
     group.add_argument("--overwrite", action="store_true", help="write the output even if there is such a file already")
 
 
-def budget_of(options: argparse.Namespace) -> Budget | None:
+def build_budget(options: argparse.Namespace) -> Budget | None:
     """The budget that was asked for; None where the default will do."""
-    from ironrule.verdict import Budget
+    from ironrule.verdict.budget import Budget
 
     if options.seconds is None and options.evaluations is None:
         return None
     return Budget(evaluations=options.evaluations, seconds=options.seconds)
 
 
-def constraints_of(options: argparse.Namespace) -> list[Constraint]:
+def parse_constraints(options: argparse.Namespace) -> list[Constraint]:
     """The constraints, read before any file is opened."""
-    from ironrule.space import parse
+    from ironrule.space.constraints.parser import parse_constraint
 
-    return [parse(text) for text in options.constraint]
+    return [parse_constraint(text) for text in options.constraint]
 
 
-def _seed(text: str) -> int:
+def _parse_seed(text: str) -> int:
     seed = int(text)
     if seed < 0:
         raise argparse.ArgumentTypeError(f"the seed must be a non-negative integer, got {text!r}")
     return seed
 
 
-_seed.__name__ = "integer"  # argparse names it in "invalid integer value"
+_parse_seed.__name__ = "integer"  # argparse names it in "invalid integer value"

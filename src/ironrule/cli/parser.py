@@ -1,4 +1,7 @@
-"""The argument parser: the commands, and errors that come as Ironrule's own."""
+"""The argument parser: the list of commands, and usage errors raised as Ironrule's own errors.
+
+A command is a module with ``NAME``, ``HELP``, ``add_options(parser)`` and ``run(options)``; its docstring is its help.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,35 @@ import argparse
 from typing import NoReturn
 
 import ironrule
-from ironrule.cli import audit, batch, check, counterfactual, demo, explain, inspect, judge, recheck, report, serve
+from ironrule.cli.commands import (
+    audit,
+    batch,
+    check,
+    counterfactual,
+    demo,
+    explain,
+    inspect,
+    judge,
+    recheck,
+    report,
+    serve,
+)
 from ironrule.errors import InputError
 
 COMMANDS = (demo, explain, batch, report, check, judge, recheck, counterfactual, inspect, serve, audit)
-
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """argparse reports errors by a method to override: ours raises, so that all errors are reported in one place."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message, hint=f"see {self.prog} --help", code="usage")
 
 
-def new_parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; each leaves the function that runs it in ``run``."""
-    parser = Parser(prog="ironrule", description=_what_it_does(), epilog=EPILOG, allow_abbrev=False)
+    parser = CommandParser(prog="ironrule", description=_describe_program(), epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"ironrule {ironrule.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -40,5 +54,5 @@ def new_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _what_it_does() -> str:
+def _describe_program() -> str:
     return "Explain one decision of a classifier by a rule without exceptions."

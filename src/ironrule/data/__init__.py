@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-__all__ = ["GERMAN_TARGET", "load_german"]
 
 GERMAN_TARGET = "creditability"
 """The target column: ``good`` or ``bad``."""
@@ -26,10 +25,14 @@ GERMAN_TARGET = "creditability"
 
 @overload
 def load_german(as_frame: Literal[True] = True) -> tuple[pd.DataFrame, pd.Series[str]]: ...
+
+
 @overload
 def load_german(
     as_frame: Literal[False],
 ) -> tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]: ...
+
+
 def load_german(as_frame: bool = True) -> Any:
     """The German credit data: a pandas DataFrame of 19 features and the target as a Series.
 
@@ -39,7 +42,7 @@ def load_german(as_frame: bool = True) -> Any:
     >>> features.shape, names[11], features[0, 11], str(target[0])
     ((1000, 19), 'age_in_years', 67, 'good')
     """
-    features, names, target = _arrays()
+    features, names, target = _read_german()
     if not as_frame:
         return features, names, target
     try:
@@ -50,7 +53,7 @@ def load_german(as_frame: bool = True) -> Any:
     return frame, pd.Series(target.tolist(), name=GERMAN_TARGET)
 
 
-def _arrays() -> tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]:
+def _read_german() -> tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]:
     import numpy as np
 
     stored = files(__name__).joinpath("german.csv.gz").read_bytes()

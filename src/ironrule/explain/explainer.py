@@ -1,4 +1,9 @@
-"""The public face: an explainer for one model, made once, asked about many rows."""
+"""The explainer: made once for a model and its data, then asked about many rows.
+
+Each public method reads its arguments (``options``), encodes the row and builds the search problem (``query``), runs a
+search, has the model confirm the counterfactuals that were found, and puts the result into the user's terms (``build``,
+``judge``, ``enumerate``, ``counterfactuals``, ``saved``, ``batch``).
+"""
 
 from __future__ import annotations
 
@@ -10,52 +15,47 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.counting import counted
 from ironrule.errors import InputError
-from ironrule.explain.arguments import (
+from ironrule.explain.build import ExplanationBuilder, widen_rule
+from ironrule.explain.context import ExplainerArguments
+from ironrule.explain.counterfactuals import (
+    ask_oracle,
+    build_change_box,
+    build_range_constraints,
+    check_between_values,
+    choose_tabulated_model,
+    find_counterfactuals,
+)
+from ironrule.explain.enumerate import list_changes, list_rules
+from ironrule.explain.judge import RuleLike, judge_rules, parse_rule, split_rules
+from ironrule.explain.options import (
     DEFAULT_ALGORITHM,
+    SearchOptions,
     Weights,
     as_list,
-    chosen_algorithm,
-    chosen_budget,
-    chosen_seed,
-    kept_weights,
-    positive,
+    normalize_weights,
+    parse_algorithm,
+    parse_budget,
+    parse_positive,
+    parse_seed,
 )
-from ironrule.explain.asking import case_of, coded
-from ironrule.explain.assembled import Assembly, statistics_of
-from ironrule.explain.confirming import Unconfirmed
-from ironrule.explain.explanation import Counterfactuals, Explanation, Permitted, RankedRule
-from ironrule.explain.judgement import Judgement
-from ironrule.explain.judging import Statement, judged, one_or_several, stated
-from ironrule.explain.listing import ChangeSet, Listing, list_changes, list_rules
-from ironrule.explain.posing import posed
-from ironrule.explain.prepared import Given
-from ironrule.explain.question import KnownPoint, Question
-from ironrule.explain.recourse import (
-    asked_for,
-    chosen_reading,
-    found_counterfactuals,
-    proven_between,
-    recourse_box,
-    recourse_constraints,
-)
-from ironrule.explain.wider import widened
-from ironrule.model import Wanted
+from ironrule.explain.query import ConfirmationQueue, EncodedRow, build_case, build_problem, encode_row
+from ironrule.model.decision import DecisionTarget
 from ironrule.progress import track
-from ironrule.space import (
-    Codes,
-    Constraint,
-    Space,
-    Value,
-    as_constraint,
-)
-from ironrule.verdict import Budget, Meter
+from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
+from ironrule.results.explanation import Explanation, Listing, RankedRule, RuleRestrictions, Statistics
+from ironrule.results.judgement import Judgement
+from ironrule.space.codes import EncodedTable
+from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.feature import Value
+from ironrule.space.space import Space, as_constraint
+from ironrule.verdict.budget import Budget, Meter
+from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.explain.batches import Batch
-    from ironrule.explain.rechecking import Recheck
-    from ironrule.search import Algorithm, Problem
+    from ironrule.results.batch import Batch
+    from ironrule.results.judgement import Recheck
+    from ironrule.search.problem import Algorithm, Problem
 
 
 class Explainer:
@@ -96,63 +96,65 @@ class Explainer:
         device: str | None = None,
         cache: str | Path | None = None,
     ) -> None:
-        wanted = Wanted.of(desired, threshold, margin)
-        self._given = Given((model, *models), wanted, space, tuple(as_list(constraints)), columns, intervals, device)
-        self._prepared = self._given.prepared(data, progress, cache)
+        target = DecisionTarget.from_arguments(desired, threshold, margin)
+        self._arguments = ExplainerArguments(
+            (model, *models), target, space, tuple(as_list(constraints)), columns, intervals, device
+        )
+        self._context = self._arguments.build_context(data, progress, cache)
 
     @property
     def space(self) -> Space:
         """The space that rules speak about."""
-        return self._prepared.space
+        return self._context.space
 
     @property
-    def unread(self) -> str | None:
+    def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
-        return self._prepared.exact if isinstance(self._prepared.exact, str) else None
+        return self._context.compiled_model if isinstance(self._context.compiled_model, str) else None
 
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
-        return self._prepared.outcomes
+        return self._context.outcomes
 
     @property
     def fingerprint(self) -> str:
         """The model's fingerprint, which certificates name; of a model that can only be asked, that of its answers."""
-        return self._prepared.fingerprint
+        return self._context.fingerprint
 
     @property
-    def codes(self) -> Codes:
+    def codes(self) -> EncodedTable:
         """The past rows as codes, in the order of ``outcomes``."""
-        return self._prepared.history.codes
+        return self._context.history.codes
 
     @property
-    def numbers(self) -> npt.NDArray[np.int64]:
+    def row_numbers(self) -> npt.NDArray[np.int64]:
         """The row numbers in the data of the past rows, in the same order."""
-        rows = self._prepared.rows
+        rows = self._context.row_numbers
         return np.arange(len(self.outcomes), dtype=np.int64) if rows is None else rows
 
-    def desired(self, row: Any) -> bool:
+    def is_desired(self, row: Any) -> bool:
         """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
-        return coded(self._prepared, row)[1]
+        return encode_row(self._context, row)[1]
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
-        return f"<Explainer: {self.space!r}; {counted(len(self.outcomes), 'past row')}, {desired} desired>"
+        return f"<Explainer: {self.space!r}; {format_count(len(self.outcomes), 'past row')}, {desired} desired>"
 
-    def appended(self, rows: Any, *, progress: bool | None = None) -> Explainer:
+    def with_more_rows(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.
 
         It is the explainer that all rows together would give. Values that are new extend the domains, unless these
         were declared by a ``space``. The model is asked about the new rows alone.
         """
-        from ironrule.explain.grown import grown
+        from ironrule.explain.append import append_rows
 
-        if self._given.intervals:
+        if self._arguments.intervals:
             raise InputError("rows can only be appended where domains are values, not whole intervals")
         longer = Explainer.__new__(Explainer)
-        longer._given = self._given
-        past = grown(self._prepared, rows, self._given.space is None, progress)
-        longer._prepared = replace(self._given.prepared(past, progress, None), past=past.settled())
+        longer._arguments = self._arguments
+        past = append_rows(self._context, rows, self._arguments.space is None, progress)
+        longer._context = replace(self._arguments.build_context(past, progress, None), row_store=past.drop_old_rows())
         return longer
 
     def where(self, constraints: str | Constraint | Sequence[str | Constraint]) -> Explainer:
@@ -162,15 +164,15 @@ class Explainer:
         own; what is known of the data stays, and the model is not asked about past rows again, unless there are whole
         intervals.
         """
-        from ironrule.explain.narrowed import narrowed
+        from ironrule.explain.context import restrict_context
 
         more = tuple(as_constraint(one) for one in as_list(constraints))
         part = Explainer.__new__(Explainer)
-        part._given = replace(self._given, constraints=(*self._given.constraints, *more))
-        if self._given.intervals:  # the numbers that the constraints name must join the domains
-            part._prepared = part._given.prepared(self._prepared.past, False, None, quiet=True)
+        part._arguments = replace(self._arguments, constraints=(*self._arguments.constraints, *more))
+        if self._arguments.intervals:  # the numbers that the constraints name must join the domains
+            part._context = part._arguments.build_context(self._context.row_store, False, None, quiet=True)
         else:
-            part._prepared = narrowed(self._prepared, self._given.models, more)
+            part._context = restrict_context(self._context, self._arguments.models, more)
         return part
 
     def explain(
@@ -194,24 +196,25 @@ class Explainer:
         means one tenth exactly). With ``widen``, the bounds of a rule that was proven by reading the model are moved as
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
         """
-        from ironrule.search.solve import solve
+        from ironrule.search.driver import solve
 
         if algorithm == "auto":
-            algorithm = "greedy_cf" if self._prepared.oracle is None else "minimum"
-        chosen = chosen_algorithm(algorithm)
-        meter = Meter(chosen_budget(budget))
-        problem = posed(self._prepared, case_of(self._prepared, row), meter, k, seed, require, forbid, weights)
-        findings = solve(problem, chosen)
-        if problem.oracle.points is None and findings.stopped is None:  # an algorithm that never asks for any
-            asked_for(problem.oracle, problem.case, problem.case.relevant.box(0), problem.k, meter, problem.rng)
-        wider = widened(self._prepared, problem, findings) if widen else None
-        if isinstance(row, KnownPoint) and row.unconfirmed is not None:
-            row.unconfirmed.add(self._prepared, problem.oracle.points)
+            algorithm = "greedy_cf" if self._context.oracle is None else "minimum"
+        chosen = parse_algorithm(algorithm)
+        meter = Meter(parse_budget(budget))
+        problem = build_problem(self._context, build_case(self._context, row), meter, k, seed, require, forbid, weights)
+        result = solve(problem, chosen)
+        if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
+            ask_oracle(problem.oracle, problem.case, problem.case.components.box(0), problem.k, meter, problem.rng)
+        wider = widen_rule(self._context, problem, result) if widen else None
+        if isinstance(row, EncodedRow) and row.confirmations is not None:
+            row.confirmations.add(self._context, problem.oracle.points)
         else:
             self._confirm(problem)
-        statistics = statistics_of(meter, type(chosen).__name__, seed, findings.stopped)
-        permitted = Permitted(tuple(as_list(require)), tuple(as_list(forbid)), kept_weights(weights))
-        return Assembly(self._prepared, problem, findings, wider).explanation(statistics, permitted, self.unread)
+        statistics = Statistics.from_meter(meter, type(chosen).__name__, seed, result.stopped)
+        restrictions = RuleRestrictions(tuple(as_list(require)), tuple(as_list(forbid)), normalize_weights(weights))
+        builder = ExplanationBuilder(self._context, problem, result, wider)
+        return builder.build(statistics, restrictions, self.unreadable_reason)
 
     def explain_many(
         self,
@@ -242,17 +245,17 @@ class Explainer:
         ``address``, or on one started here (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations
         themselves, proofs included, are not kept, only what ``to_frame`` shows.
         """
-        from ironrule.explain.batches.making import Output, chosen_crew, make_batch
+        from ironrule.explain.batch.run import BatchOptions, choose_pool, run_batch
 
-        crew = chosen_crew(engine, workers, address)
-        question = Question(algorithm, k, budget, seed, require, forbid, weights, widen)
-        return make_batch(self, self._prepared, rows, question, Output(output, documents, reuse), crew, progress)
+        pool = choose_pool(engine, workers, address)
+        options = SearchOptions(algorithm, k, budget, seed, require, forbid, weights, widen)
+        return run_batch(self, self._context, rows, options, BatchOptions(output, documents, reuse), pool, progress)
 
     def _confirm(self, problem: Problem) -> None:
-        """The model's own word on every counterfactual that was found."""
-        unconfirmed = Unconfirmed()
-        unconfirmed.add(self._prepared, problem.oracle.points)
-        unconfirmed.confirm()
+        """Ask the model itself about every counterfactual that was found."""
+        confirmations = ConfirmationQueue()
+        confirmations.add(self._context, problem.oracle.points)
+        confirmations.confirm()
 
     def counterfactuals(
         self,
@@ -274,14 +277,17 @@ class Explainer:
         ``permitted_range`` gives lowest and highest values, or the list of categories; ``constraints`` come on top of
         the explainer's own.
         """
-        extra = (*self._prepared.recourse, *map(as_constraint, as_list(constraints)))
-        ranges = recourse_constraints(self.space, permitted_range or {})
-        case = case_of(self._prepared, row, (*extra, *ranges), of_itself=True)
-        box = recourse_box(case.relevant, features_to_vary)
-        read = chosen_reading(algorithm, self._prepared.exact)
-        meter, insisted = Meter(chosen_budget(budget)), algorithm == "exact"
-        given = (positive(k), meter, chosen_seed(seed), insisted, self._prepared.engine, self._prepared.leaves)
-        return proven_between(found_counterfactuals(read, case, box, *given), self._prepared.gaps, case, box)
+        extra = (*self._context.change_constraints, *map(as_constraint, as_list(constraints)))
+        ranges = build_range_constraints(self.space, permitted_range or {})
+        case = build_case(self._context, row, (*extra, *ranges), own_model_only=True)
+        box = build_change_box(case.components, features_to_vary)
+        tabulated_model = choose_tabulated_model(algorithm, self._context.compiled_model)
+        meter, exact_only = Meter(parse_budget(budget)), algorithm == "exact"
+        given = (parse_positive(k), meter, parse_seed(seed), exact_only)
+        found = find_counterfactuals(
+            tabulated_model, case, box, *given, self._context.engine, self._context.tree_oracle
+        )
+        return check_between_values(found, self._context.gaps, case, box)
 
     def rules(
         self,
@@ -301,15 +307,17 @@ class Explainer:
         that is shorter than the last one has come; ``complete`` of what is returned says whether all have, ``stopped``
         what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
         """
-        meter = Meter(chosen_budget(budget))
-        problem = posed(self._prepared, case_of(self._prepared, row), meter, 5, seed, require, forbid, weights)
-        return list_rules(problem, self._prepared.model.own.decision.undesired, minimum_only, limit, self._confirm)
+        meter = Meter(parse_budget(budget))
+        problem = build_problem(self._context, build_case(self._context, row), meter, 5, seed, require, forbid, weights)
+        return list_rules(
+            problem, self._context.model.primary.decision.undesired_name, minimum_only, limit, self._confirm
+        )
 
     @overload
     def judge(
         self,
         row: Any,
-        rule: Statement,
+        rule: RuleLike,
         *,
         budget: Budget | float | None = None,
         seed: int = 0,
@@ -320,7 +328,7 @@ class Explainer:
     def judge(
         self,
         row: Any,
-        rule: Sequence[Statement],
+        rule: Sequence[RuleLike],
         *,
         budget: Budget | float | None = None,
         seed: int = 0,
@@ -330,7 +338,7 @@ class Explainer:
     def judge(
         self,
         row: Any,
-        rule: Statement | Sequence[Statement],
+        rule: RuleLike | Sequence[RuleLike],
         *,
         budget: Budget | float | None = None,
         seed: int = 0,
@@ -342,11 +350,11 @@ class Explainer:
         need not be the row's own values, but the row must satisfy it. ``weights`` are those of ``explain``. What cannot
         be proven within the budget, which several rules share, is not judged.
         """
-        meter = Meter(chosen_budget(budget))
-        problem = posed(self._prepared, case_of(self._prepared, row), meter, 1, seed, (), (), weights)
-        given, alone = one_or_several(rule)
-        rules = [stated(problem.case.relevant, one) for one in given]
-        found = judged(self._prepared, problem, rules, self.unread, self._confirm)
+        meter = Meter(parse_budget(budget))
+        problem = build_problem(self._context, build_case(self._context, row), meter, 1, seed, (), (), weights)
+        given, alone = split_rules(rule)
+        rules = [parse_rule(problem.case.components, one) for one in given]
+        found = judge_rules(self._context, problem, rules, self.unreadable_reason, self._confirm)
         return found[0] if alone else found
 
     def recheck(
@@ -356,22 +364,25 @@ class Explainer:
 
         ``explanations`` is a batch, or a list or a mapping of explanations; the budget is that of each.
         """
-        from ironrule.explain.rechecking import Recheck, Rechecked, named_explanations, recheck_one, recoded
+        from ironrule.explain.saved import encode_explained_row, name_explanations, recheck_explanation
+        from ironrule.results.judgement import Recheck, RecheckedExplanation
 
-        items: list[Rechecked] = []
+        items: list[RecheckedExplanation] = []
         total = len(explanations) if hasattr(explanations, "__len__") else 1
-        for name, explanation in track(named_explanations(explanations), "Rechecking", total, progress):
-            instance, desired = recoded(self._prepared, name, explanation)
+        for name, explanation in track(name_explanations(explanations), "Rechecking", total, progress):
+            instance, desired = encode_explained_row(self._context, name, explanation)
             if desired:
-                items.append(Rechecked(name, explanation.instance, explanation.rule, "overturned"))
+                items.append(RecheckedExplanation(name, explanation.instance, explanation.rule, "overturned"))
                 continue
-            meter = Meter(chosen_budget(budget))
-            problem = posed(self._prepared, case_of(self._prepared, KnownPoint(instance)), meter, 1, seed, (), (), None)
-            items.append(recheck_one(name, explanation, problem))
+            meter = Meter(parse_budget(budget))
+            problem = build_problem(
+                self._context, build_case(self._context, EncodedRow(instance)), meter, 1, seed, (), (), None
+            )
+            items.append(recheck_explanation(name, explanation, problem))
             self._confirm(problem)
         return Recheck(tuple(items))
 
-    def changes(
+    def change_sets(
         self,
         row: Any,
         *,
@@ -383,11 +394,11 @@ class Explainer:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
         """
-        exact, meter = self._prepared.exact, Meter(chosen_budget(budget))
-        case = case_of(self._prepared, row, self._prepared.recourse, of_itself=True)
-        problem = posed(self._prepared, case, meter, 5, seed, (), (), None)
-        read = None if isinstance(exact, str) else exact.own
-        engine = self._prepared.engine
-        gaps, predicates = self._prepared.gaps, case.feasible.predicates
-        trusted = gaps is None or gaps.respected_by(predicates, case.instance)
-        return list_changes(problem, read, features_to_vary, limit, self._confirm, engine, trusted)
+        compiled_model, meter = self._context.compiled_model, Meter(parse_budget(budget))
+        case = build_case(self._context, row, self._context.change_constraints, own_model_only=True)
+        problem = build_problem(self._context, case, meter, 5, seed, (), (), None)
+        tabulated_model = None if isinstance(compiled_model, str) else compiled_model.tabulated
+        engine = self._context.engine
+        gaps, predicates = self._context.gaps, case.feasible.predicates
+        trusted = gaps is None or gaps.are_respected_by(predicates, case.instance)
+        return list_changes(problem, tabulated_model, features_to_vary, limit, self._confirm, engine, trusted)

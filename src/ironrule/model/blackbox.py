@@ -1,4 +1,4 @@
-"""Any model at all: points are laid out as the user's own kind of table and the model is asked, in batches."""
+"""Ask any model: points are laid out as the user's own kind of table, and the model is asked in batches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.arrays import Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, decision_of
+from ironrule.model.decision import Decision, build_decision
 from ironrule.progress import track
-from ironrule.space import Codes, Feature, Layout, Points, Space, Table, layout_like
+from ironrule.space.codes import EncodedTable
+from ironrule.space.feature import Feature
+from ironrule.space.layout import Layout, build_layout
+from ironrule.space.space import Space
+from ironrule.space.table import Table
 
 BATCH_ROWS = 1 << 16
 CHECKED_ROWS = 512
@@ -24,54 +29,56 @@ class BlackBox:
 
     layout: Layout
     decision: Decision
-    batch: int = BATCH_ROWS
+    batch_rows: int = BATCH_ROWS
 
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points have the desired outcome, by the model's own decision."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
-        starts = range(0, len(points), self.batch)
-        return np.concatenate([self._ask(points[start : start + self.batch]) for start in starts])
+        starts = range(0, len(points), self.batch_rows)
+        return np.concatenate([self._ask(points[start : start + self.batch_rows]) for start in starts])
 
     def _ask(self, points: Points) -> npt.NDArray[np.bool_]:
         return self.decision(self.layout.decode(points), len(points))
 
-    def outcomes(self, codes: Codes, progress: bool | None = None) -> npt.NDArray[np.bool_]:
+    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> npt.NDArray[np.bool_]:
         """The outcome of every row of a history, with a progress bar where that takes long."""
-        starts = range(0, len(codes), self.batch)
+        starts = range(0, len(codes), self.batch_rows)
         parts = track(starts, "Asking the model", len(starts), progress)
-        outcomes = np.concatenate([self.desired(codes.points(slice(start, start + self.batch))) for start in parts])
+        outcomes = np.concatenate(
+            [self.desired(codes.points(slice(start, start + self.batch_rows))) for start in parts]
+        )
         if not outcomes.any():
-            points = codes.points(slice(0, self.batch))
-            self.decision.refuse_unknown_labels(self.layout.decode(points), len(points))
+            points = codes.points(slice(0, self.batch_rows))
+            self.decision.require_known_labels(self.layout.decode(points), len(points))
         return outcomes
 
 
-def black_box(model: Any, table: Table, space: Space, desired: Any, threshold: float | None) -> BlackBox:
+def build_black_box(model: Any, table: Table, space: Space, desired: Any, threshold: float | None) -> BlackBox:
     """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
-    box = BlackBox(layout_of(model, table)(space.features), decision_of(model, desired, threshold))
+    box = BlackBox(make_layout_builder(model, table)(space.features), build_decision(model, desired, threshold))
     _check_layout(box, table, space)
     return box
 
 
-def layout_of(model: Any, table: Table) -> Callable[[Sequence[Feature]], Layout]:
+def make_layout_builder(model: Any, table: Table) -> Callable[[Sequence[Feature]], Layout]:
     """How points are laid out for a model: as a table like this one, or as an array if it was fitted on one."""
     fitted_on = getattr(model, "feature_names_in_", None)
     wants_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and fitted_on is None
-    order = None if fitted_on is None else names_in_data(fitted_on, table.names)
-    return lambda features: layout_like(features, table, wants_array, order)
+    order = None if fitted_on is None else match_column_names(fitted_on, table.names)
+    return lambda features: build_layout(features, table, wants_array, order)
 
 
-def names_in_data(fitted_on: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
+def match_column_names(fitted_on: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
     """The data's names for the columns that a model was fitted on; one that the data does not have stays as it is.
 
     LightGBM keeps underscores in the place of blanks, so that its names are not always those of the data.
     """
     fitted = [str(name) for name in fitted_on]
-    return tuple(_name_in_data(name, fitted, names) for name in fitted)
+    return tuple(_match_column_name(name, fitted, names) for name in fitted)
 
 
-def _name_in_data(name: str, fitted: Sequence[str], names: Sequence[str]) -> str:
+def _match_column_name(name: str, fitted: Sequence[str], names: Sequence[str]) -> str:
     alike = [one for one in names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
     if len(alike) > 1:
         raise TableError(
@@ -83,10 +90,10 @@ def _name_in_data(name: str, fitted: Sequence[str], names: Sequence[str]) -> str
 
 
 def _check_layout(box: BlackBox, table: Table, space: Space) -> None:
-    rows = np.unique(np.linspace(0, (table.real or len(table)) - 1, CHECKED_ROWS).astype(np.int64))
-    own = _own_rows(box.layout, table, rows)
+    rows = np.unique(np.linspace(0, (table.real_rows or len(table)) - 1, CHECKED_ROWS).astype(np.int64))
+    own = _select_user_rows(box.layout, table, rows)
     original = box.decision(own, len(rows))
-    rebuilt = box.desired(space.encode(_sub_table(table, rows), progress=False).points())
+    rebuilt = box.desired(space.encode(_select_rows(table, rows), progress=False).points())
     if (original != rebuilt).any():
         row = int(rows[np.flatnonzero(original != rebuilt)[0]])
         raise ModelError(
@@ -96,14 +103,14 @@ def _check_layout(box: BlackBox, table: Table, space: Space) -> None:
         )
 
 
-def _sub_table(table: Table, rows: npt.NDArray[np.int64]) -> Any:
+def _select_rows(table: Table, rows: npt.NDArray[np.int64]) -> Any:
     if table.frame is None:
         return Table(table.native[rows], table.names, None)
     frame = table.frame[rows.tolist()]
     return Table(frame.to_native(), table.names, frame)
 
 
-def _own_rows(layout: Layout, table: Table, rows: npt.NDArray[np.int64]) -> Any:
+def _select_user_rows(layout: Layout, table: Table, rows: npt.NDArray[np.int64]) -> Any:
     """The user's own rows in the columns and the form that the model is asked in."""
     if table.frame is None:
         return table.native[rows][:, [table.names.index(name) for name in layout.names]]

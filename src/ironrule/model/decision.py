@@ -1,59 +1,64 @@
 """From whatever a user's model answers to a decision: desired or not.
 
-A model that gives labels decides by them. A model that gives scores is desired where the score is above the threshold,
-so a tie is undesired. Scores for several classes are desired where a desired class beats every other one, or, with a
-threshold, where the desired classes together pass it. Nothing here re-implements a model: it reads its answer.
+A model that gives labels decides by them. A model that gives scores is desired where the score is above the
+threshold, so a tie is undesired. Scores for several classes are desired where a desired class beats every other one,
+or, with a threshold, where the desired classes together pass it. Nothing here re-implements a model: a criterion is
+applied to its answer.
+
+:class:`DecisionTarget` is what the user asked for: the desired classes, the threshold, and the margin by which scores
+may move. A rule that must hold although every score may move by a margin holds where no score comes within the margin
+of the threshold: that is the same model with a lower threshold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.counting import counted
-from ironrule.errors import ModelError, OutcomeError
-from ironrule.space.table import as_python
+from ironrule.arrays import BoolArray
+from ironrule.errors import InputError, ModelError, OutcomeError
+from ironrule.space.feature import value_from_json, value_to_json
+from ironrule.space.table import to_python_value
+from ironrule.wording import format_count
 
-Mask = npt.NDArray[np.bool_]
 Ask = Callable[[Any], Any]
-
 DEFAULT_THRESHOLD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a user's model is asked (``ask``) and how its answer is read (``read``)."""
+    """How a user's model is asked (``ask``) and what its answer means (``criterion``)."""
 
     ask: Ask
-    read: Callable[[npt.NDArray[Any]], Mask]
-    undesired: str  # what the undesired outcome is called
-    unchecked: tuple[Any, ...] | None = None  # desired labels that the model does not list among its classes
+    criterion: Callable[[npt.NDArray[Any]], BoolArray]
+    undesired_name: str  # what the undesired outcome is called
+    unlisted_labels: tuple[Any, ...] | None = None  # desired labels that the model does not list among its classes
 
-    def __call__(self, table: Any, rows: int) -> Mask:
+    def __call__(self, table: Any, rows: int) -> BoolArray:
         """Which rows of the table have the desired outcome."""
-        return self.read(_answer(self.ask, table, rows))
+        return self.criterion(_ask_model(self.ask, table, rows))
 
-    def refuse_unknown_labels(self, table: Any, rows: int) -> None:
+    def require_known_labels(self, table: Any, rows: int) -> None:
         """Raise OutcomeError if these rows, none of them desired, get labels: the desired one is likely misspelt."""
-        answer = _answer(self.ask, table, rows)
-        if self.unchecked is not None and answer.ndim == 1:
-            seen = ", ".join(sorted({repr(as_python(label)) for label in answer})[:12])
+        answer = _ask_model(self.ask, table, rows)
+        if self.unlisted_labels is not None and answer.ndim == 1:
+            seen = ", ".join(sorted({repr(to_python_value(label)) for label in answer})[:12])
             raise OutcomeError(
-                expected=f"at least one past row must get a desired label, one of {list(self.unchecked)}",
+                expected=f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}",
                 got=f"labels {seen}",
             )
 
 
-def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
+def build_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
     if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and np.isfinite(threshold)):
         raise OutcomeError(expected="threshold must be a finite number", got=repr(threshold))
     if hasattr(model, "predict"):
-        return _estimator_decision(model, desired, threshold)
+        return _build_estimator_decision(model, desired, threshold)
     if any(kind.__name__ == "Module" and kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
         raise ModelError(
             expected="a model must be a function or have a predict method",
@@ -62,10 +67,10 @@ def decision_of(model: Any, desired: Any, threshold: float | None) -> Decision:
         )
     if not callable(model):
         raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
-    return _function_decision(model, desired, threshold)
+    return _build_function_decision(model, desired, threshold)
 
 
-def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
+def _build_estimator_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
     classes = getattr(model, "classes_", None)
     if classes is None or len(classes) == 0:  # a regression; CatBoost's has an empty list
         if desired is None and threshold is None:
@@ -75,13 +80,13 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
                 hint="pass threshold=...",
                 code="threshold-required",
             )
-        return _function_decision(model.predict, desired, threshold)
-    known = [as_python(label) for label in np.asarray(classes).ravel()]
-    wanted = wanted_among(desired, known)
+        return _build_function_decision(model.predict, desired, threshold)
+    known = [to_python_value(label) for label in np.asarray(classes).ravel()]
+    wanted = resolve_desired_labels(desired, known)
     others = [label for label in known if label not in wanted]
     name = repr(others[0]) if len(others) == 1 else _name_undesired(wanted, None)
     if threshold is None:
-        return Decision(model.predict, LabelReader(wanted), name)
+        return Decision(model.predict, LabelCriterion(wanted), name)
     if not hasattr(model, "predict_proba"):
         raise OutcomeError(
             expected="a threshold needs a classifier with predict_proba",
@@ -90,10 +95,10 @@ def _estimator_decision(model: Any, desired: Any, threshold: float | None) -> De
         )
     places = tuple(place for place, label in enumerate(known) if label in wanted)
     named = " or ".join(map(repr, wanted))
-    return Decision(model.predict_proba, ColumnReader(places, threshold), _name_below(threshold, named))
+    return Decision(model.predict_proba, ColumnCriterion(places, threshold), _name_below(threshold, named))
 
 
-def refuse_impossible(model: Any, threshold: float | None) -> None:
+def require_probability_threshold(model: Any, threshold: float | None) -> None:
     """Raise OutcomeError for a threshold on probabilities that is none; scores of other kinds may be any number."""
     classes = getattr(model, "classes_", None)
     by_probability = classes is not None and len(classes) > 0 and hasattr(model, "predict_proba")
@@ -105,7 +110,7 @@ def refuse_impossible(model: Any, threshold: float | None) -> None:
         )
 
 
-def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
+def resolve_desired_labels(desired: Any, known: list[Any]) -> tuple[Any, ...]:
     """The desired labels, checked against those that a classifier knows."""
     if desired is None:
         if len(known) == 2 and set(known) <= {0, 1}:
@@ -128,7 +133,7 @@ def wanted_among(desired: Any, known: list[Any]) -> tuple[Any, ...]:
 def as_labels(desired: Any) -> tuple[Any, ...]:
     """The desired labels as a tuple, each once; raises OutcomeError if there are none."""
     several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
-    labels = tuple(dict.fromkeys(as_python(label) for label in (desired if several else (desired,))))
+    labels = tuple(dict.fromkeys(to_python_value(label) for label in (desired if several else (desired,))))
     if not labels:
         raise OutcomeError(expected="at least one desired class must be named", got="an empty collection")
     return labels
@@ -147,18 +152,18 @@ def _name_undesired(wanted: tuple[Any, ...] | None, threshold: float | None) -> 
     return f"not {named}" if threshold is None else _name_below(threshold, named)
 
 
-def _function_decision(ask: Ask, desired: Any, threshold: float | None) -> Decision:
+def _build_function_decision(ask: Ask, desired: Any, threshold: float | None) -> Decision:
     wanted = None if desired is None else as_labels(desired)
-    return Decision(ask, FunctionReader(wanted, threshold), _name_undesired(wanted, threshold), wanted)
+    return Decision(ask, FunctionCriterion(wanted, threshold), _name_undesired(wanted, threshold), wanted)
 
 
 @dataclass(frozen=True, slots=True)
-class LabelReader:
+class LabelCriterion:
     """Labels: desired if among the wanted ones."""
 
     wanted: tuple[Any, ...]
 
-    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
+    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
         if answer.ndim != 1:
             raise ModelError(
                 expected="the model must answer one label per row", got=f"an array of shape {answer.shape}"
@@ -171,25 +176,25 @@ class LabelReader:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreReader:
+class ScoreCriterion:
     """One score per row: desired if above the threshold."""
 
     threshold: float
 
-    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
-        mask: Mask = _numbers(answer) > self.threshold
+    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
+        mask: BoolArray = _require_numbers(answer) > self.threshold
         return mask
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnReader:
+class ColumnCriterion:
     """One score per class: desired if the wanted classes pass the threshold, or beat all others where there is none."""
 
     wanted: tuple[int, ...]
     threshold: float | None
 
-    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
-        scores = _numbers(answer)
+    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
+        scores = _require_numbers(answer)
         columns = range(scores.shape[1])
         wrong = [place for place in self.wanted if place not in columns]
         if wrong:
@@ -204,38 +209,38 @@ class ColumnReader:
         if others.shape[1] == 0:
             raise OutcomeError(
                 expected="at least one class must be undesired",
-                got=f"all of {counted(len(columns), 'column')} as desired",
+                got=f"all of {format_count(len(columns), 'column')} as desired",
             )
         return np.asarray(chosen.max(axis=1) > others.max(axis=1), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionReader:
+class FunctionCriterion:
     """A plain function's answer: labels if classes are named, one score per row otherwise, or a column per class."""
 
     wanted: tuple[Any, ...] | None
     threshold: float | None
 
-    def __call__(self, answer: npt.NDArray[Any]) -> Mask:
+    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
         if answer.ndim == 2 and self.wanted is None:
             raise OutcomeError(
-                expected=f"one of the {counted(answer.shape[1], 'column')} that the model answers must be desired",
+                expected=f"one of the {format_count(answer.shape[1], 'column')} that the model answers must be desired",
                 got="none",
                 hint="pass the number of the column: desired=...",
                 code="desired-required",
             )
         if answer.ndim == 2:
-            return ColumnReader(self.wanted or (), self.threshold)(answer)
+            return ColumnCriterion(self.wanted or (), self.threshold)(answer)
         if self.wanted is None:
-            return ScoreReader(DEFAULT_THRESHOLD if self.threshold is None else self.threshold)(answer)
+            return ScoreCriterion(DEFAULT_THRESHOLD if self.threshold is None else self.threshold)(answer)
         if self.threshold is not None:
             raise OutcomeError(
                 expected="for one number per row either a desired class or a threshold must be given", got="both"
             )
-        return LabelReader(self.wanted)(answer)
+        return LabelCriterion(self.wanted)(answer)
 
 
-def _numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _require_numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if answer.dtype.kind not in "biuf":
         raise OutcomeError(
             expected="scores must be numbers",
@@ -256,19 +261,64 @@ def _require_finite(answer: npt.NDArray[Any]) -> None:
         )
 
 
-def _answer(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
+def _ask_model(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
     """The model's answer as an array; its own exception is shown, not swallowed."""
     try:
         answer = np.asarray(ask(table))
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
         raise ModelError(
-            f"the model failed on a table of {counted(rows, 'row')}: {type(error).__name__}: {error}"
+            f"the model failed on a table of {format_count(rows, 'row')}: {type(error).__name__}: {error}"
         ) from error
     if answer.ndim == 2 and answer.shape[1] == 1:
         answer = answer[:, 0]
     if answer.ndim not in (1, 2) or len(answer) != rows:
         raise ModelError(
             expected="the model must answer one label or score per row",
-            got=f"an array of shape {answer.shape} for {counted(rows, 'row')}",
+            got=f"an array of shape {answer.shape} for {format_count(rows, 'row')}",
         )
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTarget:
+    """What counts as desired: the classes, the threshold on scores, and the margin by which scores may move."""
+
+    desired: tuple[Any, ...] | None = None
+    threshold: float | None = None
+    margin: float = 0.0
+
+    @classmethod
+    def from_arguments(cls, desired: Any, threshold: float | None, margin: float = 0.0) -> DecisionTarget:
+        """The same from what a caller gives, checked."""
+        number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
+        if not number or not 0 <= margin < float("inf"):
+            raise InputError(expected="margin must be a finite non-negative number", got=repr(margin))
+        return cls(None if desired is None else as_labels(desired), threshold, float(margin))
+
+    def lower_threshold(self, model: Any) -> float | None:
+        """The threshold less the margin; raises OutcomeError if the model's decision has no score to move."""
+        if self.margin == 0 or (self.threshold is not None):
+            return None if self.threshold is None else self.threshold - self.margin
+        classes = getattr(model, "classes_", None)
+        if classes is None and not hasattr(model, "predict"):
+            return DEFAULT_THRESHOLD - self.margin
+        if classes is None or len(classes) != 2 or not hasattr(model, "predict_proba"):
+            raise OutcomeError(
+                expected="a margin needs a score with a threshold, such as a classifier of two classes with "
+                "predict_proba has",
+                got=type(model).__name__,
+                hint="pass threshold=... with the margin",
+                code="threshold-per-model",
+            )
+        return DEFAULT_THRESHOLD - self.margin
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        desired = None if self.desired is None else [value_to_json(label) for label in self.desired]
+        return {"desired": desired, "threshold": self.threshold, "margin": self.margin}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DecisionTarget:
+        """What :meth:`to_dict` wrote."""
+        desired = None if data["desired"] is None else tuple(value_from_json(label) for label in data["desired"])
+        return cls.from_arguments(desired, data["threshold"], data["margin"])

@@ -1,19 +1,26 @@
-"""The history: the database of past rows with their outcomes under the model."""
+"""The history: past rows as codes, with their outcomes under the model, and how many of them lie in boxes.
+
+A search counts past rows in many boxes that lie inside one box. :class:`RowCounter` finds the rows of that box once,
+and then reads only them, and only the features in which the boxes differ.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.rule import Box
-from ironrule.space import Codes, Points, Space
+from ironrule.arrays import Int64Array, Points
+from ironrule.rule.box import Box
+from ironrule.space.codes import EncodedTable
+from ironrule.space.space import Space
 
 SEED_ROWS = 50_000
-BEHAVIOUR_ROWS = 4096
+FINGERPRINT_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,19 +31,21 @@ class History:
     fixed choice of at most 50,000 of them as points; ``frequencies`` how often every code of every feature occurs.
     """
 
-    codes: Codes
+    codes: EncodedTable
     outcomes: npt.NDArray[np.bool_]
-    desired: Codes
+    desired: EncodedTable
     seeds: Points
     frequencies: tuple[npt.NDArray[np.int64], ...]
-    places: npt.NDArray[np.int64] = field(init=False, repr=False)  # where in memory every column begins
-    sizes: npt.NDArray[np.int64] = field(init=False, repr=False)  # how many bytes a code of it takes
+    addresses: npt.NDArray[np.int64] = field(init=False, repr=False)  # where in memory every column begins
+    item_sizes: npt.NDArray[np.int64] = field(init=False, repr=False)  # how many bytes a code of it takes
 
     def __post_init__(self) -> None:
-        columns = tuple(np.ascontiguousarray(column, dtype=_unsigned(column)) for column in self.codes.columns)
-        object.__setattr__(self, "codes", Codes(columns))
-        object.__setattr__(self, "places", np.array([column.ctypes.data for column in columns], dtype=np.int64))
-        object.__setattr__(self, "sizes", np.array([column.itemsize for column in columns], dtype=np.int64))
+        columns = tuple(
+            np.ascontiguousarray(column, dtype=_choose_unsigned_type(column)) for column in self.codes.columns
+        )
+        object.__setattr__(self, "codes", EncodedTable(columns))
+        object.__setattr__(self, "addresses", np.array([column.ctypes.data for column in columns], dtype=np.int64))
+        object.__setattr__(self, "item_sizes", np.array([column.itemsize for column in columns], dtype=np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has its columns elsewhere in memory."""
@@ -53,19 +62,21 @@ class History:
             digest.update(column.data)
         return digest.hexdigest()
 
-    def coverage(self, box: Box, sizes: Any) -> int:
+    def count_covered(self, box: Box, sizes: Any) -> int:
         """How many past rows lie in a box."""
-        from ironrule.rule.count_kernels import count_inside
+        from ironrule.rule.box_kernels import count_rows_inside
 
-        return count_inside((self.places, self.sizes), (box.low, box.high), sizes, len(self))
+        return count_rows_inside((self.addresses, self.item_sizes), (box.low, box.high), sizes, len(self))
 
 
-def _unsigned(column: npt.NDArray[Any]) -> npt.DTypeLike:
+def _choose_unsigned_type(column: npt.NDArray[Any]) -> npt.DTypeLike:
     """A type that the compiled pass knows: the column's own, as a rule."""
     return column.dtype if column.dtype in (np.uint8, np.uint16, np.uint32) else np.dtype(np.uint32)
 
 
-def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_], desired: Codes | None = None) -> History:
+def build_history(
+    space: Space, codes: EncodedTable, outcomes: npt.NDArray[np.bool_], desired: EncodedTable | None = None
+) -> History:
     """Prepare a history for searches; ``desired`` are its desired rows, where somebody has them already."""
     places = np.flatnonzero(outcomes)
     if len(places) > SEED_ROWS:
@@ -77,7 +88,56 @@ def history_of(space: Space, codes: Codes, outcomes: npt.NDArray[np.bool_], desi
     return History(codes, outcomes, desired or codes.take(outcomes), codes.points(places), frequencies)
 
 
-def behaviour(history: History) -> str:
+def fingerprint_outcomes(history: History) -> str:
     """A hash of what a model decided on past rows: all that is known of one that can only be asked."""
-    rows = history.codes.points(slice(0, BEHAVIOUR_ROWS))
-    return hashlib.sha256(rows.tobytes() + history.outcomes[:BEHAVIOUR_ROWS].tobytes()).hexdigest()
+    rows = history.codes.points(slice(0, FINGERPRINT_ROWS))
+    return hashlib.sha256(rows.tobytes() + history.outcomes[:FINGERPRINT_ROWS].tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowCounter:
+    """Past rows, as far as some features tell them apart."""
+
+    columns: tuple[npt.NDArray[Any], ...]
+    addresses: Int64Array  # where in memory every column begins
+    item_sizes: Int64Array  # how many bytes a code of it takes
+    features: Int64Array  # which feature it is of
+    sizes: npt.NDArray[np.int32]  # how many codes that has
+    rows: int
+
+    @classmethod
+    def from_history(cls, history: History, sizes: npt.NDArray[np.int32]) -> RowCounter:
+        """All past rows."""
+        known = history.codes.columns, history.addresses, history.item_sizes
+        return cls(*known, np.arange(len(sizes)), sizes, len(history))
+
+    def count(self, box: Box) -> int:
+        """How many of the rows lie in a box."""
+        from ironrule.rule.box_kernels import count_rows_inside
+
+        return count_rows_inside(*self._build_arguments(box))
+
+    def count_each(self, boxes: Box) -> Int64Array:
+        """How many of the rows lie in each of many boxes."""
+        from ironrule.rule.box_kernels import count_rows_inside_each
+
+        counts = np.empty(len(boxes.low), dtype=np.int64)
+        count_rows_inside_each(counts, *self._build_arguments(boxes))
+        return counts
+
+    def restrict(self, box: Box, features: Sequence[int]) -> RowCounter:
+        """The rows in a box, to be counted in boxes inside it that differ from it in some features alone."""
+        from ironrule.rule.box_kernels import list_rows_inside
+
+        found = np.empty(self.count(box) + 1, dtype=np.int64)
+        list_rows_inside(found, *self._build_arguments(box))
+        chosen = np.array([np.flatnonzero(self.features == feature)[0] for feature in features], dtype=np.int64)
+        columns = tuple(self.columns[place][found[:-1]] for place in chosen)
+        places = np.array([column.ctypes.data for column in columns], dtype=np.int64)
+        return RowCounter(
+            columns, places, self.item_sizes[chosen], self.features[chosen], self.sizes[chosen], len(found) - 1
+        )
+
+    def _build_arguments(self, box: Box) -> tuple[Any, ...]:
+        restricted = box.low[..., self.features], box.high[..., self.features]
+        return (self.addresses, self.item_sizes), restricted, self.sizes, self.rows

@@ -1,26 +1,33 @@
-"""Whole intervals instead of single values: a space in which nothing between two neighbouring values is left out.
+"""Whole intervals instead of single values: refine a space until nothing between two neighbouring values is left out.
 
 A proof speaks of the values of a domain. Between two of them a model may tell more values apart.
 
-- **Tests of trees.** Each asks whether its column lies above or below a threshold, and what prepares the column rises
-  or falls with the feature: so every test changes its answer at one place at the most. That place is found exactly, by
-  halving the stretch between two values of the domain until no number lies between, and the numbers on both sides of it
-  join the domain.
-- **Terms of sums** (linear and additive models). Where a sum passes zero depends on the other features, so no list has
-  all such places. Of a whole number with at most ``MOST_WHOLE`` values between its extremes every value joins the
-  domain. Of other numbers the terms must all rise or all fall in each way to the desired outcome: then no number is
-  desired where both of its neighbours in the domain are not, and proofs hold for all numbers. Claims that need the
-  exact place at which the decision turns are not made there (:mod:`ironrule.model.gaps`).
+- **Splits of trees.** Each asks whether its column lies above or below a threshold, and what prepares the column
+  rises or falls with the feature: so every split changes its answer at one place at the most. That place is found
+  exactly, by halving the stretch between two values of the domain until no number lies between, and the numbers on
+  both sides of it join the domain.
+- **Terms of sums** (linear and additive models). Where a sum passes zero depends on the other features, so no list
+  has all such places. Of a whole number with at most ``MAX_LISTED_INTEGERS`` values between its extremes every value
+  joins the domain. Of other numbers the terms must all rise or all fall in each way to the desired outcome: then no
+  number is desired where both of its neighbours in the domain are not, and proofs hold for all numbers. Claims that
+  need the exact place at which the decision turns are not made there.
 - **Constraints.** The constants that numbers are compared with join the domain, with the numbers next to them. Where
   two numbers are compared, or computed with, all their values must be in the domain.
 
-Whole numbers stay whole.
+Whole numbers stay whole. Two neighbours of the refined domain that still have numbers between them enclose a *gap*
+(:class:`Gaps`). What holds there:
+
+- No split of a tree changes its answer inside a gap, so trees decide there as they do at both ends.
+- What a sum adds for the number (a term) lies between what it adds at the two ends. So if some number in a gap has
+  the desired outcome, an end of the gap has it too: proofs hold for all numbers. But where exactly the decision turns
+  is not known. A rule's bound may move into the gap, and a counterfactual in it may be nearer than one at its end.
+- A constraint may hold inside a gap and at neither end. Then nothing follows from the values of the domain.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -28,46 +35,215 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import ConstraintError
-from ironrule.model.blackbox import layout_of
-from ironrule.model.gaps import (
-    Gaps,
-    bound_of,
-    comparisons,
-    features_in_sums,
-    gaps_of,
-    is_number,
-    is_whole,
-    open_gaps,
-    point_features,
+from ironrule.model.blackbox import make_layout_builder
+from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
+from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
+from ironrule.model.pipeline import require_monotone, split_pipeline
+from ironrule.model.protocol import Unreadable
+from ironrule.model.read_model import TabulatedModel, list_groups
+from ironrule.model.readers.registry import get_input_conversion
+from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
+from ironrule.space.constraints.binding import Predicate
+from ironrule.space.constraints.evaluators import (
+    ArithmeticEvaluator,
+    ComparisonEvaluator,
+    ConjunctionEvaluator,
+    DisjunctionEvaluator,
+    NegationEvaluator,
+    NumberEvaluator,
+    PointValue,
+    PredicateInput,
+    TruthEvaluator,
 )
-from ironrule.model.readable import Read, groups_of
-from ironrule.model.readers import intake_of
-from ironrule.model.readers.additive import Itself, Scaled
-from ironrule.model.readers.steps import require_monotone, split_steps
-from ironrule.model.reading import Margin, Test, Unreadable, changes_once
-from ironrule.model.seen import EXACT, seen_by
-from ironrule.space import Feature, Space, Table
-from ironrule.space.plaf.meaning import Compared
+from ironrule.space.constraints.syntax import Relation
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from ironrule.space.table import Table
 
-Ints = npt.NDArray[np.int64]
-SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
-MOST_WHOLE = 4096
+MIRRORED = {
+    Relation.EQUAL: Relation.EQUAL,
+    Relation.DIFFERENT: Relation.DIFFERENT,
+    Relation.LESS: Relation.GREATER,
+    Relation.AT_MOST: Relation.AT_LEAST,
+    Relation.GREATER: Relation.LESS,
+    Relation.AT_LEAST: Relation.AT_MOST,
+}
+
+NEGATED = {
+    Relation.EQUAL: Relation.DIFFERENT,
+    Relation.DIFFERENT: Relation.EQUAL,
+    Relation.LESS: Relation.AT_LEAST,
+    Relation.AT_MOST: Relation.GREATER,
+    Relation.GREATER: Relation.AT_MOST,
+    Relation.AT_LEAST: Relation.LESS,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaps:
+    """The gaps of every feature: for every value but the last, whether numbers lie between it and the next one."""
+
+    open: tuple[BoolArray, ...]
+    in_sums: tuple[bool, ...]  # per feature, whether a term of the model speaks of it
+
+    @property
+    def turning_gaps(self) -> tuple[BoolArray, ...]:
+        """The gaps in which the decision may turn."""
+        return tuple(gaps & summed for gaps, summed in zip(self.open, self.in_sums, strict=True))
+
+    def may_turn_within(self, low: Points, high: Points) -> bool:
+        """Whether the decision may turn in a gap of a box."""
+        ends = zip(self.turning_gaps, low.tolist(), high.tolist(), strict=True)
+        return any(bool(gaps[first:last].any()) for gaps, first, last in ends)
+
+    def may_turn_after(self, feature: int, code: int) -> bool:
+        """Whether the decision may turn in the gap between a value and the next one."""
+        return bool(self.turning_gaps[feature][code])
+
+    def are_respected_by(self, predicates: Sequence[Predicate], instance: Points | None = None) -> bool:
+        """Whether each constraint that holds for a number in a gap also holds at both ends of the gap."""
+        return all(self._is_respected(predicate.evaluator, instance) for predicate in predicates)
+
+    def _is_respected(self, evaluator: TruthEvaluator, instance: Points | None, negated: bool = False) -> bool:
+        match evaluator:
+            case ComparisonEvaluator():
+                return self._is_comparison_respected(evaluator, instance, negated)
+            case NegationEvaluator(inner):
+                return self._is_respected(inner, instance, not negated)
+            case ConjunctionEvaluator(evaluators) | DisjunctionEvaluator(evaluators):
+                return all(self._is_respected(one, instance, negated) for one in evaluators)
+            case _:  # whether a value is missing: no number is
+                return True
+
+    def _is_comparison_respected(self, comparison: ComparisonEvaluator, instance: Points | None, negated: bool) -> bool:
+        if not any(self.open[index].any() for index in find_point_features(comparison)):
+            return True
+        bound = find_constant_bound(comparison, instance)
+        if bound is None:
+            return False
+        relation = NEGATED[bound.relation] if negated else bound.relation
+        return _is_safe_at_ends(bound.read.table, relation, bound.constant, self.open[bound.read.index])
+
+
+def find_gaps(space: Space, reads: Sequence[TabulatedModel]) -> Gaps:
+    """The gaps of a space of whole intervals; ``reads`` are the models, read over the same features."""
+    opened = tuple(find_open_gaps(feature) for feature in space.features)
+    summed = set().union(*map(find_summed_features, reads))
+    return Gaps(opened, tuple(j in summed for j in range(len(space))))
+
+
+def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
+    """The features that a term of a model speaks of; a column that is the same everywhere is of none."""
+    columns = {term.column for group in list_groups(tabulated_model.tree_sum) for term in group.terms}
+    varying = (
+        column
+        for column in columns
+        if (tabulated_model.columns.values[column] != tabulated_model.columns.values[column][0]).any()
+    )
+    return {int(tabulated_model.columns.features[column]) for column in varying}
+
+
+def is_interval_feature(feature: Feature) -> bool:
+    """Whether a feature is a number that may lie between the values of its domain."""
+    return feature.ordered and feature.numeric and feature.naturally_ordered and not feature.one_hot
+
+
+def has_only_integers(feature: Feature) -> bool:
+    """Whether all values of a feature are whole numbers."""
+    return all(isinstance(value, int) for value in feature.values)
+
+
+def find_open_gaps(feature: Feature) -> BoolArray:
+    """For every value of a feature but the last, whether numbers lie between it and the next one."""
+    count = max(len(feature.values) - 1, 0)
+    if not is_interval_feature(feature):
+        return np.zeros(count, dtype=np.bool_)
+    if has_only_integers(feature):
+        pairs = zip(feature.values, feature.values[1:], strict=False)
+        return np.array([high - low > 1 for low, high in pairs], dtype=np.bool_)
+    values = np.array(feature.values, dtype=np.float64) + 0.0  # no negative zero
+    return np.asarray(np.nextafter(values[:-1], np.inf) < values[1:], dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantBound:
+    """A comparison of one feature with a constant."""
+
+    read: PointValue
+    relation: Relation
+    constant: float
+
+
+def find_constant_bound(comparison: ComparisonEvaluator, instance: Points | None = None) -> ConstantBound | None:
+    """A comparison as one of a single feature with a constant, which may be a value of the instance; None if it is
+    another.
+    """
+    left, relation, right = comparison.left, comparison.relation, comparison.right
+    if isinstance(right, PointValue):
+        left, relation, right = right, MIRRORED[relation], left
+    if not isinstance(left, PointValue) or any(_iterate_point_reads(right)):
+        return None
+    with np.errstate(all="ignore"):
+        constant = right.evaluate(PredicateInput({}, np.empty(0, dtype=np.int64) if instance is None else instance))
+    return ConstantBound(left, relation, float(constant))
+
+
+def _is_safe_at_ends(values: Float64Array, relation: Relation, constant: float, gaps: BoolArray) -> bool:
+    """Whether a comparison that holds for a number in a gap also holds at both ends of the gap."""
+    if np.isnan(constant):  # a comparison with missing is the same for all numbers
+        return True
+    low, high = values[: len(gaps)][gaps], values[1 : len(gaps) + 1][gaps]
+    inside = bool(((low < constant) & (constant < high)).any())
+    below = bool((high == constant).any()) and relation in (Relation.LESS, Relation.DIFFERENT)
+    above = bool((low == constant).any()) and relation in (Relation.GREATER, Relation.DIFFERENT)
+    return not (inside or below or above)
+
+
+def iterate_comparisons(evaluator: TruthEvaluator) -> Iterator[ComparisonEvaluator]:
+    """Every comparison in a constraint."""
+    match evaluator:
+        case ComparisonEvaluator():
+            yield evaluator
+        case NegationEvaluator(inner):
+            yield from iterate_comparisons(inner)
+        case ConjunctionEvaluator(evaluators) | DisjunctionEvaluator(evaluators):
+            for one in evaluators:
+                yield from iterate_comparisons(one)
+
+
+def find_point_features(comparison: ComparisonEvaluator) -> set[int]:
+    """The features of the point that a comparison reads."""
+    return {place.index for side in (comparison.left, comparison.right) for place in _iterate_point_reads(side)}
+
+
+def _iterate_point_reads(quantity: NumberEvaluator) -> Iterator[PointValue]:
+    """Where a quantity reads the point."""
+    if isinstance(quantity, PointValue):
+        yield quantity
+    elif isinstance(quantity, ArithmeticEvaluator):
+        for part in (quantity.first, *(part for _, part in quantity.steps)):
+            yield from _iterate_point_reads(part)
+
+
+MAGNITUDE_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
+MAX_LISTED_INTEGERS = 4096
 """Whole numbers that a sum speaks of are all listed, if there are at most so many between the extremes."""
 
 
-def between(space: Space, models: Sequence[Any], reads: Sequence[Read], table: Table) -> Space:
+def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table) -> Space:
     """The space with every place added at which a model or a constraint tells numbers apart.
 
     Raises Unreadable if these are unknown, and ConstraintError if those of a constraint are.
     """
     values: list[set[Any]] = [set(feature.values) for feature in space.features]
     for model, read in zip(models, reads, strict=True):
-        for place, feature in enumerate(_refined(space, model, read, table)):
+        for place, feature in enumerate(_refine_features(space, model, read, table)):
             values[place] |= set(feature.values)
-    for place, some in _constants(space):
+    for place, some in _find_constants(space):
         values[place] |= some
-    for place in _listed(space, reads):
+    for place in _find_listed_features(space, reads):
         first, *_, last = space.features[place].values
         values[place] = set(range(first, last + 1))
     changed = [len(some) > len(feature.values) for some, feature in zip(values, space.features, strict=True)]
@@ -76,98 +252,102 @@ def between(space: Space, models: Sequence[Any], reads: Sequence[Read], table: T
         for feature, some, more in zip(space.features, values, changed, strict=True)
     )
     refined = replace(space, features=tuple(features))
-    _require_constraints_that_keep_to_values(refined, gaps_of(refined, reads))
+    _require_safe_constraints(refined, find_gaps(refined, reads))
     return refined
 
 
-def _listed(space: Space, reads: Sequence[Read]) -> set[int]:
+def _find_listed_features(space: Space, reads: Sequence[TabulatedModel]) -> set[int]:
     """The features of which every whole number joins the domain."""
-    wanted = {place for read in reads for place in features_in_sums(read)}
-    for comparison in _comparisons(space):
-        if bound_of(comparison) is None:
-            wanted |= point_features(comparison)
+    wanted = {place for read in reads for place in find_summed_features(read)}
+    for comparison in _iterate_space_comparisons(space):
+        if find_constant_bound(comparison) is None:
+            wanted |= find_point_features(comparison)
     return {place for place in wanted if _can_be_listed(space.features[place])}
 
 
 def _can_be_listed(feature: Feature) -> bool:
-    whole = is_number(feature) and is_whole(feature) and len(feature.values) > 1
-    return whole and feature.values[-1] - feature.values[0] < MOST_WHOLE
+    whole = is_interval_feature(feature) and has_only_integers(feature) and len(feature.values) > 1
+    return whole and feature.values[-1] - feature.values[0] < MAX_LISTED_INTEGERS
 
 
-def _comparisons(space: Space) -> chain[Compared]:
-    return chain.from_iterable(comparisons(predicate.test) for predicate in space.feasible.predicates)
+def _iterate_space_comparisons(space: Space) -> chain[ComparisonEvaluator]:
+    return chain.from_iterable(iterate_comparisons(predicate.evaluator) for predicate in space.feasible.predicates)
 
 
-def _constants(space: Space) -> list[tuple[int, set[Any]]]:
+def _find_constants(space: Space) -> list[tuple[int, set[Any]]]:
     """For features that constraints compare with a constant, the numbers on both sides of it, and the constant."""
     found = []
-    for bound in map(bound_of, _comparisons(space)):
-        if bound is None or not is_number(feature := space.features[bound.place.index]) or not feature.values:
+    for bound in map(find_constant_bound, _iterate_space_comparisons(space)):
+        if bound is None or not is_interval_feature(feature := space.features[bound.read.index]) or not feature.values:
             continue
         if math.isfinite(constant := bound.constant + 0.0):  # no negative zero
-            near = _next_to(constant, is_whole(feature))
-            found.append((bound.place.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
+            near = _list_neighbours(constant, has_only_integers(feature))
+            found.append((bound.read.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
     return found
 
 
-def _next_to(constant: float, whole: bool) -> set[Any]:
+def _list_neighbours(constant: float, whole: bool) -> set[Any]:
     if whole:
         floor, ceiling = math.floor(constant), math.ceil(constant)
         return {ceiling - 1, floor, ceiling, floor + 1}
     return {math.nextafter(constant, -math.inf), constant, math.nextafter(constant, math.inf)}
 
 
-def _require_constraints_that_keep_to_values(space: Space, gaps: Gaps) -> None:
+def _require_safe_constraints(space: Space, gaps: Gaps) -> None:
     """Raise ConstraintError if a constraint may hold between two values and at neither of them."""
     for predicate in space.feasible.predicates:
-        if not gaps.respected_by([predicate]):
-            tied = {place for one in comparisons(predicate.test) for place in point_features(one)}
+        if not gaps.are_respected_by([predicate]):
+            tied = {place for one in iterate_comparisons(predicate.evaluator) for place in find_point_features(one)}
             names = ", ".join(repr(space.features[place].name) for place in sorted(tied) if gaps.open[place].any())
             raise ConstraintError(
                 expected=f"with intervals, a constraint must compare each number with a constant, or be about integers "
-                f"with at most {MOST_WHOLE:,} values between their extremes",
+                f"with at most {MAX_LISTED_INTEGERS:,} values between their extremes",
                 got=f"'{predicate.constraint}' about {names}",
                 hint="leave intervals out, or write the constraint with constants",
             )
 
 
-def _refined(space: Space, model: Any, read: Read, table: Table) -> list[Feature]:
-    transform, final = split_steps(model)
+def _refine_features(space: Space, model: Any, tabulated_model: TabulatedModel, table: Table) -> list[Feature]:
+    transform, final = split_pipeline(model)
     require_monotone(transform)
-    _require_exact_between(space)
-    _require_doubles(space, table)
-    _require_straight_terms(space, read)
-    layout = layout_of(model, table)
-    stretches = [_stretch(feature, j, read) for j, feature in enumerate(space.features)]
-    while any(stretch.open.any() for stretch in stretches):
-        middles = [stretch.middles for stretch in stretches]
-        features = [_with(feature, some) for feature, some in zip(space.features, middles, strict=True)]
+    _require_exact_integers(space)
+    _require_float64(space, table)
+    _require_monotone_terms(space, tabulated_model)
+    layout = make_layout_builder(model, table)
+    searches = [_start_split_search(feature, j, tabulated_model) for j, feature in enumerate(space.features)]
+    while any(search.is_open.any() for search in searches):
+        middles = [search.middle_values for search in searches]
+        features = [_replace_values(feature, some) for feature, some in zip(space.features, middles, strict=True)]
         ends = np.array([max(len(some), 1) - 1 for some in middles], dtype=np.int32)
         points = np.minimum(np.arange(ends.max() + 1, dtype=np.int32)[:, None], ends)
         laid = layout(features)
-        seen = seen_by(transform, laid.decode(points), intake_of(final), laid.names)
-        for stretch in stretches:
-            stretch.halve(seen)
-    return [stretch.refined for stretch in stretches]
+        seen = compute_model_input(transform, laid.decode(points), get_input_conversion(final), laid.names)
+        for search in searches:
+            search.halve(seen)
+    return [search.refined_feature for search in searches]
 
 
-def _with(feature: Feature, values: npt.NDArray[Any]) -> Feature:
+def _replace_values(feature: Feature, values: npt.NDArray[Any]) -> Feature:
     return replace(feature, values=tuple(values.tolist()), missing=False) if len(values) else feature
 
 
-def _require_exact_between(space: Space) -> None:
+def _require_exact_integers(space: Space) -> None:
     """Between whole numbers beyond 2**53 there are some that float64 cannot hold, even where it holds both."""
     for feature in space.features:
-        if is_number(feature) and is_whole(feature) and not all(-EXACT <= value <= EXACT for value in feature.values):
+        if (
+            is_interval_feature(feature)
+            and has_only_integers(feature)
+            and not all(-MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in feature.values)
+        ):
             raise Unreadable(
                 f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
                 f"between; make it a string if it is an identifier, or rescale it (seconds instead of nanoseconds)"
             )
 
 
-def _require_doubles(space: Space, table: Table) -> None:
+def _require_float64(space: Space, table: Table) -> None:
     """A column of a shorter type cannot hold the numbers on both sides of a threshold."""
-    for feature in filter(is_number, space.features):
+    for feature in filter(is_interval_feature, space.features):
         kind = table.column(feature.columns[0]).values.dtype
         if kind.kind == "f" and kind != np.float64:
             raise Unreadable(
@@ -176,27 +356,27 @@ def _require_doubles(space: Space, table: Table) -> None:
             )
 
 
-def _require_straight_terms(space: Space, read: Read) -> None:
+def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel) -> None:
     """Terms of numbers that are not all listed must rise or fall all the way, and in one direction for each way to the
     desired outcome; else a number could be desired although its neighbours in the domain are not.
     """
-    for place in sorted(features_in_sums(read) - _listed(space, [read])):
+    for place in sorted(find_summed_features(tabulated_model) - _find_listed_features(space, [tabulated_model])):
         feature = space.features[place]
-        if not open_gaps(feature).any():
+        if not find_open_gaps(feature).any():
             continue
-        for term in (term for group in groups_of(read.sums) for term in group.terms):
-            straight = isinstance(term.of, Scaled) and isinstance(term.of.shape, Itself)
-            if read.columns.features[term.column] == place and not straight:
+        for term in (term for group in list_groups(tabulated_model.tree_sum) for term in group.terms):
+            straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
+            if tabulated_model.columns.features[term.column] == place and not straight:
                 raise Unreadable(f"what it adds for {feature.name!r} may be more between two values than at both")
-        for margins in read.sums.alternatives:
-            if len(_directions(read, margins, place, len(feature.values))) > 1:
+        for margins in tabulated_model.tree_sum.alternatives:
+            if len(_find_directions(tabulated_model, margins, place, len(feature.values))) > 1:
                 raise Unreadable(
                     f"what it adds for {feature.name!r} rises in one sum and falls in another, so that its decision "
                     f"may turn twice between two values"
                 )
 
 
-def _directions(read: Read, margins: Sequence[Margin], place: int, values: int) -> set[int]:
+def _find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin], place: int, values: int) -> set[int]:
     """Whether the terms of a feature with so many values rise (1) or fall (-1) with it, over all sums of one way to the
     desired outcome.
     """
@@ -204,91 +384,92 @@ def _directions(read: Read, margins: Sequence[Margin], place: int, values: int) 
     for group in (group for margin in margins for group in margin.groups):
         factors: dict[int, list[float]] = {}
         for term in group.terms:
-            if read.columns.features[term.column] == place and isinstance(term.of, Scaled):
-                factors.setdefault(term.column, []).append(term.of.factor)
+            if tabulated_model.columns.features[term.column] == place and isinstance(term.contribution, ScaledShape):
+                factors.setdefault(term.column, []).append(term.contribution.factor)
         for column, some in factors.items():
-            seen = np.asarray(read.columns.values[column][:values], dtype=np.float64)  # missing comes after them
+            numbers = tabulated_model.columns.values[column][:values]  # missing comes after them
+            seen = np.asarray(numbers, dtype=np.float64)
             found |= {int(np.sign(math.fsum(some)) * np.sign(seen[-1] - seen[0]))} - {0}
     return found
 
 
 @dataclass(slots=True, eq=False)
-class _Stretch:
-    """For the tests of one feature, the numbers between which each changes its answer."""
+class _SplitSearch:
+    """For the splits of one feature, the numbers between which each changes its answer."""
 
     feature: Feature
-    tests: list[Test]
-    low: Ints  # as whole numbers in the same order
-    high: Ints
-    first: npt.NDArray[np.bool_]  # the answer at the lower end
+    splits: list[TreeSplit]
+    low: Int64Array  # as whole numbers in the same order
+    high: Int64Array
+    first_answers: npt.NDArray[np.bool_]  # the answer at the lower end
 
     @property
-    def open(self) -> npt.NDArray[np.bool_]:
-        """Which tests have numbers left between."""
+    def is_open(self) -> npt.NDArray[np.bool_]:
+        """Which splits have numbers left between."""
         return np.asarray(self.high > self.low + 1)  # a difference of numbers on both sides of zero could overflow
 
     @property
-    def _middle(self) -> Ints:
+    def _middle_ordinals(self) -> Int64Array:
         return (self.low & self.high) + ((self.low ^ self.high) >> 1)
 
     @property
-    def middles(self) -> npt.NDArray[Any]:
+    def middle_values(self) -> npt.NDArray[Any]:
         """The numbers to look at next, each once."""
-        return self._numbers(np.unique(self._middle))
+        return self._to_values(np.unique(self._middle_ordinals))
 
-    def _numbers(self, places: Ints) -> npt.NDArray[Any]:
-        return places if is_whole(self.feature) else _as_floats(places)
+    def _to_values(self, places: Int64Array) -> npt.NDArray[Any]:
+        return places if has_only_integers(self.feature) else _from_ordinals(places)
 
     def halve(self, seen: npt.NDArray[Any]) -> None:
-        """Take the half in which each test changes its answer."""
-        middle, opened = self._middle, self.open
+        """Take the half in which each split changes its answer."""
+        middle, opened = self._middle_ordinals, self.is_open
         row = np.searchsorted(np.unique(middle), middle)
         for place in np.flatnonzero(opened).tolist():
-            test = self.tests[place]
-            answer = test.goes_left(seen[row[place] : row[place] + 1, test.column])[0]
-            (self.low if answer == self.first[place] else self.high)[place] = middle[place]
+            split = self.splits[place]
+            answer = split.goes_left(seen[row[place] : row[place] + 1, split.column])[0]
+            (self.low if answer == self.first_answers[place] else self.high)[place] = middle[place]
 
     @property
-    def refined(self) -> Feature:
+    def refined_feature(self) -> Feature:
         """The feature with the numbers on both sides of every change."""
-        if not self.tests:
+        if not self.splits:
             return self.feature
-        found = self._numbers(np.concatenate([self.low, self.high])).tolist()
+        found = self._to_values(np.concatenate([self.low, self.high])).tolist()
         return replace(self.feature, values=tuple(sorted({*self.feature.values, *found})))
 
 
-def _stretch(feature: Feature, j: int, read: Read) -> _Stretch:
-    """Where in the domain each test of a feature changes its answer."""
-    places = _places(feature) if is_number(feature) else np.zeros(0, dtype=np.int64)
-    tests, first = [], []
+def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedModel) -> _SplitSearch:
+    """Where in the domain each split of a feature changes its answer."""
+    places = _to_ordinals(feature) if is_interval_feature(feature) else np.zeros(0, dtype=np.int64)
+    splits, first = [], []
     ends: list[tuple[int, int]] = []
-    for test in _tests_of(read, j) if len(places) else ():
-        answers = test.goes_left(read.columns.values[test.column])[: len(places)]
+    for split in _list_splits(tabulated_model, j) if len(places) else ():
+        answers = split.goes_left(tabulated_model.columns.values[split.column])[: len(places)]
         changes = np.flatnonzero(answers[1:] != answers[:-1]).tolist()
-        if len(changes) > 1 or not changes_once(test):
+        if len(changes) > 1 or not turns_once(split):
             raise Unreadable(f"it tells single values of {feature.name!r} apart, not only lower from higher ones")
         if changes:
-            tests.append(test)
+            splits.append(split)
             first.append(bool(answers[0]))
             ends.append((int(places[changes[0]]), int(places[changes[0] + 1])))
     low, high = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    return _Stretch(feature, tests, low.copy(), high.copy(), np.array(first, dtype=np.bool_))
+    return _SplitSearch(feature, splits, low.copy(), high.copy(), np.array(first, dtype=np.bool_))
 
 
-def _tests_of(read: Read, j: int) -> list[Test]:
-    groups = groups_of(read.sums)
+def _list_splits(tabulated_model: TabulatedModel, j: int) -> list[TreeSplit]:
+    groups = list_groups(tabulated_model.tree_sum)
     trees = (tree for group in groups for tree in group.trees)
-    distinct = dict.fromkeys(test for tree in trees for test in tree.tests if test is not None)
-    return [test for test in distinct if read.columns.features[test.column] == j]
+    distinct = dict.fromkeys(split for tree in trees for split in tree.splits if split is not None)
+    return [split for split in distinct if tabulated_model.columns.features[split.column] == j]
 
 
-def _places(feature: Feature) -> Ints:
+def _to_ordinals(feature: Feature) -> Int64Array:
     """The values as whole numbers in the same order, neighbours for neighbouring numbers."""
-    if is_whole(feature):
+    if has_only_integers(feature):
         return np.array(feature.values, dtype=np.int64)
     bits = (np.array(feature.values, dtype=np.float64) + 0.0).view(np.int64)  # no negative zero
-    return np.asarray(bits ^ ((bits >> 63) & SIGN))
+    return np.asarray(bits ^ ((bits >> 63) & MAGNITUDE_BITS))
 
 
-def _as_floats(places: Ints) -> npt.NDArray[np.float64]:
-    return np.asarray((places ^ ((places >> 63) & SIGN)).view(np.float64))
+def _from_ordinals(places: Int64Array) -> npt.NDArray[np.float64]:
+    return np.asarray((places ^ ((places >> 63) & MAGNITUDE_BITS)).view(np.float64))

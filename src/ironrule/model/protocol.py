@@ -1,4 +1,4 @@
-"""What an algorithm knows of a model: for points of the space, whether the outcome is desired."""
+"""What a search needs of a model (for points of the space, whether the outcome is desired), and why one is not read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.space import Points
+from ironrule.arrays import Points
 
 
 @runtime_checkable
@@ -17,3 +17,7 @@ class Model(Protocol):
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points have the desired outcome, by the model's own decision."""
         ...
+
+
+class Unreadable(Exception):  # noqa: N818  # an answer, not a failure: the black-box search serves instead
+    """Why a model cannot be read; the message is for the user."""

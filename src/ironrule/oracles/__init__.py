@@ -1,38 +1,20 @@
-"""Oracles: is there a counterfactual in this box? One file, or folder, per oracle, all behind one protocol.
+"""Oracles: is there a counterfactual in this box? One module or folder per oracle, all behind one protocol.
 
-A new oracle is one new file and one line in :data:`ORACLES`; the contract tests pick it up from there.
+A new oracle is one new module and one line in :data:`ORACLES`; the contract tests pick it up from there. The exact
+oracles, which need a model in normal form, are in :mod:`ironrule.backends`.
 """
 
-from ironrule.oracles.ensemble import Ensemble
-from ironrule.oracles.exact import exact_oracle
+from __future__ import annotations
+
+from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.geco import GeCo, Mix
-from ironrule.oracles.layered import Layered
-from ironrule.oracles.leaves import Leaves
-from ironrule.oracles.memory import Remembering
-from ironrule.oracles.networks import Networks
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.geco.oracle import GeCo
+from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
     "exhaustive": Exhaustive,
     "geco": GeCo,
-    "layered": Layered,
+    "search_then_prove": SearchThenProve,
     "sampling": Sampling,
 }
-
-__all__ = [
-    "ORACLES",
-    "Case",
-    "Ensemble",
-    "Exhaustive",
-    "GeCo",
-    "Layered",
-    "Leaves",
-    "Mix",
-    "Networks",
-    "Oracle",
-    "Remembering",
-    "Sampling",
-    "exact_oracle",
-]

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ironrule.arrays import Points
 from ironrule.oracles.protocol import Case
-from ironrule.rule import Box
-from ironrule.space import Points
-from ironrule.verdict import Meter, Unrefuted, Verdict
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Unrefuted, Verdict
 
-CHUNK = 1 << 16
+CHUNK_POINTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,15 @@ class Exhaustive:
             if len(found) == k:
                 break
         if len(found):
-            return case.refuted(found)
-        return case.proven(box, asked)
+            return case.build_refuted(found)
+        return case.build_proven(box, asked)
 
 
 def enumerate_box(box: Box) -> Iterator[Points]:
     """All points of a box, in chunks, the last feature fastest."""
     shape = (box.high - box.low + 1).tolist()
-    for start in range(0, box.size, CHUNK):
-        flat = np.arange(start, min(start + CHUNK, box.size))
+    for start in range(0, box.size, CHUNK_POINTS):
+        flat = np.arange(start, min(start + CHUNK_POINTS, box.size))
         points = np.empty((len(flat), len(shape)), dtype=np.int32)
         for j in range(len(shape) - 1, -1, -1):  # NumPy's own way ends at 64 features
             flat, points[:, j] = np.divmod(flat, shape[j])

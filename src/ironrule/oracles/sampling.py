@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ironrule.oracles.protocol import Case
-from ironrule.rule import Box
-from ironrule.verdict import Meter, Unrefuted, Verdict
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Unrefuted, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,10 @@ class Sampling:
 
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """Exceptions among the points drawn, or the bound that their absence gives."""
-        count = min(self.samples, meter.affordable)
+        count = min(self.samples, meter.evaluations_left)
         points = case.feasible.draw(rng, box.low, box.high, count)
         found = points[meter.desired(case.model, points)] if len(points) else points
         if len(found):
             _, first = np.unique(found, axis=0, return_index=True)
-            return case.refuted(found[np.sort(first)[:k]])
+            return case.build_refuted(found[np.sort(first)[:k]])
         return Unrefuted(tried=len(points), samples=len(points), confidence=self.confidence)

@@ -1,1 +1,1 @@
-"""Explanations as text and HTML. Reads explanations only."""
+"""Reports: results as text, HTML and plots. Reads :mod:`ironrule.results` and nothing else of the engine."""

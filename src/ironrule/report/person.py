@@ -1,72 +1,94 @@
-"""The report for the person whom the decision is about: plain sentences, labels and units, and no word of the trade."""
+"""The report for the person whom the decision is about: plain sentences, labels and units, no technical terms."""
 
 from __future__ import annotations
 
 import re
 from html import escape
 
-from ironrule.counting import counted
-from ironrule.explain import Explanation
-from ironrule.explain.background import Need
-from ironrule.report.pictures.ladder import ladder_of
-from ironrule.report.pictures.layouts import ladder_drawing
-from ironrule.report.pictures.looks import look_of
-from ironrule.report.pieces import PAGE, badge, changes, facts, listed, paragraph, picture, section
-from ironrule.report.words import UNNAMED, Condition, Words, conditions_of, desired_of, outcome_of, wider_of
-from ironrule.rule import Rule
-from ironrule.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.report.html import (
+    CONDITIONS_PER_PAGE,
+    badge,
+    bullet_list,
+    facts_table,
+    figure,
+    format_changes,
+    paragraph,
+    section,
+)
+from ironrule.report.phrasing import (
+    UNNAMED_OUTCOME,
+    FeatureCondition,
+    FeatureLabels,
+    find_proven_wider_rule,
+    format_desired_outcome,
+    format_outcome,
+    group_conditions,
+)
+from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
+from ironrule.report.plots.drawing import choose_style
+from ironrule.results.background import ComponentNeed
+from ironrule.results.explanation import Explanation
+from ironrule.rule.rule import Rule
+from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.wording import format_count
 
-CF = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation marks
+CF_PREFIX = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation marks
 DISCLAIMER = "This is about the decision as it was made. It does not promise how a later decision will come out."
 
 
-def person_title(explanation: Explanation) -> str:
+def format_person_title(explanation: Explanation) -> str:
     """What the report is called."""
     name = explanation.rule.outcome
-    return "Why this decision was made" if name == UNNAMED else f"Why the decision was: {outcome_of(explanation.rule)}"
-
-
-def person_body(explanation: Explanation) -> str:
-    """The whole report as HTML."""
-    words = Words.of(explanation, friendly=True)
     return (
-        f"<h1>{escape(person_title(explanation))}</h1>\n"
-        f"{_answer(explanation, words)}"
-        f"{_otherwise(explanation, words)}"
-        f"{_needed(explanation, words)}"
-        f"{_compared(explanation, words)}"
-        f"{_known(explanation, words)}"
+        "Why this decision was made"
+        if name == UNNAMED_OUTCOME
+        else f"Why the decision was: {format_outcome(explanation.rule)}"
     )
 
 
-def _widest(explanation: Explanation) -> tuple[Rule, int]:
+def render_person_body(explanation: Explanation) -> str:
+    """The whole report as HTML."""
+    labels = FeatureLabels.from_explanation(explanation, friendly=True)
+    return (
+        f"<h1>{escape(format_person_title(explanation))}</h1>\n"
+        f"{_render_answer(explanation, labels)}"
+        f"{_render_changes(explanation, labels)}"
+        f"{_render_needs(explanation, labels)}"
+        f"{_render_comparison(explanation, labels)}"
+        f"{_render_instance(explanation, labels)}"
+    )
+
+
+def _choose_rule(explanation: Explanation) -> tuple[Rule, int]:
     """The rule to tell, with its coverage: the wider one says more, and is proven where there is one."""
-    wider = wider_of(explanation)
+    wider = find_proven_wider_rule(explanation)
     return (explanation.rule, explanation.coverage) if wider is None else (wider.rule, wider.coverage)
 
 
-def _answer(explanation: Explanation, words: Words) -> str:
-    rule, covered = _widest(explanation)
-    look = look_of(explanation.verdict)
-    told = _claim(explanation.verdict, bool(rule.components))
-    reasons = listed((_reason(condition, explanation, words) for condition in conditions_of(rule)), "reasons")
-    cases = counted(explanation.history_rows, "past case")
-    past = f"Of {cases}, {counted(covered, 'fits', 'fit')} this description."
+def _render_answer(explanation: Explanation, labels: FeatureLabels) -> str:
+    rule, covered = _choose_rule(explanation)
+    style = choose_style(explanation.verdict)
+    told = _format_claim(explanation.verdict, bool(rule.components))
+    reasons = bullet_list(
+        (_render_reason(condition, explanation, labels) for condition in group_conditions(rule)), "reasons"
+    )
+    cases = format_count(explanation.history_rows, "past case")
+    past = f"Of {cases}, {format_count(covered, 'fits', 'fit')} this description."
     return (
         f'<div class="answer"><p><strong>{escape(told)}</strong></p>'
-        f"{reasons}<p>{badge(look)}</p>{_part(explanation)}"
-        f"{''.join(map(paragraph, _known_of(explanation.verdict, words)))}"
+        f"{reasons}<p>{badge(style)}</p>{_describe_subspace(explanation)}"
+        f"{''.join(map(paragraph, _describe_verdict(explanation.verdict, labels)))}"
         f"{paragraph(past)}</div>\n"
     )
 
 
-def _part(explanation: Explanation) -> str:
+def _describe_subspace(explanation: Explanation) -> str:
     """Of whom this speaks, where that is not everybody; ``cf`` is a word of the trade."""
-    told = [CF.sub(r"\1", constraint) for constraint in explanation.constraints]
+    told = [CF_PREFIX.sub(r"\1", constraint) for constraint in explanation.constraints]
     return paragraph(f"All of this speaks only of cases for which this is true: {'; '.join(told)}.") if told else ""
 
 
-def _claim(verdict: Verdict, conditions: bool) -> str:
+def _format_claim(verdict: Verdict, conditions: bool) -> str:
     who = "everyone for whom all of this is true" if conditions else "everyone, whatever is known about them,"
     end = ":" if conditions else "."
     match verdict:
@@ -78,62 +100,67 @@ def _claim(verdict: Verdict, conditions: bool) -> str:
             return f"This alone does not settle the decision: not {who} gets it{end}"
 
 
-def _reason(condition: Condition, explanation: Explanation, words: Words) -> str:
-    asked, mine = words.spoken(condition), words.value(condition.feature, explanation.instance[condition.feature])
+def _render_reason(condition: FeatureCondition, explanation: Explanation, labels: FeatureLabels) -> str:
+    asked, mine = (
+        labels.format_sentence(condition),
+        labels.format_value(condition.feature, explanation.instance[condition.feature]),
+    )
     own = "" if asked == mine else f' <span class="small">(yours: {escape(mine)})</span>'
-    return f"<strong>{escape(words.label(condition.feature))}</strong>: {escape(asked)}{own}"
+    return f"<strong>{escape(labels.label(condition.feature))}</strong>: {escape(asked)}{own}"
 
 
-def _known_of(verdict: Verdict, words: Words) -> list[str]:
+def _describe_verdict(verdict: Verdict, labels: FeatureLabels) -> list[str]:
     match verdict:
         case Proven():
             return ["This was checked for every combination of values that can occur, not only for past cases."]
         case Unrefuted(tried):
-            searched = _tried(tried)
+            searched = _describe_search(tried)
             return [f"{searched} That is not proof: there may be cases that fit and are decided otherwise."]
         case Refuted(counterfactual):
-            found = changes(counterfactual, words) or "the very same facts"
+            found = format_changes(counterfactual, labels) or "the very same facts"
             return [f"So this does not explain the decision fully. Decided otherwise, although it fits: {found}."]
 
 
-def _tried(number: int) -> str:
-    cases = counted(number, "possible case that fits", "possible cases that fit")
+def _describe_search(number: int) -> str:
+    cases = format_count(number, "possible case that fits", "possible cases that fit")
     return f"We tried {cases} this description, and {'it' if number == 1 else 'all'} got this decision."
 
 
-def _compared(explanation: Explanation, words: Words) -> str:
+def _render_comparison(explanation: Explanation, labels: FeatureLabels) -> str:
     if not explanation.rule.components or explanation.background is None:
         return ""
-    drawings = map(ladder_drawing, ladder_of(explanation, words).split(PAGE))
-    return section("How your case compares with past cases", *map(picture, drawings))
+    drawings = map(draw_conditions, build_conditions_plot(explanation, labels).split(CONDITIONS_PER_PAGE))
+    return section("How your case compares with past cases", *map(figure, drawings))
 
 
-def _needed(explanation: Explanation, words: Words) -> str:
+def _render_needs(explanation: Explanation, labels: FeatureLabels) -> str:
     """Somebody otherwise the same: left out where that would be true of other models only."""
     background = explanation.background
-    if background is None or background.withstands or isinstance(explanation.verdict, Refuted):
+    if background is None or background.is_robust or isinstance(explanation.verdict, Refuted):
         return ""
-    told = [escape(_instead(need, explanation, words)) for need in background.needs if need.counterfactual]
-    return section("Why each of these counts", listed(dict.fromkeys(told)))
+    told = [escape(_describe_need(need, explanation, labels)) for need in background.needs if need.counterfactual]
+    return section("Why each of these counts", bullet_list(dict.fromkeys(told)))
 
 
-def _instead(need: Need, explanation: Explanation, words: Words) -> str:
+def _describe_need(need: ComponentNeed, explanation: Explanation, labels: FeatureLabels) -> str:
     assert need.counterfactual is not None
     ordered = sorted(need.counterfactual.changes, key=lambda change: change.feature != need.component.feature)
-    told = " and ".join(f"{words.label(one.feature)}: {words.value(one.feature, one.after)}" for one in ordered)
-    return f"Somebody with {told}, and otherwise the same as you, gets: {desired_of(explanation, True)}."
+    told = " and ".join(
+        f"{labels.label(one.feature)}: {labels.format_value(one.feature, one.after)}" for one in ordered
+    )
+    return f"Somebody with {told}, and otherwise the same as you, gets: {format_desired_outcome(explanation, True)}."
 
 
-def _otherwise(explanation: Explanation, words: Words) -> str:
-    told = [escape(changes(one, words)) for one in explanation.counterfactuals]
+def _render_changes(explanation: Explanation, labels: FeatureLabels) -> str:
+    told = [escape(format_changes(one, labels)) for one in explanation.counterfactuals]
     if not told:
         return ""
-    intro = f"Each of these alone would have led to: {desired_of(explanation, True)}."
+    intro = f"Each of these alone would have led to: {format_desired_outcome(explanation, True)}."
     title, promise = "What would have changed the decision", paragraph(DISCLAIMER, "small")
-    return section(title, paragraph(intro), listed(told), promise)
+    return section(title, paragraph(intro), bullet_list(told), promise)
 
 
-def _known(explanation: Explanation, words: Words) -> str:
-    rows = [(words.label(name), words.value(name, value)) for name, value in explanation.instance.items()]
+def _render_instance(explanation: Explanation, labels: FeatureLabels) -> str:
+    rows = [(labels.label(name), labels.format_value(name, value)) for name, value in explanation.instance.items()]
     wrong = "If anything here is wrong, say so: the decision rests on it."
-    return section("What was known about you", paragraph(wrong), facts(rows))
+    return section("What was known about you", paragraph(wrong), facts_table(rows))

@@ -1,30 +1,36 @@
-"""An explanation as text for the terminal."""
+"""Results as text for the terminal: an explanation, a judgement.
+
+The ``describe_*`` functions give single sentences (what is known of shorter rules, of wider bounds, of robustness ...),
+which the HTML reports, the command line and the server use too.
+"""
 
 from __future__ import annotations
 
 import re
 
-from ironrule.explain import Explanation
-from ironrule.report.words import wider_of
-from ironrule.rule.weights import as_text
-from ironrule.verdict import Proven, Verdict
+from ironrule.hitting.weights import ExactNumber
+from ironrule.report.phrasing import find_proven_wider_rule
+from ironrule.results.explanation import Explanation
+from ironrule.results.judgement import Judgement
+from ironrule.verdict.verdict import Proven, Quality, Verdict
+from ironrule.wording import format_number
 
-TIED = re.compile(r"\b(or|if)\b")
+AMBIGUOUS_WORDS = re.compile(r"\b(or|if)\b")
 
 
-def explanation_text(explanation: Explanation) -> str:
+def format_explanation(explanation: Explanation) -> str:
     """The rule, its verdict, its coverage, and the counterfactuals that bound it."""
     lines = [
         str(explanation.rule),
-        *where_it_holds(explanation),
+        *describe_scope(explanation),
         f"Verdict: {explanation.verdict}.",
-        f"Components: {explanation.rule.counted}{how_short(explanation)}. "
+        f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
-    lines += what_is_undecided(explanation)
-    lines += wider_lines(explanation)
-    lines += what_it_withstands(explanation)
-    lines += why_asked(explanation)
+    lines += describe_undecided(explanation)
+    lines += describe_wider_rule(explanation)
+    lines += describe_robustness(explanation)
+    lines += describe_unreadable(explanation)
     if explanation.statistics.stopped:
         lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
     if explanation.counterfactuals:
@@ -33,57 +39,103 @@ def explanation_text(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def where_it_holds(explanation: Explanation) -> list[str]:
+def describe_scope(explanation: Explanation) -> list[str]:
     """Of what the rule speaks, where constraints say what can occur."""
-    return [f"Only where {' and '.join(map(_alone, explanation.constraints))}."] if explanation.constraints else []
+    return (
+        [f"Only where {' and '.join(map(_parenthesize, explanation.constraints))}."] if explanation.constraints else []
+    )
 
 
-def _alone(constraint: str) -> str:
+def _parenthesize(constraint: str) -> str:
     """In parentheses where ``and`` would tie its parts otherwise."""
-    return f"({constraint})" if TIED.search(constraint) else constraint
+    return f"({constraint})" if AMBIGUOUS_WORDS.search(constraint) else constraint
 
 
-def verdict_word(verdict: Verdict) -> str:
+def get_verdict_name(verdict: Verdict) -> str:
     """One word: proven, refuted or unrefuted."""
     return type(verdict).__name__.lower()
 
 
-def how_short(explanation: Explanation) -> str:
+def describe_minimality(explanation: Explanation) -> str:
     """What is known of shorter rules, to stand behind the number of components."""
     if explanation.minimum:
         return "; no shorter rule holds"
-    if explanation.lightest:
+    if explanation.minimum_among_permitted:
         return "; no rule that was permitted weighs less"
     if not explanation.lower_bound:
         return ""
-    who = "rules need" if explanation.permitted.all else "permitted rules weigh"
-    return f"; {who} at least {as_text(explanation.lower_bound)}"
+    who = "rules need" if explanation.permitted.is_unrestricted else "permitted rules weigh"
+    return f"; {who} at least {format_number(explanation.lower_bound)}"
 
 
-def what_is_undecided(explanation: Explanation) -> list[str]:
+def describe_undecided(explanation: Explanation) -> list[str]:
     """Components that may or may not be needed."""
     some = ", ".join(explanation.undecided)
     return [f"Not known whether needed: {some}."] if some else []
 
 
-def wider_lines(explanation: Explanation) -> list[str]:
+def describe_wider_rule(explanation: Explanation) -> list[str]:
     """The rule with its bounds as far out as they go, where they could move at all."""
-    wider = wider_of(explanation)
+    wider = find_proven_wider_rule(explanation)
     if wider is None:
         return []
     furthest = "no bound can move further" if explanation.widest else "bounds might move further"
     return [f"As wide as proven: {wider.rule} Past rows covered: {wider.coverage}; {furthest}."]
 
 
-def what_it_withstands(explanation: Explanation) -> list[str]:
+def describe_robustness(explanation: Explanation) -> list[str]:
     """What the rule holds for beyond the model as it is."""
     margin, models = explanation.decision.margin, explanation.models
     moved = [f"The rule must hold even if every score moved by {float(margin)!r}."] if margin else []
     return moved + ([f"The rule must hold for all {models} models at once."] if models > 1 else [])
 
 
-def why_asked(explanation: Explanation) -> list[str]:
+def describe_unreadable(explanation: Explanation) -> list[str]:
     """Why a rule could not be proven by reading the model, where that is so."""
     if explanation.unread is None or isinstance(explanation.verdict, Proven):
         return []
     return [f"The model could only be asked, not read: {explanation.unread}."]
+
+
+def format_judgement(judgement: Judgement) -> str:
+    """The rule, its class, and what shows it."""
+    return "\n".join([str(judgement.rule), f"Quality: {judgement.quality}.", *describe_evidence(judgement)])
+
+
+def describe_evidence(judgement: Judgement) -> list[str]:
+    """The evidence for the class that a rule is in, in sentences."""
+    return [*_describe_exception(judgement), *_describe_shorter_rule(judgement), *_describe_support(judgement)]
+
+
+def _describe_exception(judgement: Judgement) -> list[str]:
+    if judgement.exception is None:
+        return []
+    where = "An exception" if judgement.past_row is None else f"Past row {judgement.past_row} is an exception"
+    return [f"{where}: {judgement.exception}."]
+
+
+def _describe_shorter_rule(judgement: Judgement) -> list[str]:
+    if judgement.shorter is None:
+        return []
+    if judgement.redundant is not None:
+        return [f"Without {judgement.redundant} it still holds: {judgement.shorter.rule}"]
+    return [f"A shorter rule holds: {judgement.shorter.rule}"]
+
+
+def _describe_support(judgement: Judgement) -> list[str]:
+    lines = []
+    if judgement.quality >= Quality.IRREDUNDANT and judgement.needed:
+        lines.append("Nothing in it is redundant: each component alone excludes some counterfactual.")
+    if judgement.least is not None:
+        lines.append(_compare_with_minimum(judgement, judgement.least))
+    if judgement.reason is not None:
+        lines.append(f"{judgement.reason[:1].upper()}{judgement.reason[1:]}.")
+    return lines
+
+
+def _compare_with_minimum(judgement: Judgement, least: ExactNumber) -> str:
+    """The rule's length beside the least there is; weights are spoken of where they make a difference."""
+    if judgement.weight == judgement.cardinality:
+        own = judgement.rule.cardinality_text
+        return f"Components: {own}; the shortest rules for this row have {format_number(least)}."
+    return f"It weighs {format_number(judgement.weight)}; the lightest rules for this row weigh {format_number(least)}."

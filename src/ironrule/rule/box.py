@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.space.codes import Points
+from ironrule.arrays import Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,11 +27,11 @@ class Box:
         """Which points lie in the box."""
         return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1), dtype=np.bool_)
 
-    def pull(self, points: Points) -> Points:
+    def clip(self, points: Points) -> Points:
         """Every point moved to the nearest place in the box, feature by feature.
 
-        A desired region that is itself a box, holds the point and meets this box, holds the pulled point too: this is
-        why desired rows of the history, pulled into a rule's box, refute so much.
+        A desired region that is itself a box, holds the point and meets this box, holds the clipped point too: this is
+        why desired rows of the history, clipped to a rule's box, refute so much.
         """
-        pulled: Points = np.clip(points, self.low, self.high)
-        return pulled
+        clipped: Points = np.clip(points, self.low, self.high)
+        return clipped

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ironrule.rule.component import shown
-from ironrule.space import Points, Space, Value
-from ironrule.space.plain import from_plain, to_plain
+from ironrule.arrays import Points
+from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.space import Space
+from ironrule.wording import format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Change:
     after: Value
 
     def __str__(self) -> str:
-        return f"{self.feature}: {shown(self.before)} -> {shown(self.after)}"
+        return f"{self.feature}: {format_value(self.before)} -> {format_value(self.after)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Counterfactual:
     changes: tuple[Change, ...]
 
     @classmethod
-    def between(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
+    def from_point(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
         """The counterfactual at a point, seen from the instance."""
         before, after = space.decode_row(instance), space.decode_row(point)
         moved = zip(space.names, instance.tolist(), point.tolist(), strict=True)
@@ -40,17 +41,20 @@ class Counterfactual:
     def to_dict(self) -> dict[str, Any]:
         """The counterfactual as plain data."""
         return {
-            "values": {name: to_plain(value) for name, value in self.values.items()},
+            "values": {name: value_to_json(value) for name, value in self.values.items()},
             "changes": [
-                {"feature": c.feature, "before": to_plain(c.before), "after": to_plain(c.after)} for c in self.changes
+                {"feature": c.feature, "before": value_to_json(c.before), "after": value_to_json(c.after)}
+                for c in self.changes
             ],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Counterfactual:
         """The counterfactual that :meth:`to_dict` wrote."""
-        changes = (Change(c["feature"], from_plain(c["before"]), from_plain(c["after"])) for c in data["changes"])
-        return cls({name: from_plain(value) for name, value in data["values"].items()}, tuple(changes))
+        changes = (
+            Change(c["feature"], value_from_json(c["before"]), value_from_json(c["after"])) for c in data["changes"]
+        )
+        return cls({name: value_from_json(value) for name, value in data["values"].items()}, tuple(changes))
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.changes)) or "no change"
@@ -59,7 +63,7 @@ class Counterfactual:
 T = TypeVar("T")
 
 
-class Deferred(Sequence[T]):
+class LazySequence(Sequence[T]):
     """What is put into the user's terms when somebody first reads it; else equal to a tuple."""
 
     __slots__ = ("_items", "_make")
@@ -68,28 +72,28 @@ class Deferred(Sequence[T]):
         self._make = make
         self._items: tuple[T, ...] | None = None
 
-    def _read(self) -> tuple[T, ...]:
+    def _resolve(self) -> tuple[T, ...]:
         if self._items is None:
             self._items = self._make()
         return self._items
 
     def __len__(self) -> int:
-        return len(self._read())
+        return len(self._resolve())
 
     def __getitem__(self, place: Any) -> Any:
-        return self._read()[place]
+        return self._resolve()[place]
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._read())
+        return iter(self._resolve())
 
     def __eq__(self, other: object) -> bool:
-        return self._read() == (other._read() if isinstance(other, Deferred) else other)
+        return self._resolve() == (other._resolve() if isinstance(other, LazySequence) else other)
 
     def __hash__(self) -> int:
-        return hash(self._read())
+        return hash(self._resolve())
 
     def __repr__(self) -> str:
-        return repr(self._read())
+        return repr(self._resolve())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (self._read(),)
+        return tuple, (self._resolve(),)

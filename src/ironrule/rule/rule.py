@@ -1,15 +1,192 @@
-"""A rule: a set of components, read as "and"."""
+"""Components and rules in the user's own terms: what an explanation says, and how to apply it to a table.
+
+A component speaks of one feature: ``F <= v`` or ``F >= v`` with v the instance's value where the feature is ordered,
+``F == v`` where it is nominal or the value is missing. It is false on a missing value unless it is ``F == missing``. A
+rule is a set of components, read as "and"; both can be applied to a table, or written as a pandas query, as SQL or as
+JSON.
+"""
 
 from __future__ import annotations
 
+import datetime
+import keyword
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from ironrule.rule.component import Component, Mask, shown
-from ironrule.space.table import read_table
+from ironrule.arrays import BoolArray
+from ironrule.errors import InputError, TableError
+from ironrule.space.codes import look_up_codes
+from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
+from ironrule.space.table import TableColumn, narrow_column, read_table, to_python_value
+from ironrule.wording import format_value
+
+PANDAS_RESERVED_NAMES = ("inf", "Inf", "datetime", "True", "False")
+"""Names that mean something else in a pandas query, quoted or not."""
+
+Operator = Literal["<=", ">=", "=="]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One condition of a rule.
+
+    ``column`` is the table column that carries the feature, where its name differs; ``pattern`` says which one-hot
+    columns are 0 or 1; ``allowed`` lists the values that a feature may have whose order is a declared one.
+    """
+
+    feature: str
+    op: Operator
+    value: Value
+    column: str = ""
+    pattern: tuple[tuple[str, int], ...] = ()
+    allowed: tuple[Value, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.column:
+            object.__setattr__(self, "column", self.feature)
+
+    @classmethod
+    def from_feature(cls, feature: Feature, op: Operator, value: Value) -> Component:
+        """The component of a feature, with what it needs to be applied to a table later."""
+        if feature.one_hot:
+            return cls(feature.name, op, value, pattern=_build_one_hot_pattern(feature, op, value))
+        if op == "==" or feature.naturally_ordered:
+            return cls(feature.name, op, value, feature.columns[0])
+        place = feature.code_by_value[value]
+        allowed = feature.values[: place + 1] if op == "<=" else feature.values[place:]
+        return cls(feature.name, op, value, feature.columns[0], allowed=allowed)
+
+    def covers(self, table: Any) -> BoolArray:
+        """Which rows of a table satisfy the component."""
+        read = read_table(table)
+        if self.pattern:
+            matches = [read.column(name).values == wanted for name, wanted in self.pattern]
+            return np.asarray(np.all(matches, axis=0), dtype=np.bool_)
+        column = read.column(self.column)
+        if self.value is None:
+            return column.missing
+        if self.allowed is not None or self.op == "==":
+            return ~column.missing & _flag_members(column.values, self.allowed or (self.value,))
+        values = _get_comparable_values(column, self)
+        target = np.datetime64(self.value) if values.dtype.kind == "M" else self.value
+        compared = values <= target if self.op == "<=" else values >= target
+        return np.asarray(compared, dtype=np.bool_) & ~column.missing
+
+    def to_query(self) -> str:
+        """The component as a piece of a pandas query."""
+        if self.pattern:
+            return " and ".join(f"{_quote_pandas_name(name)} == {wanted}" for name, wanted in self.pattern)
+        name = _quote_pandas_name(self.column)
+        if self.value is None:
+            return f"{name}.isna()"
+        if self.allowed is not None:
+            return f"{name} in {list(self.allowed)!r}"
+        return f"{name} {self.op} {_format_pandas_value(self.value)}"
+
+    def to_sql(self) -> str:
+        """The component as a piece of a WHERE clause in standard SQL."""
+        if self.pattern:
+            return " AND ".join(f"{_quote_sql_name(name)} = {wanted}" for name, wanted in self.pattern)
+        name = _quote_sql_name(self.column)
+        if self.value is None:
+            return f"{name} IS NULL"
+        if self.allowed is not None:
+            return f"{name} IN ({', '.join(map(_format_sql_value, self.allowed))})"
+        return f"{name} {'=' if self.op == '==' else self.op} {_format_sql_value(self.value)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain data."""
+        data: dict[str, Any] = {"feature": self.feature, "op": self.op, "value": value_to_json(self.value)}
+        if self.column != self.feature:
+            data["column"] = self.column
+        if self.pattern:
+            data["pattern"] = [list(part) for part in self.pattern]
+        if self.allowed is not None:
+            data["allowed"] = [value_to_json(value) for value in self.allowed]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Component:
+        """The component that :meth:`to_dict` wrote; raises InputError if it is no component."""
+        if not {"feature", "op", "value"} <= set(data) or data["op"] not in ("<=", ">=", "=="):
+            raise InputError(
+                expected="a component must have a feature, an op of <=, >= or == and a value", got=dict(data)
+            )
+        pattern = tuple((name, wanted) for name, wanted in data.get("pattern", ()))
+        allowed = None if data.get("allowed") is None else tuple(map(value_from_json, data["allowed"]))
+        return cls(
+            data["feature"], data["op"], value_from_json(data["value"]), data.get("column", ""), pattern, allowed
+        )
+
+    def __str__(self) -> str:
+        value = "missing" if self.value is None else format_value(self.value)
+        return f"{self.feature} {'=' if self.op == '==' else self.op} {value}"
+
+
+def _build_one_hot_pattern(feature: Feature, op: Operator, value: Value) -> tuple[tuple[str, int], ...]:
+    """What the one-hot columns must be: the value's own is 1, or all those on the other side of it are 0."""
+    place = feature.code_by_value[value]
+    if op == "==" and place < len(feature.columns):
+        return ((feature.columns[place], 1),)
+    excluded = feature.columns[place + 1 :] if op == "<=" else feature.columns[:place]
+    return tuple((name, 0) for name in excluded)
+
+
+def _get_comparable_values(column: TableColumn, component: Component) -> npt.NDArray[Any]:
+    """The column as numbers or dates; an order on anything else is refused, not guessed."""
+    values = column.values
+    if values.dtype.kind == "O":
+        values = narrow_column(values, column.missing).values
+    wanted = "M" if isinstance(component.value, datetime.date) else "iuf"
+    if values.dtype.kind not in wanted and not column.missing.all():
+        raise TableError(
+            expected=f"{component.feature!r} must hold {'dates' if wanted == 'M' else 'numbers'} for {component}",
+            got=repr(to_python_value(column.present[0])),
+        )
+    return (
+        values
+        if values.dtype.kind in wanted
+        else np.zeros(len(values), dtype="datetime64[us]" if wanted == "M" else float)
+    )
+
+
+def _flag_members(values: npt.NDArray[Any], allowed: tuple[Value, ...]) -> BoolArray:
+    """Which values are among those allowed, as Python compares them: exactly, whatever the types of the numbers."""
+    feature = Feature("", allowed, ordered=False)
+    return np.asarray(look_up_codes(feature, values) >= 0, dtype=np.bool_)
+
+
+def _quote_pandas_name(name: str) -> str:
+    plain = name.isidentifier()
+    read = plain and re.fullmatch(r"\w+", name) and unicodedata.normalize("NFKC", name) == name
+    if "`" in name or not name.isprintable() or name in PANDAS_RESERVED_NAMES or (plain and not read):
+        raise InputError(
+            expected="a column name must be one that a pandas query can quote", got=repr(name), hint="use covers()"
+        )
+    return name if plain and not keyword.iskeyword(name) else f"`{name}`"
+
+
+def _format_pandas_value(value: Value) -> str:
+    return repr(value.isoformat()) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+
+
+def _quote_sql_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _format_sql_value(value: Value) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +214,7 @@ class Rule:
     def __len__(self) -> int:
         return len(self.components)
 
-    def covers(self, table: Any) -> Mask:
+    def covers(self, table: Any) -> BoolArray:
         """Which rows of a table satisfy the rule."""
         read = read_table(table)
         mask = np.ones(len(read), dtype=np.bool_)
@@ -50,11 +227,11 @@ class Rule:
         """The components as text, with ``F <= v`` and ``F >= v`` read as ``F = v``."""
         ends = [{(c.feature, c.value) for c in self.components if c.op == op} for op in ("<=", ">=")]
         both = {feature for feature, _ in ends[0] & ends[1]}
-        texts = (f"{c.feature} = {shown(c.value)}" if c.feature in both else str(c) for c in self.components)
+        texts = (f"{c.feature} = {format_value(c.value)}" if c.feature in both else str(c) for c in self.components)
         return tuple(dict.fromkeys(texts))
 
     @property
-    def counted(self) -> str:
+    def cardinality_text(self) -> str:
         """The cardinality in words, with a hint where the conditions are fewer."""
         hint = " (an equality on an ordered feature counts as two)" if len(self.conditions) < len(self) else ""
         return f"{self.cardinality}{hint}"

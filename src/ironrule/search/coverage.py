@@ -11,52 +11,52 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_, or_
 
-from ironrule.model.census import Census
+from ironrule.arrays import UInt64Array
+from ironrule.hitting.bits import list_members, pack_sets
+from ironrule.model.history import RowCounter
 from ironrule.oracles.protocol import Case
-from ironrule.rule.bit_kernels import Words
-from ironrule.rule.bits import members, pack
-from ironrule.rule.duals import distinct_duals, uncovered_counts
+from ironrule.rule.duals import count_covered_rows, count_distinct_duals
 
-READ_AGAIN = 2  # times the rows of the history, before one pass for all rules is better
-FEW_LOOKED_AT = 10_000  # rows
-FEW_READ = 1_000_000  # rows, that are soon read even if every rule reads all
+MAX_PASSES = 2  # times the rows of the history, before one pass for all rules is better
+MAX_ROWS_COMPARED = 10_000  # rows
+MAX_ROWS_READ = 1_000_000  # rows, that are soon read even if every rule reads all
 
 
-def coverages(case: Case, rules: Sequence[int]) -> list[int]:
+def count_covered(case: Case, rules: Sequence[int]) -> list[int]:
     """The number of past rows in every rule's box, whatever their outcome."""
     if not rules:
         return []
-    past = Census.of(case.history, case.space.sizes)
-    if len(case.history) * len(rules) <= FEW_READ:
-        return _counted(past, case, rules)
-    shared = case.relevant.box(reduce(and_, rules))
-    if past.covered(shared) * len(rules) > READ_AGAIN * len(case.history):
-        return _by_duals(case, rules)
-    features = sorted({bit // 2 for bit in members(reduce(or_, rules))})
-    return _counted(past.within(shared, features), case, rules)
+    past = RowCounter.from_history(case.history, case.space.sizes)
+    if len(case.history) * len(rules) <= MAX_ROWS_READ:
+        return _count_in_boxes(past, case, rules)
+    shared = case.components.box(reduce(and_, rules))
+    if past.count(shared) * len(rules) > MAX_PASSES * len(case.history):
+        return _count_by_duals(case, rules)
+    features = sorted({bit // 2 for bit in list_members(reduce(or_, rules))})
+    return _count_in_boxes(past.restrict(shared, features), case, rules)
 
 
-def may_be_wider(case: Case, rule: int, demands: Words) -> bool:
+def may_cover_more(case: Case, rule: int, demands: UInt64Array) -> bool:
     """Whether a rule that meets all demands may cover more past rows than this one: it only covers rows in which some
     component of every demand holds. Where there are too many to look at, it may.
     """
-    from ironrule.rule.count_kernels import some_hold_in_more
+    from ironrule.rule.box_kernels import has_more_matching_rows
 
-    history, relevant = case.history, case.relevant
-    if len(history) > FEW_LOOKED_AT:
+    history, components = case.history, case.components
+    if len(history) > MAX_ROWS_COMPARED:
         return True
-    columns, bounds = (history.places, history.sizes), (relevant.low, relevant.high)
-    covered = history.coverage(relevant.box(rule), case.space.sizes)
-    return some_hold_in_more(columns, bounds, demands, len(history), covered)
+    columns, bounds = (history.addresses, history.item_sizes), (components.low, components.high)
+    covered = history.count_covered(components.box(rule), case.space.sizes)
+    return has_more_matching_rows(columns, bounds, demands, len(history), covered)
 
 
-def _counted(past: Census, case: Case, rules: Sequence[int]) -> list[int]:
-    counts: list[int] = past.covered_by_each(case.relevant.boxes(rules)).tolist()
+def _count_in_boxes(past: RowCounter, case: Case, rules: Sequence[int]) -> list[int]:
+    counts: list[int] = past.count_each(case.components.boxes(rules)).tolist()
     return counts
 
 
-def _by_duals(case: Case, rules: Sequence[int]) -> list[int]:
-    relevant = case.relevant
-    past = distinct_duals(case.history.codes.columns, relevant.low, relevant.high)
-    counts: list[int] = uncovered_counts(pack(rules, len(case.space)), past.bits, past.counts).tolist()
+def _count_by_duals(case: Case, rules: Sequence[int]) -> list[int]:
+    components = case.components
+    past = count_distinct_duals(case.history.codes.columns, components.low, components.high)
+    counts: list[int] = count_covered_rows(pack_sets(rules, len(case.space)), past.bits, past.counts).tolist()
     return counts

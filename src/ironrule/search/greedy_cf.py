@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ironrule.rule.bits import pack
-from ironrule.rule.duals import uncovered_counts
-from ironrule.search.extend import extensions
-from ironrule.search.problem import Problem, Trail
-from ironrule.verdict import Refuted
+from ironrule.hitting.bits import pack_sets
+from ironrule.rule.duals import count_covered_rows
+from ironrule.search.problem import Problem, SearchState, extend_rule
+from ironrule.verdict.verdict import Refuted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +30,27 @@ class GreedyRuleCF:
     attempts: int = 20
     duals: int | None = None
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
         """The first rule that the oracle cannot refute; none if no rule is consistent."""
-        queue = _Queue(problem, self.q)
-        queue.add(extensions(problem, 0, self.q, self.duals) or [0])
-        while queue.ranked:
+        queue = _CandidateQueue(problem, self.q)
+        queue.add(extend_rule(problem, 0, self.q, self.duals) or [0])
+        while queue.queue:
             rule = queue.pop()
-            trail.best = [rule]
-            with problem.meter.timed("cf rules"):
-                if not isinstance(problem.ask(rule), Refuted) and problem.meets(rule):
+            state.best = [rule]
+            with problem.meter.time_block("cf rules"):
+                if not isinstance(problem.ask(rule), Refuted) and problem.meets_requirements(rule):
                     return [rule]
-                queue.add(extensions(problem, rule, self.q, self.duals))
+                queue.add(extend_rule(problem, rule, self.q, self.duals))
         return []
 
 
 @dataclass(slots=True)
-class _Queue:
+class _CandidateQueue:
     """Candidates in order of cardinality; at most ``limit`` are kept, and none comes twice."""
 
     problem: Problem
     limit: int
-    ranked: list[tuple[float, int, int]] = field(default_factory=list)  # in order; a rule is the last of its rank
+    queue: list[tuple[float, int, int]] = field(default_factory=list)  # in order; a rule is the last of its rank
     seen: set[int] = field(default_factory=set)
 
     def add(self, rules: list[int]) -> None:
@@ -60,11 +59,11 @@ class _Queue:
             return
         self.problem.meter.events["candidates"] += len(new)
         history = self.problem.history
-        counts = uncovered_counts(pack(new, self.problem.n), history.bits, history.counts)
+        counts = count_covered_rows(pack_sets(new, self.problem.n), history.bits, history.counts)
         for rule, count in zip(new, np.asarray(counts).tolist(), strict=True):
-            insort(self.ranked, (self.problem.weight(rule), count, rule))
+            insort(self.queue, (self.problem.weigh(rule), count, rule))
         self.seen.update(new)
-        del self.ranked[self.limit :]
+        del self.queue[self.limit :]
 
     def pop(self) -> int:
-        return self.ranked.pop(0)[-1]
+        return self.queue.pop(0)[-1]

@@ -1,6 +1,8 @@
-"""The problem that every algorithm solves, and what it hands back.
+"""The problem that every algorithm solves, the state of a search, and the two steps that searches with an oracle share.
 
-Rules are integers here: bit i stands for component i (see :mod:`ironrule.rule.relevant`).
+Rules are integers here: bit i stands for component i. A *demand* is a set of components of which a rule must have at
+least one: the dual of a counterfactual, or a requirement of the user. A refuted rule is extended by each minimal
+hitting set of its demands (the paper's Steps 1 to 4); a consistent one is reduced until no component is redundant.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.oracles.memory import Remembering
+from ironrule.arrays import Points
+from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
+from ironrule.hitting.reduce import find_minimal_sets
+from ironrule.hitting.solver import list_minimal_hitting_sets
+from ironrule.hitting.weights import ExactNumber, are_unit_weights, multiply_exactly
+from ironrule.jit import count_bits
+from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import Case
-from ironrule.rule.bits import members, pack
-from ironrule.rule.duals import DistinctDuals, PastDuals, duals_of, hits_all, minimal
-from ironrule.rule.units import are_units
-from ironrule.rule.weights import Number, times
-from ironrule.space import Points
-from ironrule.verdict import Meter, Refuted, Verdict
+from ironrule.rule.duals import DistinctDuals, HistoryDuals, compute_duals, hits_all
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Refuted, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,12 +33,12 @@ class Problem:
 
     ``allowed`` are the components that may be used, each of ``required`` a set of which at least one must be;
     ``history`` holds the distinct duals of the desired past rows. ``weights`` are whole multiples of ``unit`` that add
-    up to less than 2**53 (:mod:`ironrule.rule.weights`); searches count in this unit, and their sums are exact.
+    up to less than 2**53 (:mod:`ironrule.hitting.weights`); searches count in this unit, and their sums are exact.
     """
 
     case: Case
-    oracle: Remembering
-    history: DistinctDuals | PastDuals
+    oracle: CachingOracle
+    history: DistinctDuals | HistoryDuals
     allowed: int
     required: tuple[int, ...]
     weights: npt.NDArray[np.float64]
@@ -47,82 +52,84 @@ class Problem:
         """The number of features."""
         return len(self.case.space)
 
-    def weight(self, rule: int) -> float:
+    def weigh(self, rule: int) -> float:
         """The cardinality of a rule, weights counted in units."""
-        if are_units(self.weights) or (self.weights == 1.0).all():
+        if are_unit_weights(self.weights) or (self.weights == 1.0).all():
             return float(rule.bit_count())
-        return float(sum(self.weights[bit] for bit in members(rule)))
+        return float(sum(self.weights[bit] for bit in list_members(rule)))
 
-    def in_user_terms(self, weight: float) -> Number:
+    def to_user_weight(self, weight: float) -> ExactNumber:
         """What so many units are, exactly."""
-        return times(weight, self.unit)
+        return multiply_exactly(weight, self.unit)
 
     def ask(self, rule: int, k: int | None = None) -> Verdict:
         """The oracle's verdict on a rule, with up to k counterfactuals; a rule is asked about once."""
-        return self.oracle.find(self.case, self.case.relevant.box(rule), k or self.k, self.meter, self.rng)
+        return self.oracle.find(self.case, self.case.components.box(rule), k or self.k, self.meter, self.rng)
 
-    def try_for(self, share: float, rule: int, k: int | None = None) -> Verdict:
-        """The same with a share of the patience that the oracle usually has; what it left undecided is tried anew."""
-        return self.oracle.try_for(share, self.case, self.case.relevant.box(rule), k or self.k, self.meter, self.rng)
+    def ask_with_effort(self, effort: float, rule: int, k: int | None = None) -> Verdict:
+        """The same with a share of the oracle's usual effort; what it left undecided is tried anew."""
+        return self.oracle.find_with_effort(
+            effort, self.case, self.case.components.box(rule), k or self.k, self.meter, self.rng
+        )
 
-    def exceptions(self, rule: int) -> Refuted | None:
+    def find_known_exceptions(self, rule: int) -> Refuted | None:
         """What counterfactuals found so far and past rows say against a rule, if anything; nobody is asked."""
-        box, points = self.case.relevant.box(rule), self.oracle.points
+        box, points = self.case.components.box(rule), self.oracle.points
         inside = np.empty((0, self.n), dtype=np.int32) if points is None else points[box.contains(points)]
-        if len(inside) == 0 and not hits_all(pack(rule, self.n), self.history.bits)[0]:
+        if len(inside) == 0 and not hits_all(pack_sets(rule, self.n), self.history.bits)[0]:
             past = self.case.history.desired
-            rows = np.flatnonzero(past.inside(box.low, box.high, self.case.space.sizes))
+            rows = np.flatnonzero(past.flag_inside(box.low, box.high, self.case.space.sizes))
             inside = np.unique(past.points(rows[: self.k]), axis=0)
-        return self.case.refuted(inside[: self.k]) if len(inside) else None
+        return self.case.build_refuted(inside[: self.k]) if len(inside) else None
 
-    def duals(self, points: Points) -> npt.NDArray[np.uint64]:
+    def compute_duals(self, points: Points) -> npt.NDArray[np.uint64]:
         """What counterfactuals demand of a rule, restricted to what may be used."""
-        relevant = self.case.relevant
-        return np.asarray(duals_of(points, relevant.low, relevant.high) & pack(self.allowed, self.n))
+        components = self.case.components
+        return np.asarray(compute_duals(points, components.low, components.high) & pack_sets(self.allowed, self.n))
 
-    def all_demands(self) -> npt.NDArray[np.uint64] | None:
+    def list_all_demands(self) -> npt.NDArray[np.uint64] | None:
         """All that a rule must hit to be consistent, where the oracle can name counterfactuals that speak for all."""
-        witnesses = self.oracle.witnesses(self.case, self.meter)
-        if witnesses is None or (not self.required and self.allowed == self.case.relevant.usable):
-            return None if witnesses is None else witnesses.duals
-        return np.concatenate([witnesses.duals, pack(self.required, self.n)]) & pack(self.allowed, self.n)
+        complete = self.oracle.enumerate_duals(self.case, self.meter)
+        if complete is None or (not self.required and self.allowed == self.case.components.usable):
+            return None if complete is None else complete.duals
+        return np.concatenate([complete.duals, pack_sets(self.required, self.n)]) & pack_sets(self.allowed, self.n)
 
-    def demands(self, past: bool = True) -> npt.NDArray[np.uint64]:
+    def list_demands(self, with_history: bool = True) -> npt.NDArray[np.uint64]:
         """What is known that a consistent rule must hit: requirements, counterfactuals found, and desired past rows."""
-        known = [pack(self.required, self.n), *([self.history.bits] if past else [])]
+        known = [pack_sets(self.required, self.n), *([self.history.bits] if with_history else [])]
         if self.oracle.points is not None:
-            known.append(duals_of(self.oracle.points, self.case.relevant.low, self.case.relevant.high))
-        return minimal(np.asarray(np.concatenate(known) & pack(self.allowed, self.n)))
+            known.append(compute_duals(self.oracle.points, self.case.components.low, self.case.components.high))
+        return find_minimal_sets(np.asarray(np.concatenate(known) & pack_sets(self.allowed, self.n)))
 
-    def meets(self, rule: int) -> bool:
+    def meets_requirements(self, rule: int) -> bool:
         """Whether the rule has one of each required set."""
         return all(rule & some for some in self.required)
 
-    def words(self, rule: int) -> npt.NDArray[np.uint64]:
+    def pack_rule(self, rule: int) -> npt.NDArray[np.uint64]:
         """A rule as a row of words."""
-        return np.asarray(pack(rule, self.n)[0])
+        return np.asarray(pack_sets(rule, self.n)[0])
 
 
 @dataclass(slots=True)
-class Trail:
+class SearchState:
     """What a search has at any moment, for the case that it is stopped."""
 
     best: list[int] = field(default_factory=list)
     lower_bound: float = 0.0  # no consistent rule weighs less, in units
-    needing: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown
+    bound_demands: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown
     checked: dict[int, Verdict] = field(default_factory=dict)  # rules that the search ended with, checked since
 
-    def bound(self, weight: float, needing: npt.NDArray[np.uint64] | None = None) -> None:
+    def raise_lower_bound(self, weight: float, demands: npt.NDArray[np.uint64] | None = None) -> None:
         """Note a lower bound, and the demands by which it was shown, unless a better one is known."""
         if weight > self.lower_bound:
-            self.lower_bound, self.needing = weight, needing
+            self.lower_bound, self.bound_demands = weight, demands
 
 
 class Algorithm(Protocol):
     """A search for rules."""
 
-    def run(self, problem: Problem, trail: Trail) -> list[int]:
-        """The best rules found, best first; ``trail.best`` is kept up to date on the way."""
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
+        """The best rules found, best first; ``state.best`` is kept up to date on the way."""
         ...
 
     @property
@@ -131,9 +138,41 @@ class Algorithm(Protocol):
         ...
 
 
-def joined(known: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def merge_minimal(known: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The inclusion-minimal rows of both, if those of ``known`` are so among themselves and ``new`` ones are few."""
     for row in new:
         if not ((known & ~row) == 0).all(axis=1).any():
             known = np.concatenate([known[(row & ~known).any(axis=1)], row[None, :]])
     return known
+
+
+def extend_rule(problem: Problem, rule: int, limit: int, max_duals: int | None = None) -> list[int]:
+    """The paper's Steps 1 to 4: a refuted rule with each minimal hitting set of the duals of its counterfactuals added.
+
+    What is required and not met yet is hit as well. Every consistent rule that contains the rule and meets what is
+    required contains one of these, as long as they are not more than ``limit``. A rule that cannot be refuted, and
+    lacks nothing, has no extensions. With ``max_duals``, only so many duals are hit, the smallest ones: then an
+    extension may leave a counterfactual that is known, and is extended again.
+    """
+    verdict = problem.ask(rule)
+    demands = pack_sets([some & problem.allowed for some in problem.required if not some & rule], problem.n)
+    if isinstance(verdict, Refuted):
+        demands = np.concatenate([_keep_smallest(problem.compute_duals(verdict.points), max_duals), demands])
+    if len(demands) == 0:
+        return []
+    sets, _ = list_minimal_hitting_sets(demands, limit)
+    problem.meter.events["extensions"] += len(sets)
+    return [rule | added for added in unpack_sets(sets)] if len(sets) else []
+
+
+def _keep_smallest(duals: npt.NDArray[np.uint64], most: int | None) -> npt.NDArray[np.uint64]:
+    return duals if most is None else duals[np.argsort(count_bits(duals), kind="stable")[:most]]
+
+
+def reduce_rule(problem: Problem, rule: int) -> int:
+    """The rule without redundant components: each is dropped if the oracle cannot refute the rule without it."""
+    for bit in sorted(list_members(rule), key=lambda bit: -problem.weights[bit]):
+        shorter = rule & ~(1 << bit)
+        if problem.meets_requirements(shorter) and not isinstance(problem.ask(shorter), Refuted):
+            rule = shorter
+    return rule

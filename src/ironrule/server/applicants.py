@@ -1,7 +1,7 @@
 """The past rows as a list that can be searched, filtered and paged, however long it is.
 
-Everything happens on codes: a word is looked for among the values of every domain, which are few, and a row is found by
-looking its code up. What was found is kept as bits under a random name, so that no value ever stands in an address.
+Everything happens on codes: a word is looked up among the values of every domain, which are few, and rows are selected
+by their codes. The rows found are saved as bits under a random name, so that no value ever stands in an address.
 """
 
 from __future__ import annotations
@@ -16,24 +16,48 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.arrays import BoolArray
 from ironrule.errors import InputError
-from ironrule.explain import Explainer
-from ironrule.server.problem import brief, missing
-from ironrule.server.subject import name_of, text_of
-from ironrule.space import Codes, Feature, Space, Value
+from ironrule.explain.explainer import Explainer
+from ironrule.rule.rule import Component
+from ironrule.server.errors import build_not_found_error, format_brief
+from ironrule.space.codes import EncodedTable
+from ironrule.space.feature import Feature, Value
+from ironrule.space.space import Space
+from ironrule.wording import format_unquoted_value
 
-Mask = npt.NDArray[np.bool_]
-Outcome = Literal["any", "desired", "undesired"]
-CONDITION = re.compile(r"\s*(?P<name>.+?)\s*(?P<relation><=|>=|!=|=|<|>)\s*(?P<value>.+?)\s*")
-MOST_TEXT = 200
+
+def component_holds(component: Component, feature: Feature, code: int) -> bool:
+    """Whether a component of a rule holds for a code of its feature; order says nothing about a missing value.
+
+    >>> age = Feature("age", (20, 30, 40), ordered=True)
+    >>> [component_holds(Component("age", "<=", 30), age, code) for code in range(3)]
+    [True, True, False]
+    """
+    bound = feature.code(component.value)
+    if component.op == "==":
+        return code == bound
+    if code == feature.missing_code:
+        return False
+    return code <= bound if component.op == "<=" else code >= bound
+
+
+def format_label(feature: Feature) -> str:
+    """A feature's label, or its name with spaces."""
+    return feature.label or feature.name.replace("_", " ")
+
+
+OutcomeFilter = Literal["any", "desired", "undesired"]
+CONDITION_PATTERN = re.compile(r"\s*(?P<name>.+?)\s*(?P<relation><=|>=|!=|=|<|>)\s*(?P<value>.+?)\s*")
+MAX_SEARCH_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One page of applicants: their row numbers, their places among the past rows, and how many there are in all."""
+class ApplicantPage:
+    """One page of applicants: their row numbers, their positions among the past rows, and how many there are in all."""
 
-    numbers: list[int]
-    places: list[int]
+    row_numbers: list[int]
+    positions: list[int]
     total: int
     page: int
     pages: int
@@ -44,27 +68,27 @@ class Applicants:
     """The past rows of an explainer."""
 
     space: Space
-    codes: Codes
-    outcomes: Mask
-    numbers: npt.NDArray[np.int64]
+    codes: EncodedTable
+    outcomes: BoolArray
+    row_numbers: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, explainer: Explainer) -> Applicants:
+    def from_explainer(cls, explainer: Explainer) -> Applicants:
         """All past rows that the explainer knows."""
-        return cls(explainer.space, explainer.codes, explainer.outcomes, explainer.numbers)
+        return cls(explainer.space, explainer.codes, explainer.outcomes, explainer.row_numbers)
 
-    def place(self, number: int) -> int:
-        """Where a row number is among the past rows; raises a 404 for an unknown one."""
-        place = int(np.searchsorted(self.numbers, number)) if 0 <= number < 1 << 62 else len(self.numbers)
-        if place == len(self.numbers) or self.numbers[place] != number:
-            raise missing(f"applicant {brief(number)}")
-        return place
+    def find_position(self, number: int) -> int:
+        """The position of a row number among the past rows; raises a 404 for an unknown one."""
+        position = int(np.searchsorted(self.row_numbers, number)) if 0 <= number < 1 << 62 else len(self.row_numbers)
+        if position == len(self.row_numbers) or self.row_numbers[position] != number:
+            raise build_not_found_error(f"applicant {format_brief(number)}")
+        return position
 
-    def values(self, place: int) -> dict[str, Value]:
+    def values(self, position: int) -> dict[str, Value]:
         """One past row in the user's terms."""
-        return self.space.decode_row(self.codes.row(place))
+        return self.space.decode_row(self.codes.row(position))
 
-    def listed(self, mask: Mask | None, outcome: Outcome, page: int, size: int) -> Listed:
+    def get_page(self, mask: BoolArray | None, outcome: OutcomeFilter, page: int, size: int) -> ApplicantPage:
         """One page of those found who have the outcome."""
         chosen = np.ones(len(self.outcomes), dtype=np.bool_) if mask is None else mask
         if outcome != "any":
@@ -72,67 +96,67 @@ class Applicants:
         total = int(np.count_nonzero(chosen))
         pages = max(1, -(-total // size))
         page = min(max(1, page), pages)
-        places = np.flatnonzero(chosen)[(page - 1) * size : page * size]
-        return Listed(self.numbers[places].tolist(), places.tolist(), total, page, pages)
+        positions = np.flatnonzero(chosen)[(page - 1) * size : page * size]
+        return ApplicantPage(self.row_numbers[positions].tolist(), positions.tolist(), total, page, pages)
 
-    def search(self, text: str) -> Mask:
+    def search(self, text: str) -> BoolArray:
         """Who is meant: by conditions such as ``age >= 40 and job = cook``, or by a word among the values."""
         text = text.strip()
-        if not 1 <= len(text) <= MOST_TEXT:
-            raise InputError(expected=f"a search must have 1 to {MOST_TEXT} characters", got=len(text))
-        conditions = [self._condition(part) for part in re.split(r"\s+and\s+", text)]
+        if not 1 <= len(text) <= MAX_SEARCH_LENGTH:
+            raise InputError(expected=f"a search must have 1 to {MAX_SEARCH_LENGTH} characters", got=len(text))
+        conditions = [self._match_condition(part) for part in re.split(r"\s+and\s+", text)]
         found = [one for one in conditions if one is not None]
         if len(found) < len(conditions):
-            return self._among(text.lower())
+            return self._match_word(text.lower())
         return np.asarray(np.logical_and.reduce(found))
 
-    def _condition(self, text: str) -> Mask | None:
-        match = CONDITION.fullmatch(text)
-        named = {name.lower(): f for f in self.space.features for name in (f.name, name_of(f))}
+    def _match_condition(self, text: str) -> BoolArray | None:
+        match = CONDITION_PATTERN.fullmatch(text)
+        named = {name.lower(): f for f in self.space.features for name in (f.name, format_label(f))}
         if match is None or match["name"].lower() not in named:
             return None
         feature = named[match["name"].lower()]
-        return self._rows(feature, _admitted(feature, match["relation"], match["value"]))
+        return self._select_rows(feature, _flag_admitted_codes(feature, match["relation"], match["value"]))
 
-    def _among(self, word: str) -> Mask:
+    def _match_word(self, word: str) -> BoolArray:
         mask = np.zeros(len(self.outcomes), dtype=np.bool_)
         for feature in self.space.features:
-            admitted = [_fits(value, word) for value in _domain(feature)]
+            admitted = [_matches_word(value, word) for value in _list_domain(feature)]
             if any(admitted):
-                mask |= self._rows(feature, admitted)
+                mask |= self._select_rows(feature, admitted)
         return mask
 
-    def _rows(self, feature: Feature, admitted: list[bool]) -> Mask:
+    def _select_rows(self, feature: Feature, admitted: list[bool]) -> BoolArray:
         return np.asarray(np.array(admitted, dtype=np.bool_)[self.codes.columns[self.space.index(feature.name)]])
 
 
-def _domain(feature: Feature) -> list[Value]:
+def _list_domain(feature: Feature) -> list[Value]:
     return [feature.value(code) for code in range(feature.size)]
 
 
-def _fits(value: Value, word: str) -> bool:
+def _matches_word(value: Value, word: str) -> bool:
     """A text that has the word in it, or a number that is it."""
-    return word in value.lower() if isinstance(value, str) else text_of(value).lower() == word
+    return word in value.lower() if isinstance(value, str) else format_unquoted_value(value).lower() == word
 
 
-def _admitted(feature: Feature, relation: str, text: str) -> list[bool]:
+def _flag_admitted_codes(feature: Feature, relation: str, text: str) -> list[bool]:
     """Which codes a condition admits."""
     wanted = text.strip("'\"").lower()
     if relation in ("=", "!="):
-        equal = [text_of(value).lower() == wanted for value in _domain(feature)]
+        equal = [format_unquoted_value(value).lower() == wanted for value in _list_domain(feature)]
         return equal if relation == "=" else [not one for one in equal]
     if not feature.ordered:
         raise InputError(expected=f"{feature.name!r} has no order and must be searched with = or !=", got=relation)
-    bound = _bound(feature, wanted)
+    bound = _parse_bound(feature, wanted)
     compare = {"<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater}[relation]
     keys = feature.values if feature.numeric else range(len(feature.values))
     inside = [bool(one) for one in compare(np.array(keys, dtype=float), bound)]
     return [*inside, False] if feature.missing else inside
 
 
-def _bound(feature: Feature, wanted: str) -> float:
+def _parse_bound(feature: Feature, wanted: str) -> float:
     """A number, or the place in the order of a value that is none."""
-    texts = [text_of(value).lower() for value in feature.values]
+    texts = [format_unquoted_value(value).lower() for value in feature.values]
     if not feature.numeric and wanted in texts:
         return float(texts.index(wanted))
     try:
@@ -140,30 +164,30 @@ def _bound(feature: Feature, wanted: str) -> float:
             return float(wanted)
     except ValueError:
         pass
-    raise InputError(expected=f"{feature.name!r} must be compared with {feature.describe()}", got=brief(wanted))
+    raise InputError(expected=f"{feature.name!r} must be compared with {feature.describe()}", got=format_brief(wanted))
 
 
-class Searches:
-    """What was found, under random names; the oldest are forgotten."""
+class SavedSearches:
+    """What was found, under random names; the oldest are dropped."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._kept: OrderedDict[str, tuple[str, int, npt.NDArray[np.uint8]]] = OrderedDict()
+    def __init__(self, max_searches: int) -> None:
+        self._max_searches, self._lock = max_searches, threading.Lock()
+        self._searches: OrderedDict[str, tuple[str, int, npt.NDArray[np.uint8]]] = OrderedDict()
 
-    def keep(self, text: str, mask: Mask) -> str:
-        """Keep what was found; gives its name."""
+    def save(self, text: str, mask: BoolArray) -> str:
+        """Save what was found; gives its name."""
         name = secrets.token_urlsafe(9)
         with self._lock:
-            self._kept[name] = (text, len(mask), np.packbits(mask))
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._searches[name] = (text, len(mask), np.packbits(mask))
+            while len(self._searches) > self._max_searches:
+                self._searches.popitem(last=False)
         return name
 
-    def find(self, name: str) -> tuple[str, Mask]:
+    def find(self, name: str) -> tuple[str, BoolArray]:
         """The text and the rows of a search; raises a 404 if it is unknown or was dropped."""
         with self._lock:
-            if name not in self._kept:
-                raise missing(f"search {brief(name)}", "old searches are dropped: search again")
-            self._kept.move_to_end(name)
-            text, count, bits = self._kept[name]
+            if name not in self._searches:
+                raise build_not_found_error(f"search {format_brief(name)}", "old searches are dropped: search again")
+            self._searches.move_to_end(name)
+            text, count, bits = self._searches[name]
         return text, np.unpackbits(bits, count=count).astype(np.bool_)

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 
 from ironrule.errors import InputError
 
-LEAST_TOKEN = 16
+MIN_TOKEN_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """What is refused, and how long things may take. ``seconds`` and ``evaluations`` bound one explanation."""
 
     body_bytes: int = 8_000_000
     head_seconds: float = 10.0  # for the first line of a request and its headers
     body_seconds: float = 30.0
     send_seconds: float = 60.0  # in which a client that reads an answer must take some of it
-    requests: int = 200  # answered at the same time
+    concurrent_requests: int = 200  # answered at the same time
     workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
-    waiting: int = 100  # jobs that may wait for a worker
+    queued_jobs: int = 100  # jobs that may wait for a worker
     kept_jobs: int = 500
     searches: int = 200
     sessions: int = 1000
@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServerSettings:
     """How one server runs. ``tokens`` maps secrets to the names that the audit log has; without any, everybody on
     this machine may ask, and only they can.
     """
@@ -47,9 +47,9 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
-    names: tuple[str, ...] = ()  # further host names under which the server is reached
+    host_names: tuple[str, ...] = ()  # further host names under which the server is reached
     audit: str = "sqlite:///ironrule-audit.sqlite"
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
@@ -60,10 +60,12 @@ class Settings:
                 got=f"host {self.host!r} without one",
                 hint="set IRONRULE_TOKEN or add --tokens FILE, or leave out --host",
             )
-        least = min(map(len, self.tokens), default=LEAST_TOKEN)
-        if least < LEAST_TOKEN:
+        least = min(map(len, self.tokens), default=MIN_TOKEN_LENGTH)
+        if least < MIN_TOKEN_LENGTH:
             raise InputError(
-                expected=f"a token must have at least {LEAST_TOKEN} characters", got=least, hint="choose a longer one"
+                expected=f"a token must have at least {MIN_TOKEN_LENGTH} characters",
+                got=least,
+                hint="choose a longer one",
             )
 
 

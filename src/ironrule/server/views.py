@@ -1,45 +1,158 @@
-"""What every page and its JSON twin show, as plain data."""
+"""What every page and its JSON form show, as plain data: values and rules as text, distributions as bars."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironrule.counting import counted
-from ironrule.explain import Explanation
-from ironrule.report.text import how_short, verdict_word
-from ironrule.report.words import outcome_of, wider_of
-from ironrule.server import wording
-from ironrule.server.answering import Service
-from ironrule.server.applicants import Outcome
-from ironrule.server.audit import Record
-from ironrule.server.parts import Part, further
-from ironrule.server.problem import LOG, missing
-from ironrule.server.subject import name_of, text_of
-from ironrule.server.waiting import record_of
-from ironrule.server.whatif import WhatIf
-from ironrule.server.whatif import what_if as decided
-from ironrule.space import Space
-from ironrule.space.plain import to_plain
+import numpy as np
+import numpy.typing as npt
 
-COLUMNS = 5
-LOG_PAGE = 25
+from ironrule.report.phrasing import find_proven_wider_rule, format_outcome
+from ironrule.report.text import describe_minimality, get_verdict_name
+from ironrule.results.explanation import Explanation
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.rule import Component, Rule
+from ironrule.server.applicants import OutcomeFilter, component_holds, format_label
+from ironrule.server.audit.record import AuditRecord
+from ironrule.server.errors import LOG_HINT, build_not_found_error
+from ironrule.server.served_model import Subspace, find_extra_constraints
+from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
+from ironrule.space.feature import Feature, value_to_json
+from ironrule.space.space import Space
+from ironrule.wording import format_count, format_unquoted_value
+
+MAX_BARS = 40
+OPERATOR_PHRASES = {"<=": "at most", ">=": "at least", "==": "is"}
 
 
-def model(service: Service) -> dict[str, Any]:
+def phrase_components(components: Sequence[Component]) -> str:
+    """What components of one feature say of it, without its name.
+
+    >>> phrase_components([Component("age", ">=", 30)])
+    'at least 30'
+    >>> phrase_components([Component("age", "<=", 40), Component("age", ">=", 30)])
+    'from 30 to 40'
+    """
+    by_op = {one.op: format_unquoted_value(one.value) for one in components}
+    if "<=" in by_op and ">=" in by_op:
+        same = by_op["<="] == by_op[">="]
+        return f"is {by_op['<=']}" if same else f"from {by_op['>=']} to {by_op['<=']}"
+    return " and ".join(f"{OPERATOR_PHRASES[op]} {text}" for op, text in by_op.items())
+
+
+def build_conditions(
+    rule: Rule, wider: Rule | None, space: Space, instance: dict[str, Any], frequencies: Sequence[npt.NDArray[np.int64]]
+) -> list[dict[str, Any]]:
+    """One entry per feature of a rule: what it says, the row's own value, the wider bound, and the distribution."""
+    entries = []
+    for name in rule.features:
+        feature, place = space[name], space.index(name)
+        own = [one for one in rule.components if one.feature == name]
+        moved = [] if wider is None else [one for one in wider.components if one.feature == name]
+        inside = [all(component_holds(one, feature, code) for one in own) for code in range(feature.size)]
+        bars = build_bars(frequencies[place], assign_bins(feature), inside, feature.code(instance[name]))
+        said, further = phrase_components(own), phrase_components(moved) if moved else None
+        entries.append(
+            {
+                "feature": name,
+                "name": format_label(feature),
+                "unit": feature.unit,
+                "says": said,
+                "value": format_unquoted_value(instance[name]),
+                "wider": further if further != said else None,
+                "bars": bars,
+                "rows": int(frequencies[place][np.array(inside)].sum()),
+            }
+        )
+    return entries
+
+
+def build_bars(
+    counts: npt.NDArray[np.int64], bins: npt.NDArray[np.int64], inside: Sequence[bool], own_code: int
+) -> list[dict[str, Any]]:
+    """A distribution as bars: heights from 0 to 1, which share of the rows in each is allowed, the row's own place."""
+    heights = np.bincount(bins, weights=counts)
+    allowed = np.bincount(bins, weights=counts * np.array(inside))
+    last = {int(place): bool(one) for place, one in zip(bins, inside, strict=True)}
+    top = float(heights.max()) or 1.0
+    return [
+        {
+            "height": round(height / top, 3),
+            "inside": round(part / height, 3) if height else 0.0,
+            "right": last.get(place, False),  # on which side the allowed part of a bar is, if it is not all of it
+            "here": place == int(bins[own_code]),
+        }
+        for place, (height, part) in enumerate(zip(heights.tolist(), allowed.tolist(), strict=True))
+    ]
+
+
+def assign_bins(feature: Feature) -> npt.NDArray[np.int64]:
+    """Which bar every code belongs to: its own, or where there are too many, by value or else by place in the order.
+
+    >>> assign_bins(Feature("age", (20, 30, 40), ordered=True)).tolist()
+    [0, 1, 2]
+    """
+    places = np.arange(feature.size, dtype=np.int64)
+    if feature.size <= MAX_BARS:
+        return places
+    if not (feature.naturally_ordered and feature.numeric):
+        return places * MAX_BARS // feature.size
+    values = np.array(feature.values, dtype=float)
+    scaled = (values - values[0]) / (values[-1] - values[0]) * MAX_BARS
+    bins = np.minimum(scaled.astype(np.int64), MAX_BARS - 1)
+    return np.append(bins, MAX_BARS) if feature.missing else bins
+
+
+def build_changes(found: Counterfactual, space: Space) -> list[dict[str, str]]:
+    """The changes of a counterfactual."""
+    return [
+        {
+            "feature": one.feature,
+            "name": _format_feature(space, one.feature),
+            "before": format_unquoted_value(one.before),
+            "after": format_unquoted_value(one.after),
+        }
+        for one in found.changes
+    ]
+
+
+def format_rule(rule: Rule, space: Space) -> str:
+    """A rule in one line, in labels."""
+    parts = []
+    for name in rule.features:
+        said = phrase_components([one for one in rule.components if one.feature == name])
+        parts.append(f"{_format_feature(space, name)} {said}")
+    return "; ".join(parts) or "everyone"
+
+
+def _format_feature(space: Space, name: str) -> str:
+    return format_label(space[name]) if name in space.names else name.replace("_", " ")
+
+
+def list_choices(feature: Feature) -> list[str] | None:
+    """The values to choose from, where they are few."""
+    return [format_unquoted_value(feature.value(code)) for code in range(feature.size)] if feature.size <= 60 else None
+
+
+LIST_COLUMNS = 5
+LOG_PAGE_SIZE = 25
+
+
+def build_model_view(service: Service) -> dict[str, Any]:
     """What is served."""
-    explainer, space = service.subject.explainer, service.subject.space
+    explainer, space = service.served_model.explainer, service.served_model.space
     features = [
-        {"feature": f.name, "name": name_of(f), "unit": f.unit, "ordered": f.ordered, "values": f.size,
+        {"feature": f.name, "name": format_label(f), "unit": f.unit, "ordered": f.ordered, "values": f.size,
          "domain": f.describe()}
         for f in space.features
     ]  # fmt: skip
     return {
-        "title": service.subject.title,
+        "title": service.served_model.title,
         "rows": len(explainer.outcomes),
         "desired": int(explainer.outcomes.sum()),
-        "readable": explainer.unread is None,
-        "unread": explainer.unread,
+        "readable": explainer.unreadable_reason is None,
+        "unread": explainer.unreadable_reason,
         "model": explainer.fingerprint,
         "space": space.fingerprint,
         "constraints": [str(one) for one in space.constraints],
@@ -47,111 +160,117 @@ def model(service: Service) -> dict[str, Any]:
     }
 
 
-def applicants(service: Service, outcome: Outcome, page: int, size: int, search: str | None) -> dict[str, Any]:
+def build_applicants_view(
+    service: Service, outcome: OutcomeFilter, page: int, size: int, search: str | None
+) -> dict[str, Any]:
     """One page of the list."""
     text, mask = service.searches.find(search) if search else (None, None)
-    listed = service.applicants.listed(mask, outcome, page, min(size, service.settings.limits.page_rows))
-    shown = service.subject.space.features[:COLUMNS]
+    listed = service.applicants.get_page(mask, outcome, page, min(size, service.settings.limits.page_rows))
+    shown = service.served_model.space.features[:LIST_COLUMNS]
     return {
-        "title": service.subject.title,
+        "title": service.served_model.title,
         "outcome": outcome,
         "search": search,
         "text": text,
-        "example": _example(service),
+        "example": _build_search_example(service),
         "page": listed.page,
         "pages": listed.pages,
         "size": size,
         "total": listed.total,
-        "columns": [{"feature": f.name, "name": name_of(f)} for f in shown],
+        "columns": [{"feature": f.name, "name": format_label(f)} for f in shown],
         "applicants": [
-            _line(service, number, place)
-            for number, place in zip(listed.numbers, listed.places, strict=True)
+            _build_list_row(service, number, position)
+            for number, position in zip(listed.row_numbers, listed.positions, strict=True)
         ],
     }  # fmt: skip
 
 
-def _example(service: Service) -> str:
+def _build_search_example(service: Service) -> str:
     """A condition on each kind of feature, with values that occur."""
-    space = service.subject.space
-    ordered = [f"{name_of(f)} >= {text_of(f.values[len(f.values) // 2])}" for f in space.features if f.ordered]
-    nominal = [f"{name_of(f)} = {text_of(f.values[0])}" for f in space.features if not f.ordered]
+    space = service.served_model.space
+    ordered = [
+        f"{format_label(f)} >= {format_unquoted_value(f.values[len(f.values) // 2])}"
+        for f in space.features
+        if f.ordered
+    ]
+    nominal = [f"{format_label(f)} = {format_unquoted_value(f.values[0])}" for f in space.features if not f.ordered]
     return " and ".join(min(some, key=len) for some in (ordered, nominal) if some)
 
 
-def _line(service: Service, number: int, place: int) -> dict[str, Any]:
-    values, shown = service.applicants.values(place), service.subject.space.names[:COLUMNS]
-    outcome = "desired" if service.applicants.outcomes[place] else "undesired"
-    return {"row": number, "outcome": outcome, "values": [text_of(values[name]) for name in shown]}
+def _build_list_row(service: Service, number: int, position: int) -> dict[str, Any]:
+    values, shown = service.applicants.values(position), service.served_model.space.names[:LIST_COLUMNS]
+    outcome = "desired" if service.applicants.outcomes[position] else "undesired"
+    return {"row": number, "outcome": outcome, "values": [format_unquoted_value(values[name]) for name in shown]}
 
 
-def applicant(service: Service, row: int) -> dict[str, Any]:
+def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
     """One applicant, and what can be asked about them."""
-    place = service.applicants.place(row)
-    values, space = service.applicants.values(place), service.subject.space
+    position = service.applicants.find_position(row)
+    values, space = service.applicants.values(position), service.served_model.space
     return {
         "row": row,
-        "outcome": "desired" if service.applicants.outcomes[place] else "undesired",
+        "outcome": "desired" if service.applicants.outcomes[position] else "undesired",
         "values": [
-            {"feature": f.name, "name": name_of(f), "unit": f.unit, "value": to_plain(values[f.name]),
-             "text": text_of(values[f.name]), "options": wording.options_of(f), "domain": f.describe()}
+            {"feature": f.name, "name": format_label(f), "unit": f.unit, "value": value_to_json(values[f.name]),
+             "text": format_unquoted_value(values[f.name]), "options": list_choices(f), "domain": f.describe()}
             for f in space.features
         ],
         "seconds": service.settings.limits.seconds,
-        "readable": service.subject.explainer.unread is None,
-        "example": _constraint(space),
-        "place": _place(space, values),
+        "readable": service.served_model.explainer.unreadable_reason is None,
+        "example": _build_change_example(space),
+        "place": _build_subspace_example(space, values),
     }  # fmt: skip
 
 
-def _constraint(space: Space) -> str | None:
+def _build_change_example(space: Space) -> str | None:
     """A constraint on changes, on a feature whose name needs no quotation marks."""
     names = [f.name for f in space.features if f.ordered and f.name.isidentifier()]
     return f"cf.{min(names, key=len)} >= x.{min(names, key=len)}" if names else None
 
 
-def _place(space: Space, values: Mapping[str, Any]) -> str | None:
-    """A constraint on what can occur that a row satisfies, on the same feature."""
-    names = [f.name for f in space.features if f.natural and f.numeric and f.name.isidentifier()]
+def _build_subspace_example(space: Space, values: Mapping[str, Any]) -> str | None:
+    """A constraint on what can occur that a row satisfies, on a numeric feature."""
+    names = [f.name for f in space.features if f.naturally_ordered and f.numeric and f.name.isidentifier()]
     known = [name for name in names if values[name] is not None]
-    return f"cf.{min(known, key=len)} <= {text_of(values[min(known, key=len)])}" if known else None
+    return f"cf.{min(known, key=len)} <= {format_unquoted_value(values[min(known, key=len)])}" if known else None
 
 
-def log(service: Service, page: int) -> dict[str, Any]:
+def build_log_view(service: Service, page: int) -> dict[str, Any]:
     """One page of the audit log, the last records first."""
-    total = service.audit.count_to()
-    pages = max(1, -(-total // LOG_PAGE))
+    total = service.audit.get_last_number()
+    pages = max(1, -(-total // LOG_PAGE_SIZE))
     page = min(page, pages)
-    last = total - (page - 1) * LOG_PAGE
-    found = list(service.audit.records(max(1, last - LOG_PAGE + 1), last))
+    last = total - (page - 1) * LOG_PAGE_SIZE
+    found = list(service.audit.records(max(1, last - LOG_PAGE_SIZE + 1), last))
     return {"total": total, "page": page, "pages": pages, "records": [one.facts for one in reversed(found)]}
 
 
-def explanation(service: Service, number: int) -> dict[str, Any]:
+def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
-    record = record_of(service, number)
+    record = read_record(service, number)
     if record.kind != "explanation":
-        raise missing(f"explanation {number}", LOG)
-    found, space = Explanation.from_dict(record.document), service.subject.space
-    part = service.subject.part_of(found)
-    proven = wider_of(found)
+        raise build_not_found_error(f"explanation {number}", LOG_HINT)
+    found, space = Explanation.from_dict(record.document), service.served_model.space
+    subspace = service.served_model.find_subspace(found)
+    proven = find_proven_wider_rule(found)
     wider = None if proven is None else proven.rule
     return {
         "record": record.facts,
         "row": record.row,
-        "same": part is not None and record.model == part.explainer.fingerprint,
+        "same": subspace is not None and record.model == subspace.explainer.fingerprint,
         "constraints": list(found.constraints),
-        "where": [] if part is None else list(further(found.constraints, space) or ()),
-        "outcome": outcome_of(found.rule),
+        "where": [] if subspace is None else list(find_extra_constraints(found.constraints, space) or ()),
+        "outcome": format_outcome(found.rule),
         "sentence": str(found.rule),
-        "conditions": None if part is None else _conditions(part, found),
-        "wider": None if wider is None or wider == found.rule else wording.sentence(wider, space),
+        "conditions": None if subspace is None else _collect_conditions(subspace, found),
+        "wider": None if wider is None or wider == found.rule else format_rule(wider, space),
         "widest": found.widest,
-        "verdict": verdict_word(found.verdict),
+        "verdict": get_verdict_name(found.verdict),
         "verdict_text": str(found.verdict),
         "tested": getattr(found.verdict, "tried", 1) > 0,
-        "exception": _exception(found, service),
+        "exception": _find_exception(found, service),
         "cardinality": found.rule.cardinality,
-        "length": f"{counted(found.rule.cardinality, 'component')}{how_short(found)}",
+        "length": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
         "coverage": found.coverage,
         "history_rows": found.history_rows,
         "unread": found.unread,
@@ -161,48 +280,46 @@ def explanation(service: Service, number: int) -> dict[str, Any]:
         "evaluations": found.statistics.evaluations,
         "permitted": found.permitted.to_dict(),
         "others": [
-            {"rule": wording.sentence(one.rule, space), "verdict": verdict_word(one.verdict), "coverage": one.coverage}
+            {"rule": format_rule(one.rule, space), "verdict": get_verdict_name(one.verdict), "coverage": one.coverage}
             for one in found.ranked[1:]
         ],
-        "counterfactuals": [wording.changes(one, space) for one in found.counterfactuals],
+        "counterfactuals": [build_changes(one, space) for one in found.counterfactuals],
     }
 
 
-def _conditions(part: Part, found: Explanation) -> list[dict[str, Any]]:
-    proven = wider_of(found)
+def _collect_conditions(subspace: Subspace, found: Explanation) -> list[dict[str, Any]]:
+    proven = find_proven_wider_rule(found)
     wider = None if proven is None else proven.rule
-    return wording.conditions(found.rule, wider, part.explainer.space, dict(found.instance), part.frequencies)
+    return build_conditions(found.rule, wider, subspace.explainer.space, dict(found.instance), subspace.frequencies)
 
 
-def _exception(found: Explanation, service: Service) -> list[dict[str, str]] | None:
+def _find_exception(found: Explanation, service: Service) -> list[dict[str, str]] | None:
     """Of a rule that is refuted, who breaks it."""
     breaks = getattr(found.verdict, "counterfactual", None)
-    return None if breaks is None else wording.changes(breaks, service.subject.space)
+    return None if breaks is None else build_changes(breaks, service.served_model.space)
 
 
-def counterfactuals(service: Service, number: int) -> dict[str, Any]:
+def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
     """Counterfactuals that were given, in words."""
-    from ironrule.rule import Counterfactual
-
-    record = record_of(service, number)
+    record = read_record(service, number)
     if record.kind != "counterfactuals":
-        raise missing(f"counterfactuals {number}", LOG)
-    document, space = record.document, service.subject.space
+        raise build_not_found_error(f"counterfactuals {number}", LOG_HINT)
+    document, space = record.document, service.served_model.space
     found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
-    told = [wording.changes(one, space) for one in found]
+    told = [build_changes(one, space) for one in found]
     facts = {"proven": document["proven"], "stopped": document["stopped"]}
     return {"record": record.facts, "row": record.row, "counterfactuals": told, **facts}
 
 
-def what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIf:
+def answer_what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIfResult:
     """A past row with changes, and the rule of an explanation tried on it."""
-    before = service.applicants.values(service.applicants.place(row))
-    said = None if number is None else _said(record_of(service, number))
-    where = () if said is None else further(said.constraints, service.subject.space) or ()
-    return decided(service.subject, before, changes, None if said is None else said.rule, where)
+    before = service.applicants.values(service.applicants.find_position(row))
+    said = None if number is None else _read_explanation(read_record(service, number))
+    where = () if said is None else find_extra_constraints(said.constraints, service.served_model.space) or ()
+    return evaluate_what_if(service.served_model, before, changes, None if said is None else said.rule, where)
 
 
-def _said(record: Record) -> Explanation:
+def _read_explanation(record: AuditRecord) -> Explanation:
     if record.kind != "explanation":
-        raise missing(f"explanation {record.number}", LOG)
+        raise build_not_found_error(f"explanation {record.number}", LOG_HINT)
     return Explanation.from_dict(record.document)

@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.counting import counted
+from ironrule.arrays import Int64Array, Points
 from ironrule.errors import TableError
 from ironrule.space.feature import Feature
-from ironrule.space.table import Column, Table, as_python
-
-Points = npt.NDArray[np.int32]
-"""Points of the space as a matrix of codes: one row per point, one column per feature."""
-
-Recode = npt.NDArray[np.int64]
+from ironrule.space.table import Table, TableColumn, to_python_value
+from ironrule.wording import format_count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Codes:
+class EncodedTable:
     """Many rows as codes, column by column, each column in the smallest integer type that holds its feature."""
 
     columns: tuple[npt.NDArray[Any], ...]
@@ -47,11 +43,11 @@ class Codes:
         """One row as a point."""
         return np.array([column[position] for column in self.columns], dtype=np.int32)
 
-    def take(self, rows: Any) -> Codes:
+    def take(self, rows: Any) -> EncodedTable:
         """The chosen rows, still column by column."""
-        return Codes(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))
+        return EncodedTable(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))
 
-    def inside(self, low: npt.NDArray[Any], high: npt.NDArray[Any], sizes: Iterable[int]) -> npt.NDArray[np.bool_]:
+    def flag_inside(self, low: npt.NDArray[Any], high: npt.NDArray[Any], sizes: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Which rows lie in the box; only columns that the box restricts are read."""
         mask = np.ones(len(self), dtype=np.bool_)
         for column, lo, hi, size in zip(self.columns, low, high, sizes, strict=True):
@@ -62,7 +58,7 @@ class Codes:
         return mask
 
 
-def smallest_type(size: int) -> type[np.unsignedinteger[Any]]:
+def choose_code_type(size: int) -> type[np.unsignedinteger[Any]]:
     """The smallest unsigned integer type that holds codes below ``size``."""
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
 
@@ -70,73 +66,73 @@ def smallest_type(size: int) -> type[np.unsignedinteger[Any]]:
 def encode_feature(feature: Feature, table: Table) -> npt.NDArray[Any]:
     """The codes of one feature for every row; raises TableError, naming values, if some are outside the domain."""
     codes = (
-        _one_hot_codes(feature, table) if feature.one_hot else _plain_codes(feature, table.column(feature.columns[0]))
+        _encode_one_hot(feature, table) if feature.one_hot else _encode_plain(feature, table.column(feature.columns[0]))
     )
-    return codes.astype(smallest_type(feature.size))
+    return codes.astype(choose_code_type(feature.size))
 
 
-def _plain_codes(feature: Feature, column: Column) -> Recode:
-    codes = lookup(feature, column.values)
+def _encode_plain(feature: Feature, column: TableColumn) -> Int64Array:
+    codes = look_up_codes(feature, column.values)
     codes[column.missing] = feature.missing_code
     wrong = (codes < 0) if feature.missing else (codes < 0) & ~column.missing
     if wrong.any():
-        examples = ", ".join(sorted({repr(as_python(value)) for value in column.values[wrong][:1000]})[:3])
+        examples = ", ".join(sorted({repr(to_python_value(value)) for value in column.values[wrong][:1000]})[:3])
         raise TableError(
             expected=f"{feature.name!r} must be {feature.describe()}",
-            got=f"other values in {counted(int(wrong.sum()), 'row')} ({examples})",
-            hint="extend the domain: Explainer(..., space=space.extended(row)), or leave those rows out",
+            got=f"other values in {format_count(int(wrong.sum()), 'row')} ({examples})",
+            hint="extend the domain: Explainer(..., space=space.extend_domains(row)), or leave those rows out",
             code="value-outside-domain",
         )
     if not feature.missing and column.missing.any():
         raise TableError(
             expected=f"{feature.name!r} cannot be missing in this space",
-            got=f"missing values in {counted(int(column.missing.sum()), 'row')}",
+            got=f"missing values in {format_count(int(column.missing.sum()), 'row')}",
             hint="declare it with missing = true",
         )
     return codes
 
 
-def lookup(feature: Feature, values: npt.NDArray[Any]) -> Recode:
+def look_up_codes(feature: Feature, values: npt.NDArray[Any]) -> Int64Array:
     """Positions in the domain, -1 where a value is not in it."""
     if values.dtype.kind in "iuf" and feature.numeric and feature.values:
         domain = np.asarray(feature.values)
         if np.result_type(domain, values).kind == domain.dtype.kind == values.dtype.kind:
-            return _sorted_lookup(domain, values)
+            return _look_up_sorted(domain, values)
     if values.dtype.kind == "O":
-        return _codes_of(feature, values.tolist())
+        return _look_up_values(feature, values.tolist())
     distinct, inverse = np.unique(values, return_inverse=True)  # Python compares numbers of different types exactly
-    return _codes_of(feature, distinct.tolist())[inverse]
+    return _look_up_values(feature, distinct.tolist())[inverse]
 
 
-def _codes_of(feature: Feature, values: Sequence[Any]) -> Recode:
-    if feature.dated:
-        values = [_moment(value) for value in values]
-    position = {_moment(value): code for code, value in enumerate(feature.values)}
+def _look_up_values(feature: Feature, values: Sequence[Any]) -> Int64Array:
+    if feature.temporal:
+        values = [_to_datetime(value) for value in values]
+    position = {_to_datetime(value): code for code, value in enumerate(feature.values)}
     return np.fromiter((position.get(value, -1) for value in values), np.int64, len(values))
 
 
-def _moment(value: Any) -> Any:
+def _to_datetime(value: Any) -> Any:
     """A date as the moment it begins, so that a domain of dates fits a column of times; all else as it is."""
     if type(value) is datetime.date:
         return datetime.datetime.combine(value, datetime.time())
     return value
 
 
-def _sorted_lookup(domain: npt.NDArray[Any], values: npt.NDArray[Any]) -> Recode:
+def _look_up_sorted(domain: npt.NDArray[Any], values: npt.NDArray[Any]) -> Int64Array:
     order = np.argsort(domain, kind="stable")
     ranked = domain[order]
     places = np.minimum(np.searchsorted(ranked, values), len(ranked) - 1)
     return np.where(ranked[places] == values, order[places], -1)
 
 
-def _one_hot_codes(feature: Feature, table: Table) -> Recode:
-    hot = [one_hot_column(table.column(name), name) for name in feature.columns]
+def _encode_one_hot(feature: Feature, table: Table) -> Int64Array:
+    hot = [read_one_hot_column(table.column(name), name) for name in feature.columns]
     counts = np.sum(hot, axis=0, dtype=np.int64)
     allows_none = len(feature.values) > len(feature.columns)
     if (counts > 1).any() or (not allows_none and (counts == 0).any()):
         raise TableError(
             expected=f"the one-hot columns of {feature.name!r} must have exactly one 1 per row",
-            got=f"none or several in {counted(int((counts != 1).sum()), 'row')}",
+            got=f"none or several in {format_count(int((counts != 1).sum()), 'row')}",
         )
     codes = np.full(len(table), len(feature.columns), dtype=np.int64)
     for code, column in enumerate(hot):
@@ -144,7 +140,7 @@ def _one_hot_codes(feature: Feature, table: Table) -> Recode:
     return codes
 
 
-def one_hot_column(column: Column, name: str) -> npt.NDArray[np.bool_]:
+def read_one_hot_column(column: TableColumn, name: str) -> npt.NDArray[np.bool_]:
     """A 0/1 column as a mask; raises TableError if it holds anything else."""
     if column.missing.any() or not ((column.values == 0) | (column.values == 1)).all():
         raise TableError(expected=f"the one-hot column {name!r} must hold 0 and 1 only", got="other values")

@@ -2,6 +2,9 @@
 
 A value's position in the domain is its *code*. "Missing" is a value of its own, outside the order; where a feature has
 it, its code comes after all others. A one-hot group of table columns is one nominal feature.
+
+Also here: which of a user's values mean "missing", and how a value is written to JSON and read back (dates are the only
+values that JSON cannot hold by itself).
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.counting import counted
 from ironrule.errors import SpaceError
+from ironrule.wording import format_count
 
 Value = Any
 """A domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing."""
@@ -37,18 +40,18 @@ class Feature:
     unit: str | None = None
     numeric: bool = field(init=False, repr=False, compare=False)
     """Whether every value is a number, so that arithmetic makes sense."""
-    dated: bool = field(init=False, repr=False, compare=False)
+    temporal: bool = field(init=False, repr=False, compare=False)
     """Whether every value is a date or a time."""
-    natural: bool = field(init=False, repr=False, compare=False)
+    naturally_ordered: bool = field(init=False, repr=False, compare=False)
     """Whether the order of the domain is that of the numbers or dates in it."""
-    places: dict[Value, int] = field(init=False, repr=False, compare=False)
+    code_by_value: dict[Value, int] = field(init=False, repr=False, compare=False)
     """The code of every value."""
 
     def __post_init__(self) -> None:
         numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
         object.__setattr__(self, "numeric", all(numbers))
-        object.__setattr__(self, "dated", all(isinstance(value, datetime.date) for value in self.values))
-        object.__setattr__(self, "natural", (self.numeric or self.dated) and _rising(self.values))
+        object.__setattr__(self, "temporal", all(isinstance(value, datetime.date) for value in self.values))
+        object.__setattr__(self, "naturally_ordered", (self.numeric or self.temporal) and _is_increasing(self.values))
         if not self.columns:
             object.__setattr__(self, "columns", (self.name,))
         if not self.values and not self.missing:
@@ -63,7 +66,7 @@ class Feature:
             raise SpaceError(expected=f"the domain of {self.name!r} must list single values", got=list(self.values))
         if len(set(self.values)) != len(self.values):
             raise SpaceError(expected=f"the domain of {self.name!r} must have distinct values", got="duplicates")
-        object.__setattr__(self, "places", {value: code for code, value in enumerate(self.values)})
+        object.__setattr__(self, "code_by_value", {value: code for code, value in enumerate(self.values)})
         if self.one_hot:
             self._check_one_hot()
 
@@ -73,7 +76,7 @@ class Feature:
             raise SpaceError(
                 expected=f"the one-hot feature {self.name!r} must have one value per column (one more for rows without "
                 "a 1 is allowed if it is nominal) and cannot be missing",
-                got=f"{counted(len(self.values), 'value')} for {len(self.columns)} columns"
+                got=f"{format_count(len(self.values), 'value')} for {len(self.columns)} columns"
                 + (" and missing" if self.missing else ""),
             )
 
@@ -88,7 +91,7 @@ class Feature:
         return len(self.values) if self.missing else -1
 
     @property
-    def last(self) -> int:
+    def last_code(self) -> int:
         """The code of the largest value; missing does not count. -1 where missing is the only value."""
         return len(self.values) - 1
 
@@ -108,7 +111,7 @@ class Feature:
                 return self.missing_code
             raise SpaceError(expected=f"{self.name!r} cannot be missing in this space", got="a missing value")
         try:
-            return self.places[value]
+            return self.code_by_value[value]
         except (KeyError, TypeError):  # TypeError: a list or another value that has no hash
             raise SpaceError(expected=f"{self.name!r} must be {self.describe()}", got=repr(value)) from None
 
@@ -126,7 +129,7 @@ class Feature:
         return text + (" or missing" if self.missing else "")
 
 
-def _rising(values: tuple[Value, ...]) -> bool:
+def _is_increasing(values: tuple[Value, ...]) -> bool:
     try:
         return all(low < high for low, high in pairwise(values))
     except TypeError:  # days among moments have no order
@@ -142,3 +145,20 @@ def is_missing(value: Value) -> bool:
     if isinstance(value, np.datetime64):
         return bool(np.isnat(value))
     return type(value).__name__ in ("NaTType", "NAType")
+
+
+def value_to_json(value: Value) -> Any:
+    """A value that JSON can hold.
+
+    >>> value_to_json(datetime.date(2024, 2, 29))
+    {'date': '2024-02-29'}
+    """
+    return {"date": value.isoformat()} if isinstance(value, (datetime.date, datetime.datetime)) else value
+
+
+def value_from_json(value: Any) -> Value:
+    """The value that :func:`value_to_json` wrote."""
+    if isinstance(value, dict) and set(value) == {"date"}:
+        text = value["date"]
+        return datetime.datetime.fromisoformat(text) if "T" in text else datetime.date.fromisoformat(text)
+    return value

@@ -14,8 +14,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.arrays import Points
 from ironrule.errors import SpaceError
-from ironrule.space.codes import Points
 from ironrule.space.feature import Feature, is_missing
 from ironrule.space.table import Table
 
@@ -25,21 +25,21 @@ class Layout:
     """How points of a space are laid out as a table: which columns, in which order, of which library and types."""
 
     names: tuple[str, ...]
-    sources: tuple[int, ...]  # for every table column the feature that carries it
+    feature_indices: tuple[int, ...]  # for every table column the feature that carries it
     lookups: tuple[Any, ...]
     build: Callable[[tuple[str, ...], list[Any]], Any]
 
     @property
     def is_array(self) -> bool:
         """Whether the table is a NumPy array."""
-        return self.build is _as_matrix
+        return self.build is _build_matrix
 
     def decode(self, points: Points) -> Any:
         """The points as a table for the user's model."""
-        return self.build(self.names, [self.lookups[i].take(points[:, j]) for i, j in enumerate(self.sources)])
+        return self.build(self.names, [self.lookups[i].take(points[:, j]) for i, j in enumerate(self.feature_indices)])
 
 
-def layout_like(
+def build_layout(
     features: Sequence[Feature], table: Table, as_array: bool = False, order: Sequence[str] | None = None
 ) -> Layout:
     """The layout of a given table: the columns that the features carry, or those of them that ``order`` names."""
@@ -53,22 +53,22 @@ def layout_like(
     if left_out:
         raise SpaceError(f"the space lacks a column of the model: {left_out[0]!r}", code="missing-columns")
     names = tuple(order) if order is not None else tuple(name for name in table.names if name in carrier)
-    lookup, build = _array_maker(table) if table.frame is None else _frame_maker(table)
-    lookups = tuple(_fitting(lookup, features[carrier[name]], name) for name in names)
-    return Layout(names, tuple(carrier[name] for name in names), lookups, _as_matrix if as_array else build)
+    lookup, build = _build_array_columns(table) if table.frame is None else _build_frame_columns(table)
+    lookups = tuple(_build_lookup(lookup, features[carrier[name]], name) for name in names)
+    return Layout(names, tuple(carrier[name] for name in names), lookups, _build_matrix if as_array else build)
 
 
-def _fitting(lookup: Callable[[str, list[Any]], Any], feature: Feature, column: str) -> Any:
+def _build_lookup(lookup: Callable[[str, list[Any]], Any], feature: Feature, column: str) -> Any:
     """The column's look-up; raises SpaceError if its type cannot hold the domain."""
     try:
-        return lookup(column, _entries(feature, column))
+        return lookup(column, _list_entries(feature, column))
     except Exception as error:  # every library has its own
         raise SpaceError(
             f"the domain of {feature.name!r} does not fit the type of column {column!r}: {error}"
         ) from error
 
 
-def _entries(feature: Feature, column: str) -> list[Any]:
+def _list_entries(feature: Feature, column: str) -> list[Any]:
     """What the column holds for every code of the feature."""
     if feature.one_hot:
         position = feature.columns.index(column)
@@ -76,14 +76,14 @@ def _entries(feature: Feature, column: str) -> list[Any]:
     return [*feature.values, *([None] if feature.missing else [])]
 
 
-Maker = tuple[Callable[[str, list[Any]], Any], Callable[[tuple[str, ...], list[Any]], Any]]
+_ColumnBuilder = tuple[Callable[[str, list[Any]], Any], Callable[[tuple[str, ...], list[Any]], Any]]
 
 
-def _array_maker(table: Table) -> Maker:
-    return (lambda name, values: _typed(values, table.native[:, table.names.index(name)])), _as_matrix
+def _build_array_columns(table: Table) -> _ColumnBuilder:
+    return (lambda name, values: _cast_like(values, table.native[:, table.names.index(name)])), _build_matrix
 
 
-def _typed(values: list[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _cast_like(values: list[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The values in the type of a column, or in a wider one where that cannot hold them."""
     kind = like.dtype.kind
     if kind == "f":
@@ -91,28 +91,28 @@ def _typed(values: list[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if kind == "M" or (kind == "b" and set(values) <= {0, 1}):
         return np.array(values, dtype=like.dtype)
     natural = np.array([np.nan if value is None else value for value in values]) if kind in "iu" else np.array(values)
-    if kind in "iu" and np.can_cast(_least_type(natural), like.dtype):
+    if kind in "iu" and np.can_cast(_find_smallest_type(natural), like.dtype):
         return natural.astype(like.dtype)
     if kind in "iuU" and natural.dtype.kind in "iufU":
         return natural.astype(np.promote_types(natural.dtype, like.dtype))
-    return _as_objects(values, next((value for value in like if is_missing(value)), None))
+    return _build_object_array(values, next((value for value in like if is_missing(value)), None))
 
 
-def _least_type(numbers: npt.NDArray[Any]) -> np.dtype[Any]:
+def _find_smallest_type(numbers: npt.NDArray[Any]) -> np.dtype[Any]:
     """The least type that holds all numbers."""
     if numbers.dtype.kind not in "iu":
         return numbers.dtype
     return np.promote_types(np.min_scalar_type(numbers.min()), np.min_scalar_type(numbers.max()))
 
 
-def _as_objects(values: list[Any], missing: Any) -> npt.NDArray[Any]:
+def _build_object_array(values: list[Any], missing: Any) -> npt.NDArray[Any]:
     """The values as objects, with what the user's column has where it is missing: models tell None from NaN."""
     entries = np.empty(len(values), dtype=object)
     entries[:] = [missing if value is None else value for value in values]
     return entries
 
 
-def _as_matrix(_: tuple[str, ...], columns: list[Any]) -> npt.NDArray[Any]:
+def _build_matrix(_: tuple[str, ...], columns: list[Any]) -> npt.NDArray[Any]:
     arrays = [column if isinstance(column, np.ndarray) else np.asarray(column) for column in columns]
     mixed = len({array.dtype.kind for array in arrays} - set("biuf")) > 0
     alike = len({array.dtype.kind for array in arrays}) == 1
@@ -123,60 +123,60 @@ def _as_matrix(_: tuple[str, ...], columns: list[Any]) -> npt.NDArray[Any]:
     return matrix
 
 
-def _frame_maker(table: Table) -> Maker:
+def _build_frame_columns(table: Table) -> _ColumnBuilder:
     if nw.get_native_namespace(table.frame).__name__ == "pandas":
-        return (lambda name, values: _pandas_entries(table.native[name], values)), _as_pandas
+        return (lambda name, values: _build_pandas_array(table.native[name], values)), _build_pandas_frame
     backend = table.frame.implementation
     schema = table.frame.schema
 
     def lookup(name: str, values: list[Any]) -> Any:
-        marker = _missing_number(table.frame[name]) if schema[name].is_float() else None
+        marker = _find_missing_marker(table.frame[name]) if schema[name].is_float() else None
         kept = [marker if value is None else value for value in values]
         typed = [None if v is None else bool(v) for v in kept] if schema[name] == nw.Boolean else kept
         if backend.is_pyarrow():
-            return _arrow_entries(typed, table.native.schema.field(name).type)
-        return _Gather(nw.new_series(name, typed, schema[name], backend=backend))
+            return _build_arrow_array(typed, table.native.schema.field(name).type)
+        return _SeriesLookup(nw.new_series(name, typed, schema[name], backend=backend))
 
-    return lookup, _as_arrow if backend.is_pyarrow() else _as_native
+    return lookup, _build_arrow_table if backend.is_pyarrow() else _build_native_frame
 
 
-def _missing_number(series: nw.Series[Any]) -> float | None:
+def _find_missing_marker(series: nw.Series[Any]) -> float | None:
     """What a column of numbers has where it is missing: NaN if that is all it has."""
     return None if series.is_null().any() or not series.is_nan().any() else float("nan")
 
 
-def _arrow_entries(values: list[Any], dtype: Any) -> Any:
+def _build_arrow_array(values: list[Any], dtype: Any) -> Any:
     import pyarrow as pa
 
     return pa.array(values, dtype)
 
 
-def _as_arrow(names: tuple[str, ...], columns: list[Any]) -> Any:
+def _build_arrow_table(names: tuple[str, ...], columns: list[Any]) -> Any:
     import pyarrow as pa
 
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
-def _pandas_entries(series: Any, values: list[Any]) -> Any:
+def _build_pandas_array(series: Any, values: list[Any]) -> Any:
     if isinstance(series.dtype, np.dtype):
-        return _typed(values, series.to_numpy())
+        return _cast_like(values, series.to_numpy())
     strange = [v for v in values if v is not None and v not in getattr(series.dtype, "categories", values)]
     if strange:
         raise ValueError(f"{strange[0]!r} is not one of its categories")
     return series.__class__(values, dtype=series.dtype).array
 
 
-def _as_pandas(names: tuple[str, ...], columns: list[Any]) -> Any:
+def _build_pandas_frame(names: tuple[str, ...], columns: list[Any]) -> Any:
     import pandas as pd
 
     if all(isinstance(column, np.ndarray) and column.dtype == np.float64 for column in columns):
-        return pd.DataFrame(_as_matrix(names, columns), columns=list(names), copy=False)
+        return pd.DataFrame(_build_matrix(names, columns), columns=list(names), copy=False)
     objects = [pd.Series(c, dtype=object, copy=False) if c.dtype == object else c for c in columns]  # no guessing
     return pd.DataFrame(dict(zip(names, objects, strict=True)), copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Gather:
+class _SeriesLookup:
     """A narwhals series with NumPy's ``take``."""
 
     series: nw.Series[Any]
@@ -186,6 +186,6 @@ class _Gather:
         return gathered
 
 
-def _as_native(_: tuple[str, ...], columns: list[Any]) -> Any:
+def _build_native_frame(_: tuple[str, ...], columns: list[Any]) -> Any:
     names = {series.name: series for series in columns}
     return nw.from_dict(names).to_native()

@@ -16,24 +16,28 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.counting import counted
+from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, SpaceError, TableError
 from ironrule.progress import track
-from ironrule.space.codes import Codes, Points, encode_feature
-from ironrule.space.constrained import Feasible, feasible
+from ironrule.space.codes import EncodedTable, encode_feature
+from ironrule.space.constraints.binding import bind_constraint
+from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Feature, Value, is_missing
-from ironrule.space.infer import Hints, OneHot, infer_features
-from ironrule.space.plaf import Constraint, bind, parse
-from ironrule.space.table import Table, as_python, read_table
+from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
+from ironrule.space.table import Table, read_table, to_python_value
+from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.space.file import Document
-
-MOST_FEATURES = 128
-PLAIN = frozenset((int, float, str, np.int64, np.float64))
+    from ironrule.space.files import SpaceDocument
 
 
-class Scale(NamedTuple):
+MAX_FEATURES = 128
+SCALAR_TYPES = frozenset((int, float, str, np.int64, np.float64))
+
+
+class CodeLimits(NamedTuple):
     """What the engine asks of all features at once: the highest code, and that of the last value of an ordered one."""
 
     top: npt.NDArray[np.int64]
@@ -51,22 +55,24 @@ class Space:
 
     features: tuple[Feature, ...]
     constraints: tuple[Constraint, ...] = ()
-    feasible: Feasible = field(init=False, repr=False, compare=False)
+    feasible: FeasibleRegion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "constraints", tuple(as_constraint(c) for c in self.constraints))
-        if not 1 <= len(self.features) <= MOST_FEATURES:
-            raise SpaceError(expected=f"a space must have 1 to {MOST_FEATURES} features", got=len(self.features))
-        _refuse_repeats(self.features)
-        _refuse_infinity(self.features)
+        if not 1 <= len(self.features) <= MAX_FEATURES:
+            raise SpaceError(expected=f"a space must have 1 to {MAX_FEATURES} features", got=len(self.features))
+        _check_unique_names(self.features)
+        _check_finite(self.features)
         for constraint in self.constraints:
             if constraint.mentions_instance:
                 raise ConstraintError(
                     expected="a constraint on the space must refer to cf only, not to x", got=repr(str(constraint))
                 )
         object.__setattr__(
-            self, "feasible", feasible(self.features, [bind(c, self.features) for c in self.constraints])
+            self,
+            "feasible",
+            build_feasible_region(self.features, [bind_constraint(c, self.features) for c in self.constraints]),
         )
 
     @classmethod
@@ -80,7 +86,7 @@ class Space:
         ordered: Mapping[str, Sequence[Value]] | None = None,
         domains: Mapping[str, Sequence[Value]] | None = None,
         missing: Sequence[str] = (),
-        one_hot: OneHot = "detect",
+        one_hot: OneHotOption = "detect",
         constant: Literal["refuse", "keep"] = "refuse",
         constraints: Sequence[str | Constraint] = (),
         progress: bool | None = None,
@@ -91,34 +97,34 @@ class Space:
         ``nominal`` names columns without an order although they are numbers; ``ordered`` gives categories their order;
         ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array.
         """
-        read = _values_of(table, columns, progress) or read_table(table, names)
+        read = _read_source_values(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
         absent = [name for name in chosen if name not in read.names]
         if absent:
-            raise _absent(absent, read.names)
-        hints = Hints(nominal, dict(ordered or {}), dict(domains or {}), missing, one_hot, constant)
-        return cls(infer_features(read, chosen, hints, progress), tuple(as_constraint(c) for c in constraints))
+            raise _build_absent_error(absent, read.names)
+        options = InferenceOptions(nominal, dict(ordered or {}), dict(domains or {}), missing, one_hot, constant)
+        return cls(infer_features(read, chosen, options, progress), tuple(as_constraint(c) for c in constraints))
 
     @classmethod
     def from_file(cls, path: str | Path, table: Any = None) -> Space:
         """A space declared in a TOML, YAML or JSON file; features without values take those seen in ``table``."""
-        from ironrule.space.file import read_document
+        from ironrule.space.files import read_document
 
         return cls.from_dict(read_document(Path(path)), table)
 
     @classmethod
-    def from_dict(cls, document: Document, table: Any = None) -> Space:
+    def from_dict(cls, document: SpaceDocument, table: Any = None) -> Space:
         """A space as :meth:`to_dict` or a file declares it."""
-        from ironrule.space.file import features_of
+        from ironrule.space.files import parse_features
 
-        features, constraints = features_of(document, None if table is None else read_table(table))
+        features, constraints = parse_features(document, None if table is None else read_table(table))
         return cls(features, tuple(as_constraint(c) for c in constraints))
 
-    def to_dict(self) -> Document:
+    def to_dict(self) -> SpaceDocument:
         """The space as plain data, the whole of every domain included."""
-        from ironrule.space.file import document_of
+        from ironrule.space.files import build_document
 
-        return document_of(self.features, [str(constraint) for constraint in self.constraints])
+        return build_document(self.features, [str(constraint) for constraint in self.constraints])
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -136,20 +142,20 @@ class Space:
         return np.array([feature.size for feature in self.features], dtype=np.int32)
 
     @cached_property
-    def scale(self) -> Scale:
+    def code_limits(self) -> CodeLimits:
         """Highest codes of all features, as arrays."""
-        last = [feature.last if feature.ordered else -1 for feature in self.features]
-        return Scale(self.sizes.astype(np.int64) - 1, np.array(last, dtype=np.int64))
+        last = [feature.last_code if feature.ordered else -1 for feature in self.features]
+        return CodeLimits(self.sizes.astype(np.int64) - 1, np.array(last, dtype=np.int64))
 
     @cached_property
-    def _known(self) -> frozenset[str]:
+    def _row_keys(self) -> frozenset[str]:
         """The names that a row may use."""
         return frozenset((*self.columns, *self.names))
 
     @cached_property
-    def _places(self) -> tuple[Mapping[Value, int], ...]:
+    def _code_tables(self) -> tuple[Mapping[Value, int], ...]:
         """The codes of every feature whose column has its name; none of the others, which need more care."""
-        return tuple(feature.places if feature.columns == (feature.name,) else {} for feature in self.features)
+        return tuple(feature.code_by_value if feature.columns == (feature.name,) else {} for feature in self.features)
 
     @cached_property
     def _domains(self) -> tuple[tuple[Value, ...], ...]:
@@ -167,7 +173,7 @@ class Space:
         for readers: they change nothing that is claimed, and so are left out of it.
         """
         document = self.to_dict()
-        entries = {name: _without_captions(entry) for name, entry in document["features"].items()}
+        entries = {name: _drop_labels(entry) for name, entry in document["features"].items()}
         text = json.dumps(document | {"features": entries}, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -186,26 +192,28 @@ class Space:
             hint = f"did you mean {close[0]!r}?" if close else f"the features are {', '.join(self.names)}"
             raise SpaceError(f"unknown feature {name!r}", hint=hint, code="unknown-feature") from None
 
-    def encode(self, table: Any, progress: bool | None = None) -> Codes:
+    def encode(self, table: Any, progress: bool | None = None) -> EncodedTable:
         """A whole table as codes, column by column."""
         read = read_table(table, None if not isinstance(table, np.ndarray) else self.columns)
         absent = [name for name in self.columns if name not in read.names]
         if absent:
-            raise _absent(absent, read.names)
+            raise _build_absent_error(absent, read.names)
         features = track(self.features, "Encoding", len(self.features), progress)
-        return Codes(tuple(encode_feature(feature, read) for feature in features))
+        return EncodedTable(tuple(encode_feature(feature, read) for feature in features))
 
     def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
         """One row, given by column (or by feature, for a one-hot group), as codes."""
         others = set(ignore).difference(self.columns)
-        unknown = [] if row.keys() <= self._known else [n for n in row if n not in self._known and n not in others]
+        unknown = (
+            [] if row.keys() <= self._row_keys else [n for n in row if n not in self._row_keys and n not in others]
+        )
         if unknown:
             raise TableError(expected="a row may only have columns of the space", got=", ".join(map(repr, unknown)))
         codes = []
-        for feature, places in zip(self.features, self._places, strict=True):
+        for feature, places in zip(self.features, self._code_tables, strict=True):
             value = row.get(feature.name)
-            known = type(value) in PLAIN and value in places
-            codes.append(places[value] if known else _code_in(feature, row, others))
+            known = type(value) in SCALAR_TYPES and value in places
+            codes.append(places[value] if known else _encode_feature_of_row(feature, row, others))
         return np.array(codes, dtype=np.int32)
 
     def decode_row(self, point: Points) -> dict[str, Value]:
@@ -213,14 +221,15 @@ class Space:
         values = [domain[code] for domain, code in zip(self._domains, point.tolist(), strict=True)]
         return dict(zip(self.names, values, strict=True))
 
-    def extended(self, row: Mapping[str, Value]) -> Space:
+    def extend_domains(self, row: Mapping[str, Value]) -> Space:
         """The same space with the row's values added to the domains that lack them."""
-        return replace(self, features=tuple(_with_value(feature, row) for feature in self.features))
+        return replace(self, features=tuple(_extend_domain(feature, row) for feature in self.features))
 
-    def captioned(self, labels: Mapping[str, str], units: Mapping[str, str] | None = None) -> Space:
-        """The same space with labels and units, by feature, for pictures and reports; its fingerprint stays.
+    def with_labels(self, labels: Mapping[str, str], units: Mapping[str, str] | None = None) -> Space:
+        """The same space with labels and units, by feature, for plots and reports; its fingerprint stays.
 
-        >>> Space((Feature("age", (20, 30), ordered=True),)).captioned({"age": "Age"}, {"age": "years"})["age"].unit
+        >>> space = Space((Feature("age", (20, 30), ordered=True),))
+        >>> space.with_labels({"age": "Age"}, {"age": "years"})["age"].unit
         'years'
         """
         units = units or {}
@@ -232,31 +241,31 @@ class Space:
     def __repr__(self) -> str:
         kinds = sum(feature.ordered for feature in self.features)
         some = f"{kinds} ordered, {len(self) - kinds} nominal"
-        text = f"Space({counted(len(self), 'feature')}: {some}; {self.size:.3g} points"
-        return text + (f"; {counted(len(self.constraints), 'constraint')})" if self.constraints else ")")
+        text = f"Space({format_count(len(self), 'feature')}: {some}; {self.size:.3g} points"
+        return text + (f"; {format_count(len(self.constraints), 'constraint')})" if self.constraints else ")")
 
 
-def _values_of(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:
+def _read_source_values(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:
     """The small table with every value of a source that comes in chunks; None if the data is no source."""
+    from ironrule.space.column_store.ingest import open_source
     from ironrule.space.sources import as_source
-    from ironrule.space.streamed import open_source
 
     source = as_source(data)
-    return None if source is None else open_source(source, columns or source.names, None, progress).gathered.like
+    return None if source is None else open_source(source, columns or source.names, None, progress).table.sample
 
 
 def as_constraint(constraint: str | Constraint) -> Constraint:
     """A constraint from its text, or as it is."""
     if not isinstance(constraint, (str, Constraint)):
         raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= 18'", got=repr(constraint))
-    return parse(constraint) if isinstance(constraint, str) else constraint
+    return parse_constraint(constraint) if isinstance(constraint, str) else constraint
 
 
-def _without_captions(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_labels(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: part for key, part in entry.items() if key not in ("label", "unit")}
 
 
-def _refuse_repeats(features: Sequence[Feature]) -> None:
+def _check_unique_names(features: Sequence[Feature]) -> None:
     for names, what in (([f.name for f in features], "feature"), ([c for f in features for c in f.columns], "column")):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -265,25 +274,25 @@ def _refuse_repeats(features: Sequence[Feature]) -> None:
             )
 
 
-def _refuse_infinity(features: Sequence[Feature]) -> None:
+def _check_finite(features: Sequence[Feature]) -> None:
     for feature in features:
         if any(isinstance(value, float) and math.isinf(value) for value in feature.values):
             raise SpaceError(expected=f"the domain of {feature.name!r} must have finite numbers", got="infinity")
 
 
-def _code_in(feature: Feature, row: Mapping[str, Value], others: set[str]) -> int:
+def _encode_feature_of_row(feature: Feature, row: Mapping[str, Value], others: set[str]) -> int:
     given = [name for name in feature.columns if name in row]
     if feature.name in row and feature.name not in others and (feature.columns == (feature.name,) or not given):
-        return _code_of(feature, row[feature.name])
+        return _encode_value(feature, row[feature.name])
     if len(given) < len(feature.columns):
         absent = [name for name in feature.columns if name not in row]
         raise TableError(expected=f"a row must have a value for {', '.join(map(repr, absent))}", got="none")
     if feature.name in row and feature.name not in others:
         raise TableError(expected=f"a row must have either {feature.name!r} or its columns {given}", got="both")
-    return _hot_code(feature, row) if feature.one_hot else _code_of(feature, row[given[0]])
+    return _encode_one_hot_columns(feature, row) if feature.one_hot else _encode_value(feature, row[given[0]])
 
 
-def _absent(names: Sequence[str], there: Sequence[str]) -> TableError:
+def _build_absent_error(names: Sequence[str], there: Sequence[str]) -> TableError:
     columns = "column" if len(names) == 1 else "columns"
     return TableError(
         expected=f"the table must have the {columns} {', '.join(map(repr, names))}",
@@ -293,23 +302,23 @@ def _absent(names: Sequence[str], there: Sequence[str]) -> TableError:
     )
 
 
-def _code_of(feature: Feature, value: Value) -> int:
+def _encode_value(feature: Feature, value: Value) -> int:
     try:
-        return feature.code(_checked(feature, as_python(value)))
+        return feature.code(_check_value_type(feature, to_python_value(value)))
     except SpaceError as error:
         raise TableError(
             expected=error.expected,
             got=error.got,
-            hint="extend the domain: Explainer(..., space=space.extended(row))",
+            hint="extend the domain: Explainer(..., space=space.extend_domains(row))",
             code="value-outside-domain",
         ) from None
 
 
-def _hot_code(feature: Feature, row: Mapping[str, Value]) -> int:
+def _encode_one_hot_columns(feature: Feature, row: Mapping[str, Value]) -> int:
     hot = [row[name] for name in feature.columns]
-    if PLAIN.issuperset(map(type, hot)) and hot.count(1) == 1 and hot.count(0) == len(hot) - 1:
+    if SCALAR_TYPES.issuperset(map(type, hot)) and hot.count(1) == 1 and hot.count(0) == len(hot) - 1:
         return hot.index(1)
-    hot = [as_python(value) for value in hot]
+    hot = [to_python_value(value) for value in hot]
     if any(value not in (0, 1) for value in hot) or sum(hot) > 1:
         raise TableError(expected=f"the one-hot columns of {feature.name!r} must be 0, and one of them 1", got=hot)
     if sum(hot) == 0 and len(feature.values) == len(feature.columns):
@@ -317,12 +326,12 @@ def _hot_code(feature: Feature, row: Mapping[str, Value]) -> int:
     return hot.index(1) if 1 in hot else len(feature.columns)
 
 
-def _checked(feature: Feature, value: Value) -> Value:
+def _check_value_type(feature: Feature, value: Value) -> Value:
     """The value, if it is of the domain's type; a date may also come as text."""
     if is_missing(value) or not feature.values:
         return value
-    if feature.dated:
-        return _as_date(feature, value)
+    if feature.temporal:
+        return _parse_date(feature, value)
     numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
     if numbers and not number:
         raise TableError(expected=f"{feature.name!r} must be a number", got=repr(value))
@@ -333,7 +342,7 @@ def _checked(feature: Feature, value: Value) -> Value:
     return value
 
 
-def _as_date(feature: Feature, value: Value) -> Value:
+def _parse_date(feature: Feature, value: Value) -> Value:
     """A date or time as the domain has them: by day, or by moment."""
     try:
         moment = datetime.datetime.fromisoformat(value if isinstance(value, str) else value.isoformat())
@@ -343,11 +352,11 @@ def _as_date(feature: Feature, value: Value) -> Value:
     return moment.date() if by_day and moment.time() == datetime.time() else moment
 
 
-def _with_value(feature: Feature, row: Mapping[str, Value]) -> Feature:
+def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:
     name = feature.columns[0] if feature.columns[0] in row and not feature.one_hot else feature.name
     if name not in row:
         return feature
-    value = _checked(feature, as_python(row[name]))
+    value = _check_value_type(feature, to_python_value(row[name]))
     if is_missing(value):
         return replace(feature, missing=True)
     if value in feature.values:
@@ -357,7 +366,7 @@ def _with_value(feature: Feature, row: Mapping[str, Value]) -> Feature:
             expected=f"{feature.name!r} must be {feature.describe()}, since it has one column per value",
             got=repr(value),
         )
-    if feature.ordered and not feature.natural:
+    if feature.ordered and not feature.naturally_ordered:
         raise SpaceError(
             f"{value!r} has no place in the order of {feature.name!r}", hint="declare the order in a space file"
         )

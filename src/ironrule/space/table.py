@@ -16,21 +16,20 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.counting import counted
+from ironrule.arrays import BoolArray
 from ironrule.errors import TableError
 from ironrule.space.feature import is_missing
+from ironrule.wording import format_count
 
-Mask = npt.NDArray[np.bool_]
-
-KNOWN_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
+VALUE_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column's values, which of them are missing, and its categories in order where it declares an order."""
 
     values: npt.NDArray[Any]
-    missing: Mask
+    missing: BoolArray
     categories: tuple[Any, ...] | None = None
 
     @property
@@ -46,12 +45,12 @@ class Table:
     native: Any
     names: tuple[str, ...]
     frame: Any  # the narwhals DataFrame, or None for an array
-    real: int | None = None  # how many rows at the beginning are rows of the data, where not all are
+    real_rows: int | None = None  # how many rows at the beginning are rows of the data, where not all are
 
     def __len__(self) -> int:
         return len(self.native)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> TableColumn:
         """One column; text and booleans come as an object array; raises TableError, naming it, if it cannot be read."""
         if name not in self.names:
             raise TableError(
@@ -61,8 +60,8 @@ class Table:
             )
         try:
             if self.frame is None:
-                return _array_column(self.native[:, self.names.index(name)])
-            return _series_column(self.frame[name])
+                return _read_array_column(self.native[:, self.names.index(name)])
+            return _read_series(self.frame[name])
         except TableError as error:
             raise TableError(
                 expected=f"column {name!r}: {error.expected}", got=error.got, hint=error.hint, code=error.code
@@ -73,12 +72,13 @@ class Table:
         if not -len(self) <= position < len(self):
             rows = len(self)
             raise TableError(
-                expected=f"the row number must be between {-rows} and {rows - 1} ({counted(rows, 'row')})", got=position
+                expected=f"the row number must be between {-rows} and {rows - 1} ({format_count(rows, 'row')})",
+                got=position,
             )
         if self.frame is None:
-            return {name: as_python(value) for name, value in zip(self.names, self.native[position], strict=True)}
+            return {name: to_python_value(value) for name, value in zip(self.names, self.native[position], strict=True)}
         values = self.frame[[position % len(self)]].row(0)
-        return {name: as_python(value) for name, value in zip(self.names, values, strict=True)}
+        return {name: to_python_value(value) for name, value in zip(self.names, values, strict=True)}
 
 
 def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
@@ -99,7 +99,7 @@ def _from_array(data: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
     if len(chosen) != data.shape[1]:
         raise TableError(
             expected="there must be one name per column",
-            got=f"{counted(len(chosen), 'name')} for {counted(data.shape[1], 'column')}",
+            got=f"{format_count(len(chosen), 'name')} for {format_count(data.shape[1], 'column')}",
         )
     return Table(data, chosen, None)
 
@@ -136,34 +136,34 @@ def _check_names(names: Sequence[Any]) -> None:
         raise TableError(expected="column names must be unique", got=f"{', '.join(map(repr, twice))} more than once")
 
 
-def _array_column(values: npt.NDArray[Any]) -> Column:
+def _read_array_column(values: npt.NDArray[Any]) -> TableColumn:
     if values.dtype.kind == "f":
-        return Column(values, np.isnan(values))
+        return TableColumn(values, np.isnan(values))
     if values.dtype.kind == "M":
-        return Column(_exact_dates(values), np.isnat(values))
+        return TableColumn(_convert_to_exact_dates(values), np.isnat(values))
     if values.dtype.kind in "biuU":
-        return Column(values, np.zeros(len(values), dtype=np.bool_))
-    return narrowed(values.astype(object), _missing_in(values))
+        return TableColumn(values, np.zeros(len(values), dtype=np.bool_))
+    return narrow_column(values.astype(object), _flag_missing(values))
 
 
-def _missing_in(values: npt.NDArray[Any]) -> Mask:
+def _flag_missing(values: npt.NDArray[Any]) -> BoolArray:
     return np.fromiter(map(is_missing, values), np.bool_, len(values))
 
 
-def narrowed(values: npt.NDArray[Any], missing: Mask) -> Column:
+def narrow_column(values: npt.NDArray[Any], missing: BoolArray) -> TableColumn:
     """An object column; one that holds only numbers, or only dates, as numbers or dates."""
     kinds = set(map(type, values[~missing] if missing.any() else values))
-    _refuse_odd_types(kinds)
+    _check_value_types(kinds)
     if kinds and all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds):
-        return Column(_as_numbers(np.where(missing, 0, values), kinds), missing)
+        return TableColumn(_convert_to_numbers(np.where(missing, 0, values), kinds), missing)
     if kinds and all(issubclass(kind, datetime.date) for kind in kinds):
-        return Column(_as_dates(np.where(missing, np.datetime64("NaT"), values), kinds), missing)
-    return Column(values, missing)
+        return TableColumn(_convert_to_dates(np.where(missing, np.datetime64("NaT"), values), kinds), missing)
+    return TableColumn(values, missing)
 
 
-def _refuse_odd_types(kinds: Iterable[type]) -> None:
+def _check_value_types(kinds: Iterable[type]) -> None:
     for kind in kinds:
-        if not issubclass(kind, KNOWN_TYPES):
+        if not issubclass(kind, VALUE_TYPES):
             raise TableError(
                 expected="values must be numbers, strings, booleans or dates",
                 got=kind.__name__,
@@ -171,24 +171,24 @@ def _refuse_odd_types(kinds: Iterable[type]) -> None:
             )
 
 
-def _as_numbers(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
+def _convert_to_numbers(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
     try:
         return values.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
     except OverflowError:
         raise TableError(expected="integers must fit in 64 bits", got="a larger one") from None
 
 
-def _as_dates(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
+def _convert_to_dates(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
     if any(getattr(value, "tzinfo", None) is not None for value in values):
-        _refuse_zone("times with a time zone")
+        _raise_time_zone_error("times with a time zone")
     return values.astype("datetime64[D]" if kinds == {datetime.date} else "datetime64[us]")
 
 
-def _refuse_zone(what: str) -> None:
+def _raise_time_zone_error(what: str) -> None:
     raise TableError(expected="dates must have no time zone", got=what, hint="with pandas: .dt.tz_convert(None)")
 
 
-def _exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _convert_to_exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Dates by day, or by microsecond, which is what Python's own can tell apart."""
     days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
     exact = values.astype("datetime64[D]" if days else "datetime64[us]")
@@ -199,43 +199,43 @@ def _exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return exact
 
 
-def _series_column(series: nw.Series[Any]) -> Column:
+def _read_series(series: nw.Series[Any]) -> TableColumn:
     dtype = series.dtype
     missing = series.is_null().to_numpy().astype(np.bool_)
     if dtype.is_float():
         values = series.to_numpy().astype(np.float32 if dtype == nw.Float32 else np.float64)
-        return Column(values, missing | np.isnan(values))
+        return TableColumn(values, missing | np.isnan(values))
     if dtype.is_integer():
         whole = series.fill_null(0) if missing.any() else series
-        return Column(whole.to_numpy().astype(np.uint64 if dtype == nw.UInt64 else np.int64), missing)
+        return TableColumn(whole.to_numpy().astype(np.uint64 if dtype == nw.UInt64 else np.int64), missing)
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        _refuse_zone(f"the time zone {dtype.time_zone!r}")
+        _raise_time_zone_error(f"the time zone {dtype.time_zone!r}")
     if isinstance(dtype, nw.Datetime):
-        return Column(_exact_dates(series.to_numpy()), missing)
+        return TableColumn(_convert_to_exact_dates(series.to_numpy()), missing)
     if dtype == nw.Date:
-        return Column(series.to_numpy().astype("datetime64[D]"), missing)
-    values = _objects(series)
+        return TableColumn(series.to_numpy().astype("datetime64[D]"), missing)
+    values = _read_objects(series)
     if isinstance(dtype, (nw.Enum, nw.Categorical)):
-        _refuse_odd_types(set(map(type, values[~missing])))
-        return Column(values, missing, _declared_order(series))
+        _check_value_types(set(map(type, values[~missing])))
+        return TableColumn(values, missing, _read_declared_order(series))
     if dtype in (nw.Boolean, nw.String):
-        return Column(values, missing)
-    return narrowed(values, missing | _missing_in(values))
+        return TableColumn(values, missing)
+    return narrow_column(values, missing | _flag_missing(values))
 
 
-def _objects(series: nw.Series[Any]) -> npt.NDArray[Any]:
+def _read_objects(series: nw.Series[Any]) -> npt.NDArray[Any]:
     values = np.empty(len(series), dtype=object)
     values[:] = series.to_list()
     return values
 
 
-def _declared_order(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+def _read_declared_order(series: nw.Series[Any]) -> tuple[Any, ...] | None:
     """The categories in order, where the column's type declares one (pandas and Arrow ordered, polars Enum)."""
     native = series.to_native()
     dtype = getattr(native, "dtype", None) if hasattr(native, "dtype") else getattr(native, "type", None)
     ordered = getattr(dtype, "ordered", None)
     if dtype is not None and ordered and hasattr(dtype, "categories"):
-        return tuple(as_python(value) for value in dtype.categories)
+        return tuple(to_python_value(value) for value in dtype.categories)
     if ordered:
         return tuple(native.unify_dictionaries().chunk(0).dictionary.to_pylist())
     if isinstance(series.dtype, nw.Enum) and ordered is None:
@@ -243,11 +243,11 @@ def _declared_order(series: nw.Series[Any]) -> tuple[Any, ...] | None:
     return None
 
 
-def as_python(value: Any) -> Any:
+def to_python_value(value: Any) -> Any:
     """A value as plain Python: NumPy scalars unwrapped, every kind of missing as None."""
     if is_missing(value):
         return None
     if isinstance(value, np.datetime64):
-        return _exact_dates(np.asarray(value)).item()
+        return _convert_to_exact_dates(np.asarray(value)).item()
     value = value.item() if isinstance(value, np.generic) else value
     return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value

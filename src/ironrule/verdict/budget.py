@@ -1,8 +1,8 @@
 """Budgets, and the meter that runs while one is spent.
 
-A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises :class:`Spent` where
-the search asks the model, and the driver of the search returns the best it has with the verdict it has earned. Whoever
-wants to see how far a search is, or to stop it from another thread, gives the budget a ``watch``.
+A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises
+:class:`BudgetExhausted` where the search asks the model, and the driver of the search returns the best it has with the
+verdict it has earned. A ``callback`` in the budget sees how far a search is, and may stop it from another thread.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.arrays import Points
 from ironrule.errors import BudgetError
-from ironrule.model import Model
-from ironrule.space import Points
+from ironrule.model.protocol import Model
 from ironrule.verdict.verdict import Verdict
 
 
@@ -26,13 +26,13 @@ class Budget:
     """How long a search may run: seconds, model evaluations (rows), or both. None means no limit.
 
     A budget in evaluations with a seed gives the same answer every time; one in seconds depends on the machine.
-    ``watch`` is called with the meter wherever a search looks at its budget; if it raises KeyboardInterrupt, the search
-    ends as by Ctrl-C: with the best it has.
+    ``callback`` is called with the meter wherever a search looks at its budget; if it raises KeyboardInterrupt, the
+    search ends as by Ctrl-C: with the best it has.
     """
 
     evaluations: int | None = None
     seconds: float | None = None
-    watch: Callable[[Meter], None] | None = field(default=None, repr=False, compare=False)
+    callback: Callable[[Meter], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):
@@ -46,20 +46,20 @@ class Budget:
                 )
 
 
-class Spent(Exception):  # noqa: N818  # control flow inside a search, never seen by users
-    """The budget is spent. ``known`` is what an oracle had found out by then of the box that it was asked about."""
+class BudgetExhausted(Exception):  # noqa: N818  # control flow inside a search, never seen by users
+    """The budget is spent. ``partial_verdict`` is what an oracle had found out about a box by then."""
 
-    def __init__(self, known: Verdict | None = None) -> None:
+    def __init__(self, partial_verdict: Verdict | None = None) -> None:
         super().__init__()
-        self.known = known
+        self.partial_verdict = partial_verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class SearchProgress:
     """How far a search for a rule has come: what its best so far weighs, and what none can weigh less than."""
 
     best: float | None = None
-    at_least: float = 0.0
+    lower_bound: float = 0.0
 
 
 @dataclass(slots=True)
@@ -72,34 +72,37 @@ class Meter:
     evaluations: int = 0
     events: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)  # per operator, without those that ran inside it
-    inside: list[float] = field(default_factory=list)  # per open block, what operators inside it took so far
+    nested_seconds: list[float] = field(default_factory=list)  # per open block, what operators inside it took so far
     started: float = field(default_factory=time.perf_counter)
-    glance: Callable[[], Glance] = Glance  # set by the driver of a search
+    report_progress: Callable[[], SearchProgress] = SearchProgress  # set by the driver of a search
 
     def desired(self, model: Model, points: Points) -> npt.NDArray[np.bool_]:
-        """Ask the model which points are desired; raises Spent if that would pass the budget."""
+        """Ask the model which points are desired; raises BudgetExhausted if that would pass the budget."""
         self.check(len(points))
         self.calls += 1
         self.evaluations += len(points)
         return model.desired(points)
 
-    def check(self, ahead: int = 0) -> None:
-        """Raise Spent if the budget does not allow ``ahead`` more evaluations, or time is up."""
-        if self.budget.evaluations is not None and self.evaluations + ahead > self.budget.evaluations - self.reserve:
-            raise Spent
+    def check(self, evaluations_ahead: int = 0) -> None:
+        """Raise BudgetExhausted if the budget does not allow ``evaluations_ahead`` more, or time is up."""
+        if (
+            self.budget.evaluations is not None
+            and self.evaluations + evaluations_ahead > self.budget.evaluations - self.reserve
+        ):
+            raise BudgetExhausted
         if self.budget.seconds is not None and self.elapsed > self.budget.seconds:
-            raise Spent
-        if self.budget.watch is not None:
-            self.budget.watch(self)
+            raise BudgetExhausted
+        if self.budget.callback is not None:
+            self.budget.callback(self)
 
     @property
-    def affordable(self) -> int:
+    def evaluations_left(self) -> int:
         """How many more evaluations the budget allows."""
         limit = self.budget.evaluations
         return 1 << 62 if limit is None else max(0, limit - self.reserve - self.evaluations)
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds that the budget still allows; 0 where it says nothing of seconds."""
         return 0.0 if self.budget.seconds is None else max(0.0, self.budget.seconds - self.elapsed)
 
@@ -108,12 +111,12 @@ class Meter:
         """Seconds since the search began."""
         return time.perf_counter() - self.started
 
-    def timed(self, operator: str) -> Timed:
+    def time_block(self, name: str) -> BlockTimer:
         """Add the time of a block to an operator's account; what another operator takes inside it is the other's."""
-        return Timed(self.seconds, self.inside, operator)
+        return BlockTimer(self.seconds, self.nested_seconds, name)
 
 
-class Timed:
+class BlockTimer:
     """A block whose time, without that of blocks inside it, is added to an account, however it ends."""
 
     __slots__ = ("_account", "_began", "_inside", "_name")

@@ -18,15 +18,14 @@ from typing import Any, Literal, Protocol
 
 from ironrule.errors import InputError
 
-VERSION = 1
-CLOSED = -1
+CERTIFICATE_VERSION = 1
+NO_SPLIT = -1
+SplitRange = tuple[int, int]
+CoverSplit = tuple[int, tuple[SplitRange, ...]]
 
-Range = tuple[int, int]
-Split = tuple[int, tuple[Range, ...]]
 
-
-class Cutting(Protocol):
-    """A cover, or what one can be drawn from: a search makes many proofs, and few of them are ever shown."""
+class CoverSource(Protocol):
+    """A cover, or what one can be built from: a search makes many proofs, and few of them are ever shown."""
 
     def cover(self) -> Cover:
         """The cover itself."""
@@ -37,7 +36,7 @@ class Cutting(Protocol):
 class Cover:
     """How a box is cut into pieces."""
 
-    splits: tuple[Split, ...]
+    splits: tuple[CoverSplit, ...]
     tree: tuple[int, ...]
 
     @property
@@ -60,10 +59,10 @@ class Cover:
     def from_dict(cls, data: Mapping[str, Any]) -> Cover:
         """The cover that :meth:`to_dict` wrote."""
         splits = tuple(
-            (whole(feature), tuple((whole(first), whole(last)) for first, last in ranges))
+            (require_integer(feature), tuple((require_integer(first), require_integer(last)) for first, last in ranges))
             for feature, ranges in data["splits"]
         )
-        return cls(splits, tuple(whole(place) for place in data["tree"]))
+        return cls(splits, tuple(require_integer(place) for place in data["tree"]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,13 +79,13 @@ class Certificate:
     model: str
     low: tuple[int, ...] = field(repr=False)
     high: tuple[int, ...] = field(repr=False)
-    covers: tuple[Cutting, ...] = field(default=(), repr=False)
+    covers: tuple[CoverSource, ...] = field(default=(), repr=False)
 
-    def drawn(self) -> Certificate:
-        """The certificate with all its covers drawn."""
-        if all(isinstance(cutting, Cover) for cutting in self.covers):
+    def with_built_covers(self) -> Certificate:
+        """The certificate with all its covers built."""
+        if all(isinstance(source, Cover) for source in self.covers):
             return self
-        covers = tuple(cutting.cover() for cutting in self.covers)
+        covers = tuple(source.cover() for source in self.covers)
         return replace(self, points=sum(cover.pieces for cover in covers), covers=covers)
 
     def __eq__(self, other: object) -> bool:
@@ -96,37 +95,43 @@ class Certificate:
         return hash((self.method, self.space, self.model, self.low, self.high))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        drawn = self.drawn()
-        return Certificate, tuple(getattr(drawn, name) for name in self.__slots__)
+        built = self.with_built_covers()
+        return Certificate, tuple(getattr(built, name) for name in self.__slots__)
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain data."""
-        drawn = self.drawn()
+        built = self.with_built_covers()
         return {
-            "version": VERSION,
+            "version": CERTIFICATE_VERSION,
             "method": self.method,
-            "points": drawn.points,
+            "points": built.points,
             "space": self.space,
             "model": self.model,
             "low": list(self.low),
             "high": list(self.high),
-            "covers": [cutting.cover().to_dict() for cutting in drawn.covers],
+            "covers": [source.cover().to_dict() for source in built.covers],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         """The certificate that :meth:`to_dict` wrote; raises InputError if the data is none."""
-        if not isinstance(data, Mapping) or data.get("version") != VERSION:
+        if not isinstance(data, Mapping) or data.get("version") != CERTIFICATE_VERSION:
             got = f"version {data.get('version')!r}" if isinstance(data, Mapping) else f"a {type(data).__name__}"
-            raise InputError(expected=f"a certificate must have version {VERSION}", got=got, code="wrong-format")
+            raise InputError(
+                expected=f"a certificate must have version {CERTIFICATE_VERSION}", got=got, code="wrong-format"
+            )
         if data.get("method") not in ("cover", "enumeration"):
             raise InputError(
                 expected="a certificate's method must be 'cover' or 'enumeration'", got=repr(data.get("method"))
             )
         try:
-            low, high = (tuple(whole(code) for code in data[name]) for name in ("low", "high"))
+            low, high = (tuple(require_integer(code) for code in data[name]) for name in ("low", "high"))
             covers = tuple(Cover.from_dict(cover) for cover in data["covers"])
-            points, space, model = whole(data["points"]), text(data["space"]), text(data["model"])
+            points, space, model = (
+                require_integer(data["points"]),
+                require_text(data["space"]),
+                require_text(data["model"]),
+            )
             return cls(data["method"], points, space, model, low, high, covers)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"cannot read the certificate: {error!r}") from None
@@ -139,14 +144,14 @@ class Certificate:
         return f"all {self.points:,} points of the rule's box are undesired"
 
 
-def whole(value: Any) -> int:
+def require_integer(value: Any) -> int:
     """An integer and nothing that only looks like one; raises TypeError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"expected an integer, got {value!r}")
     return value
 
 
-def text(value: Any) -> str:
+def require_text(value: Any) -> str:
     """A string; raises TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r}")

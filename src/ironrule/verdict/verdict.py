@@ -1,4 +1,4 @@
-"""Verdicts: what is known of a rule. Three values, never a bool.
+"""Verdicts: what is known of a rule. Three values, never a bool; and the quality classes of the paper.
 
 ``Proven``     no exception exists anywhere in the space, and here is the certificate.
 ``Refuted``    here is a point that satisfies the rule and has the desired outcome.
@@ -7,6 +7,10 @@
 
 The bound is the exact binomial one of Clopper and Pearson (1934): of n points drawn uniformly from the box, none was
 an exception; had a share p or more been exceptions, that would happen with probability (1 - p)^n at the most.
+
+``Quality`` sorts rules as the paper's experiments do, each class to be proven: a rule fails on the past rows, or only
+elsewhere in the space; or it holds, and then it may say too much, or be longer than it had to be (Geng, Schleich and
+Suciu, "Computing Rule-Based Explanations by Leveraging Counterfactuals", VLDB 2022, sections 5.4 and 6).
 """
 
 from __future__ import annotations
@@ -14,15 +18,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from ironrule.counting import counted
+from ironrule.arrays import Points
 from ironrule.errors import InputError
-from ironrule.rule import Counterfactual
-from ironrule.space import Points
+from ironrule.rule.counterfactual import Counterfactual
 from ironrule.verdict.certificate import Certificate
+from ironrule.wording import format_count, format_percent_down, round_share_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,34 +69,25 @@ class Unrefuted:
     @property
     def bound(self) -> float:
         """The Clopper-Pearson upper bound on the share of exceptions in the box."""
-        return upper_bound(self.samples, self.confidence)
+        return compute_exception_bound(self.samples, self.confidence)
 
     def __str__(self) -> str:
-        text = f"unrefuted, not proven: no exception among {counted(self.tried, 'point')} tried"
+        text = f"unrefuted, not proven: no exception among {format_count(self.tried, 'point')} tried"
         if self.samples:
-            most = f"at most {_ceil(self.bound):.2g} of the box are exceptions"
-            text = f"{text}; with {_floor_percent(self.confidence)} confidence {most}"
-        return f"{text}; {_floor_percent(self.explored)} of the box is proven to hold none" if self.explored else text
-
-
-def _floor_percent(share: float) -> str:
-    """A share in percent, never rounded up: 0.9983 is not 100 %."""
-    return f"{math.floor(share * 1e4 + 1e-6) / 100:g}%"
-
-
-def _ceil(share: float) -> float:
-    """A share with two digits, never rounded down."""
-    unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
-    return min(1.0, math.ceil(share / unit - 1e-9) * unit)
+            most = f"at most {round_share_up(self.bound):.2g} of the box are exceptions"
+            text = f"{text}; with {format_percent_down(self.confidence)} confidence {most}"
+        return (
+            f"{text}; {format_percent_down(self.explored)} of the box is proven to hold none" if self.explored else text
+        )
 
 
 Verdict = Proven | Refuted | Unrefuted
 
 
-def upper_bound(samples: int, confidence: float) -> float:
+def compute_exception_bound(samples: int, confidence: float) -> float:
     """The largest share of exceptions under which seeing none in ``samples`` draws is not too unlikely.
 
-    >>> round(upper_bound(1000, 0.95), 5)
+    >>> round(compute_exception_bound(1000, 0.95), 5)
     0.00299
     """
     if samples == 0:
@@ -122,3 +118,42 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
             return Unrefuted(data["tried"], data["samples"], data["confidence"], data.get("explored", 0.0))
         case other:
             raise InputError(expected="a verdict must be proven, refuted or unrefuted", got=repr(other))
+
+
+class Quality(Enum):
+    """What is proven of a rule, from worst to best.
+
+    What is not judged comes first of all, so that ``quality >= Quality.REDUNDANT`` always says that it is proven.
+
+    >>> Quality.FAILED_GLOBAL < Quality.REDUNDANT < Quality.MINIMUM
+    True
+    >>> print(Quality.IRREDUNDANT)
+    irredundant but not minimum
+    """
+
+    NOT_JUDGED = "not judged"
+    FAILED_DATA = "failed data consistency"
+    FAILED_GLOBAL = "failed global consistency"
+    REDUNDANT = "consistent but redundant"
+    IRREDUNDANT = "irredundant but not minimum"
+    MINIMUM = "minimum"
+
+    @property
+    def rank(self) -> int:
+        """The place in the order, from 0."""
+        return list(type(self)).index(self)
+
+    def __lt__(self, other: Quality) -> bool:
+        return self.rank < other.rank
+
+    def __le__(self, other: Quality) -> bool:
+        return self.rank <= other.rank
+
+    def __gt__(self, other: Quality) -> bool:
+        return self.rank > other.rank
+
+    def __ge__(self, other: Quality) -> bool:
+        return self.rank >= other.rank
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -27,16 +27,16 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.checker.arrays import BoolArray, IntegerArray
 from ironrule.errors import ConstraintError
 
 if TYPE_CHECKING:
-    from ironrule.checker.space.spaces import Feature, Space
+    from ironrule.checker.space.space import CheckerFeature, CheckerSpace
 
-MOST_CHARACTERS = 1_000_000
-DEEPEST = 32  # nested parentheses, ``not``, ``-`` and ``if``
 
+MAX_CHARACTERS = 1_000_000
+MAX_NESTING = 32  # nested parentheses, ``not``, ``-`` and ``if``
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _TOKEN = re.compile(
     rf"""\s*(?:(?P<number>{_DIGITS}(?:\.{_DIGITS})?(?:[eE][+-]?{_DIGITS})?(?!\w))
@@ -49,46 +49,43 @@ _TOKEN = re.compile(
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
 _CONSTANTS = {"true": True, "false": False, "missing": None}
 _RELATIONS: dict[str, Any] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-_TERMS = ("feature", "literal", "calculation")
-
-Codes = npt.NDArray[np.integer[Any]]
-Mask = npt.NDArray[np.bool_]
-Measure = Callable[[Codes], Any]  # a number for every point, or one for all
+_VALUE_KINDS = ("feature", "literal", "calculation")
+Measurement = Callable[[IntegerArray], Any]  # a number for every point, or one for all
 
 
-class Node(NamedTuple):
+class FormulaNode(NamedTuple):
     """A part of a constraint. Its kind is ``or``, ``and``, ``not`` or ``compare`` (a formula, with its operators as
     value), or ``calculation`` (with its operators), ``feature`` (its name) or ``literal`` (a value; None is missing).
     """
 
     kind: str
-    parts: tuple[Node, ...]
+    parts: tuple[FormulaNode, ...]
     value: Any
     place: int  # in the text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predicate:
+class PointPredicate:
     """A constraint bound to a space: says of every point, a row of codes, whether it holds."""
 
     columns: tuple[int, ...]  # the features that it reads
-    test: Callable[[Codes], Mask]
+    evaluate: Callable[[IntegerArray], BoolArray]
 
-    def __call__(self, points: Codes) -> Mask:
+    def __call__(self, points: IntegerArray) -> BoolArray:
         with np.errstate(all="ignore"):
-            return np.array(np.broadcast_to(self.test(points), len(points)), dtype=np.bool_)
+            return np.array(np.broadcast_to(self.evaluate(points), len(points)), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class ParsedConstraint:
     """A constraint: its text, what it says, the features of ``cf`` that it names, and whether it names ``x``."""
 
     text: str
-    formula: Node
+    formula: FormulaNode
     features: frozenset[str]
     mentions_instance: bool
 
-    def bind(self, space: Space) -> Predicate:
+    def bind(self, space: CheckerSpace) -> PointPredicate:
         """What it says about points of a space; raises ConstraintError if it names ``x``, names features that the
         space does not have, or compares what cannot be compared.
         """
@@ -97,28 +94,28 @@ class Constraint:
             raise ConstraintError(expected="a constraint on the space must be about cf alone", got=got)
         places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
         test = _Binder(self.text, places).bind(self.formula)
-        return Predicate(tuple(sorted(places[name][0] for name in self.features)), test)
+        return PointPredicate(tuple(sorted(places[name][0] for name in self.features)), test)
 
 
-def parse_constraint(text: str) -> Constraint:
+def parse_constraint(text: str) -> ParsedConstraint:
     """Read one constraint; raises ConstraintError, naming the place, if it is malformed.
 
     >>> sorted(parse_constraint("if cf.job == 'cook' then 18 <= cf.age < 65").features)
     ['age', 'job']
     """
-    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+    if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
         got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
         raise ConstraintError(
-            expected=f"a constraint must be a string of at most {MOST_CHARACTERS:,} characters", got=got
+            expected=f"a constraint must be a string of at most {MAX_CHARACTERS:,} characters", got=got
         )
     parser = _Parser(text)
     formula = parser.check(parser.statement(), term=False)
     if parser.kind != "end":
         raise parser.error("expected an operator, `and`, `or` or the end of the constraint")
-    return Constraint(text, formula, frozenset(parser.names["cf"]), bool(parser.names["x"]))
+    return ParsedConstraint(text, formula, frozenset(parser.names["cf"]), bool(parser.names["x"]))
 
 
-def _error_at(text: str, place: int, expected: str, got: str) -> ConstraintError:
+def _build_located_error(text: str, place: int, expected: str, got: str) -> ConstraintError:
     near = text[max(0, place - 30) : place + 50]
     return ConstraintError(expected=expected, got=f"{got} (character {place + 1}, in {near!r})")
 
@@ -139,7 +136,7 @@ class _Parser:
         if found is None or found.lastgroup is None:
             rest = self.text[self.next :].lstrip()
             expected = "expected a word, a number, a quoted string or an operator"
-            raise _error_at(self.text, len(self.text) - len(rest), expected, f"`{rest[:1]}`")
+            raise _build_located_error(self.text, len(self.text) - len(rest), expected, f"`{rest[:1]}`")
         self.kind, self.token = found.lastgroup, found[found.lastgroup]
         self.place, self.next = found.start(found.lastgroup), found.end()
         return passed
@@ -153,25 +150,27 @@ class _Parser:
             raise self.error(f"expected `{token}`")
 
     def error(self, expected: str, got: str = "") -> ConstraintError:
-        return _error_at(self.text, self.place, expected, got or (f"`{self.token[:40]}`" if self.token else "the end"))
+        return _build_located_error(
+            self.text, self.place, expected, got or (f"`{self.token[:40]}`" if self.token else "the end")
+        )
 
-    def check(self, node: Node, term: bool) -> Node:
+    def check(self, node: FormulaNode, term: bool) -> FormulaNode:
         """The node, if it is a value where one must stand, or a condition where one must stand."""
-        if (node.kind in _TERMS) != term:
+        if (node.kind in _VALUE_KINDS) != term:
             expected, got = ("a value", "a condition") if term else ("a condition", "a value")
-            raise _error_at(self.text, node.place, f"expected {expected}", got)
+            raise _build_located_error(self.text, node.place, f"expected {expected}", got)
         return node
 
-    def nest(self, level: Callable[[], Node]) -> Node:
+    def nest(self, level: Callable[[], FormulaNode]) -> FormulaNode:
         """Read one level deeper."""
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.error(f"a constraint must be nested at most {DEEPEST} deep", "a deeper one")
+        if self.depth > MAX_NESTING:
+            raise self.error(f"a constraint must be nested at most {MAX_NESTING} deep", "a deeper one")
         inside = level()
         self.depth -= 1
         return inside
 
-    def chain(self, kind: str, operators: Iterable[str], level: Callable[[], Node]) -> Node:
+    def chain(self, kind: str, operators: Iterable[str], level: Callable[[], FormulaNode]) -> FormulaNode:
         """Parts with operators between them; the part itself if there is only one."""
         parts, used = [level()], list[str]()
         while symbol := self.take(*operators):
@@ -180,24 +179,24 @@ class _Parser:
         if not used:
             return parts[0]
         checked = tuple(self.check(part, term=kind not in ("or", "and")) for part in parts)
-        return Node(kind, checked, tuple(used), parts[0].place)
+        return FormulaNode(kind, checked, tuple(used), parts[0].place)
 
-    def statement(self) -> Node:
+    def statement(self) -> FormulaNode:
         return self.nest(self.implication) if self.take("if") else self.disjunction()
 
-    def implication(self) -> Node:
+    def implication(self) -> FormulaNode:
         condition = self.check(self.disjunction(), term=False)
         self.expect("then")
-        opposite = Node("not", (condition,), None, condition.place)
-        return Node("or", (opposite, self.check(self.statement(), term=False)), None, condition.place)
+        opposite = FormulaNode("not", (condition,), None, condition.place)
+        return FormulaNode("or", (opposite, self.check(self.statement(), term=False)), None, condition.place)
 
-    def disjunction(self) -> Node:
+    def disjunction(self) -> FormulaNode:
         return self.chain("or", ("or",), lambda: self.chain("and", ("and",), self.negation))
 
-    def negation(self) -> Node:
+    def negation(self) -> FormulaNode:
         place = self.place
         if self.take("not"):
-            return Node("not", (self.check(self.nest(self.negation), term=False),), None, place)
+            return FormulaNode("not", (self.check(self.nest(self.negation), term=False),), None, place)
         left = self.chain("compare", _RELATIONS, self.sum)
         opposite = self.take("not")
         if opposite:
@@ -210,19 +209,21 @@ class _Parser:
             items.append(self.sum())
         self.expect(")")
         pairs = [(self.check(left, term=True), self.check(item, term=True)) for item in items]
-        inside = Node("or", tuple(Node("compare", pair, ("==",), pair[1].place) for pair in pairs), None, place)
-        return Node("not", (inside,), None, place) if opposite else inside
+        inside = FormulaNode(
+            "or", tuple(FormulaNode("compare", pair, ("==",), pair[1].place) for pair in pairs), None, place
+        )
+        return FormulaNode("not", (inside,), None, place) if opposite else inside
 
-    def sum(self) -> Node:
+    def sum(self) -> FormulaNode:
         return self.chain("calculation", ("+", "-"), lambda: self.chain("calculation", ("*", "/"), self.factor))
 
-    def factor(self) -> Node:
+    def factor(self) -> FormulaNode:
         place = self.place
         if self.take("-"):
             operand = self.check(self.nest(self.factor), term=True)
             if operand.kind == "literal" and _is_number(operand.value):
-                return Node("literal", (), -operand.value, place)
-            return Node("calculation", (Node("literal", (), -1, place), operand), ("*",), place)
+                return FormulaNode("literal", (), -operand.value, place)
+            return FormulaNode("calculation", (FormulaNode("literal", (), -1, place), operand), ("*",), place)
         if self.take("("):
             inside = self.nest(self.statement)
             self.expect(")")
@@ -230,10 +231,10 @@ class _Parser:
         if subject := self.take("cf", "x"):
             name = self.name()
             self.names[subject].add(name)
-            return Node("feature", (), name, place)
+            return FormulaNode("feature", (), name, place)
         if self.token in _CONSTANTS:
-            return Node("literal", (), _CONSTANTS[self.advance()], place)
-        return Node("literal", (), self.number() if self.kind == "number" else self.string("a value"), place)
+            return FormulaNode("literal", (), _CONSTANTS[self.advance()], place)
+        return FormulaNode("literal", (), self.number() if self.kind == "number" else self.string("a value"), place)
 
     def name(self) -> str:
         """A feature's name: ``["any text"]``, or parts after dots, each a word or a string."""
@@ -267,13 +268,13 @@ class _Binder:
     """Makes functions on codes of the tree of one text; features are given by name, with their positions."""
 
     text: str
-    places: dict[str, tuple[int, Feature]]
+    features_by_name: dict[str, tuple[int, CheckerFeature]]
 
-    def bind(self, node: Node) -> Callable[[Codes], Mask]:
+    def bind(self, node: FormulaNode) -> Callable[[IntegerArray], BoolArray]:
         """Where a formula holds: a truth value for every point, or one for all."""
         if node.kind == "compare":
             pairs = zip(node.value, pairwise(node.parts), strict=True)
-            tests = [self.compare(left, how, right) for how, (left, right) in pairs]
+            tests = [self.bind_comparison(left, how, right) for how, (left, right) in pairs]
         else:
             tests = [self.bind(part) for part in node.parts]
         if node.kind == "not":
@@ -281,12 +282,12 @@ class _Binder:
         join = np.logical_or if node.kind == "or" else np.logical_and
         return lambda points: reduce(join, (test(points) for test in tests))
 
-    def compare(self, left: Node, how: str, right: Node) -> Callable[[Codes], Mask]:
-        features = [self.feature(side) for side in (left, right) if side.kind == "feature"]
-        first, second = self.scale(left, right, features, how not in ("==", "!="))
+    def bind_comparison(self, left: FormulaNode, how: str, right: FormulaNode) -> Callable[[IntegerArray], BoolArray]:
+        features = [self.get_feature(side) for side in (left, right) if side.kind == "feature"]
+        first, second = self.bind_sides(left, right, features, how not in ("==", "!="))
         reflexive = len(features) == 2 and how in ("==", "!=", "<=", ">=")
 
-        def holds(points: Codes) -> Mask:
+        def holds(points: IntegerArray) -> BoolArray:
             one, other = first(points), second(points)
             related = _RELATIONS[how](one, other)
             if reflexive:  # two features that are both missing are equal
@@ -296,15 +297,17 @@ class _Binder:
 
         return holds
 
-    def scale(self, left: Node, right: Node, features: Sequence[Feature], ordering: bool) -> tuple[Measure, Measure]:
+    def bind_sides(
+        self, left: FormulaNode, right: FormulaNode, features: Sequence[CheckerFeature], ordering: bool
+    ) -> tuple[Measurement, Measurement]:
         """Both sides of a comparison as numbers; raises ConstraintError if they cannot be compared."""
         sides = (left, right)
         if any(side.kind == "literal" and side.value is None for side in sides):
             if ordering or not features:
                 raise self.error(left, "missing must be compared with a feature, by == or !=", "something else")
             asked = left if left.kind == "feature" else right
-            return self.look_up(asked, [0.0] * len(self.values(asked)), missing=1.0), lambda _: np.float64(1.0)
-        kinds = {"number" if one.numeric else "date" if one.dated else "category" for one in features}
+            return self.look_up(asked, [0.0] * len(self.list_values(asked)), missing=1.0), lambda _: np.float64(1.0)
+        kinds = {"number" if one.numeric else "date" if one.temporal else "category" for one in features}
         written = all(side.kind == "literal" and _is_number(side.value) for side in sides)
         if written or "calculation" in (left.kind, right.kind):
             kinds.add("number")
@@ -314,25 +317,27 @@ class _Binder:
         if ordering and not all(feature.ordered for feature in features):
             raise self.error(left, "<, <=, > and >= need ordered features (or use ==, != or in)", "a nominal one")
         if kinds == {"number"}:
-            return self.number(left), self.number(right)
+            return self.bind_number(left), self.bind_number(right)
         if kinds == {"category"} and ordering and len({feature.values for feature in features}) > 1:
             raise self.error(left, "ordered categories must have the same domain to be compared", "different domains")
-        return self.rank(left, right, kinds == {"date"})
+        return self.bind_ranks(left, right, kinds == {"date"})
 
-    def number(self, node: Node) -> Measure:
+    def bind_number(self, node: FormulaNode) -> Measurement:
         if node.kind == "calculation":
-            first, *others = map(self.number, node.parts)
+            first, *others = map(self.bind_number, node.parts)
             steps = list(zip(node.value, others, strict=True))
-            return lambda points: reduce(_calculate, ((how, step(points)) for how, step in steps), first(points))
-        for value in self.values(node):
+            return lambda points: reduce(_apply_arithmetic, ((how, step(points)) for how, step in steps), first(points))
+        for value in self.list_values(node):
             if not _is_number(value) or not _fits_float(value):  # a rounded one would compare wrongly
                 expected = "expected a number or a numeric feature, exact as a 64-bit float as all up to 2**53 are"
                 raise self.error(node, expected, repr(value)[:40])
-        return self.look_up(node, self.values(node))
+        return self.look_up(node, self.list_values(node))
 
-    def rank(self, left: Node, right: Node, dated: bool) -> tuple[Measure, Measure]:
+    def bind_ranks(self, left: FormulaNode, right: FormulaNode, dated: bool) -> tuple[Measurement, Measurement]:
         """Dates by rank among all that either side can be, categories by position in the domains, left first."""
-        keys = [(side, [self.key(side, value, dated) for value in self.values(side)]) for side in (left, right)]
+        keys = [
+            (side, [self.build_key(side, value, dated) for value in self.list_values(side)]) for side in (left, right)
+        ]
         known = {key: None for side, own in keys if dated or side.kind == "feature" for key in own}
         if dated and len({moment.utcoffset() is None for moment in known}) > 1:
             raise self.error(right, "dates must all have a time zone or all have none to be compared", "both kinds")
@@ -343,7 +348,7 @@ class _Binder:
         first, second = (self.look_up(side, [ranks[key] for key in own]) for side, own in keys)
         return first, second
 
-    def key(self, node: Node, value: Any, dated: bool) -> Any:
+    def build_key(self, node: FormulaNode, value: Any, dated: bool) -> Any:
         """What equality means: of categories Python's, but true is not 1; of dates that of the moments they begin."""
         if not dated:
             return isinstance(value, bool), value
@@ -353,26 +358,26 @@ class _Binder:
             raise self.error(node, 'a date must be written like "2024-12-31"', repr(value)) from None
         return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
 
-    def values(self, node: Node) -> Sequence[Any]:
+    def list_values(self, node: FormulaNode) -> Sequence[Any]:
         """What a feature or a literal can be, by code."""
-        return self.feature(node).values if node.kind == "feature" else (node.value,)
+        return self.get_feature(node).values if node.kind == "feature" else (node.value,)
 
-    def look_up(self, node: Node, numbers: Sequence[float], missing: float = np.nan) -> Measure:
+    def look_up(self, node: FormulaNode, numbers: Sequence[float], missing: float = np.nan) -> Measurement:
         """The numbers of a feature's values, or of a literal, for points."""
         if node.kind != "feature":
             return lambda _: np.float64(numbers[0])
-        place, feature = self.places[node.value]
+        place, feature = self.features_by_name[node.value]
         table = np.array([*numbers, *[missing] * feature.missing], dtype=np.float64)
         return lambda points: table[points[:, place]]
 
-    def feature(self, node: Node) -> Feature:
-        if node.value not in self.places:
-            listed = ", ".join(list(self.places)[:12])
+    def get_feature(self, node: FormulaNode) -> CheckerFeature:
+        if node.value not in self.features_by_name:
+            listed = ", ".join(list(self.features_by_name)[:12])
             raise self.error(node, f"expected a feature of the space ({listed})", repr(node.value))
-        return self.places[node.value][1]
+        return self.features_by_name[node.value][1]
 
-    def error(self, node: Node, expected: str, got: str) -> ConstraintError:
-        return _error_at(self.text, node.place, expected, got)
+    def error(self, node: FormulaNode, expected: str, got: str) -> ConstraintError:
+        return _build_located_error(self.text, node.place, expected, got)
 
 
 def _is_number(value: Any) -> bool:
@@ -386,7 +391,7 @@ def _fits_float(value: int | float) -> bool:
         return False
 
 
-def _calculate(result: Any, step: tuple[str, Any]) -> Any:
+def _apply_arithmetic(result: Any, step: tuple[str, Any]) -> Any:
     """One step of arithmetic; division by zero gives no value."""
     how, number = step
     number = np.where(number == 0, np.nan, number) if how == "/" else number

@@ -19,40 +19,48 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.arrays import BoolArray
+from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
+from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.boosting import (
-    DOUBLE,
-    EXPONENTIAL,
-    IDENTITY,
-    LOGISTIC,
-    Score,
-    above,
-    add_up,
-    largest,
-    noise_of,
-    places_of,
-    preorder,
-    sigmoids_above,
-    softmax_above,
+    DOUBLE_ROUNDOFF,
+    EXPONENTIAL_RESPONSE,
+    IDENTITY_RESPONSE,
+    LOGISTIC_RESPONSE,
+    BoostedScore,
+    bound_probability_error,
+    build_preorder_tree,
+    find_class_positions,
+    read_largest_score,
+    read_sigmoid_threshold,
+    read_softmax_threshold,
+    read_threshold,
+    sum_trees,
 )
 from ironrule.model.readers.library_class import require_own_methods
-from ironrule.model.reading import Mask, Reading, Test, Tree, Unreadable
-from ironrule.model.thresholds import Thresholds
 
-UNIT = 2.0**-44  # of probabilities: CatBoost's own vector exponential is less exact than the C library's
-RESPONSES = dict.fromkeys(("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE"), IDENTITY)
-RESPONSES |= dict.fromkeys(("Poisson", "Tweedie"), EXPONENTIAL)
+# of probabilities: CatBoost's own vector exponential is less exact than the C library's
+PROBABILITY_ROUNDOFF = 2.0**-44
+
+RESPONSES = dict.fromkeys(
+    ("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE"), IDENTITY_RESPONSE
+)
+
+
+RESPONSES |= dict.fromkeys(("Poisson", "Tweedie"), EXPONENTIAL_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
-class NotAbove:
-    """CatBoost's numeric test: as float32, at most the border goes left; NaN goes where the column says."""
+class CatBoostThresholdSplit:
+    """CatBoost's numeric split: as float32, at most the border goes left; NaN goes where the column says."""
 
     column: int
     border: float
     nan_left: bool
-    changes_once: ClassVar[bool] = True
+    turns_once: ClassVar[bool] = True
 
-    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
         """Which of these values of the column go left."""
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32)
@@ -60,20 +68,20 @@ class NotAbove:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherThan:
-    """CatBoost's one-hot test: every category but the one with this hash goes left."""
+class CatBoostCategorySplit:
+    """CatBoost's one-hot split: every category but the one with this hash goes left."""
 
     column: int
     hash: int
 
-    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
         """Which of these values of the column go left."""
-        texts = [_text(value, self.column) for value in values.tolist()]
-        known = _hashes(tuple(sorted(set(texts))))
+        texts = [_format_category(value, self.column) for value in values.tolist()]
+        known = _hash_categories(tuple(sorted(set(texts))))
         return np.array([known[text] != self.hash for text in texts], dtype=np.bool_)
 
 
-def _text(value: Any, column: int) -> str:
+def _format_category(value: Any, column: int) -> str:
     """What CatBoost hashes of a category: the text, or the integer's digits."""
     if isinstance(value, str):
         return value
@@ -83,18 +91,18 @@ def _text(value: Any, column: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _hashes(texts: tuple[str, ...]) -> dict[str, int]:
+def _hash_categories(texts: tuple[str, ...]) -> dict[str, int]:
     """CatBoost's own hashes of categories, written beside a throw-away model that is fitted on them."""
     library = sys.modules["catboost"]
     fitted = [*texts, "a", "b"]
     labels = [float(place) for place in range(len(fitted))]
     pool = library.Pool([[text] for text in fitted], label=labels, cat_features=[0])
     model = library.CatBoostRegressor(iterations=1, depth=1, one_hot_max_size=255, verbose=0, allow_writing_files=False)
-    content = _json(model.fit(pool), pool)
+    content = _export_json(model.fit(pool), pool)
     return {kept["value"]: int(kept["hash"]) for kept in content["features_info"]["cat_features_hash"]}
 
 
-def _json(model: Any, pool: Any = None) -> dict[str, Any]:
+def _export_json(model: Any, pool: Any = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json", pool=pool)
@@ -102,78 +110,80 @@ def _json(model: Any, pool: Any = None) -> dict[str, Any]:
     return content
 
 
-def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
-    """The reading of a CatBoostClassifier or CatBoostRegressor; None for anything else."""
+def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
+    """The normal form of a CatBoostClassifier or CatBoostRegressor; None for anything else."""
     library = sys.modules.get("catboost")
     if library is None or not isinstance(estimator, (library.CatBoostClassifier, library.CatBoostRegressor)):
         return None
     require_own_methods(estimator)
     if estimator.get_text_feature_indices() or estimator.get_embedding_feature_indices():
         raise Unreadable("CatBoost's text and embedding features are not read")
-    content = _json(estimator)
+    content = _export_json(estimator)
     loss = str(content["model_info"]["params"]["loss_function"]["type"])
-    scores = _scores(content)
+    scores = _read_scores(content)
     if isinstance(estimator, library.CatBoostClassifier):
-        return _classifier(estimator, scores, loss, desired, threshold)
+        return _read_classifier(estimator, scores, loss, desired, threshold)
     if threshold is None or desired or len(scores) != 1:
         raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
     if loss not in RESPONSES:
         raise Unreadable(f"CatBoost's loss {loss} is not a threshold on a sum of trees")
-    return above(scores[0], RESPONSES[loss], threshold, noise_of(UNIT))
+    return read_threshold(scores[0], RESPONSES[loss], threshold, bound_probability_error(PROBABILITY_ROUNDOFF))
 
 
-def _classifier(
-    estimator: Any, scores: list[Score], loss: str, desired: tuple[Any, ...], threshold: float | None
-) -> Reading:
-    wanted = places_of(estimator, desired)
+def _read_classifier(
+    estimator: Any, scores: list[BoostedScore], loss: str, desired: tuple[Any, ...], threshold: float | None
+) -> TreeSum:
+    wanted = find_class_positions(estimator, desired)
     count = len(estimator.classes_)
     if loss in ("Logloss", "CrossEntropy") and len(scores) == 1 and count == 2 and len(wanted) == 1:
         level = float(estimator.get_probability_threshold())  # of labels: 0.5 unless the user has set another
         asked = threshold if threshold is not None else level if wanted == [1] else 1 - level
-        return above(scores[0], LOGISTIC, asked, noise_of(UNIT), first=wanted == [0])
+        return read_threshold(
+            scores[0], LOGISTIC_RESPONSE, asked, bound_probability_error(PROBABILITY_ROUNDOFF), first=wanted == [0]
+        )
     if loss not in ("MultiClass", "MultiClassOneVsAll") or len(scores) != count:
         raise Unreadable(f"CatBoost's loss {loss} with {len(scores)} outputs for {count} classes is not read")
     if threshold is None:
-        return largest(scores, wanted, noise_of(UNIT, count))
+        return read_largest_score(scores, wanted, bound_probability_error(PROBABILITY_ROUNDOFF, count))
     if loss == "MultiClass":
-        return softmax_above(scores, wanted, threshold, UNIT)
-    return sigmoids_above(scores, wanted, threshold, UNIT)
+        return read_softmax_threshold(scores, wanted, threshold, PROBABILITY_ROUNDOFF)
+    return read_sigmoid_threshold(scores, wanted, threshold, PROBABILITY_ROUNDOFF)
 
 
-def _scores(content: dict[str, Any]) -> list[Score]:
+def _read_scores(content: dict[str, Any]) -> list[BoostedScore]:
     """Per output its score: scale * (sum of leaves) + bias."""
     scale, biases = content["scale_and_bias"]
     biases = biases if isinstance(biases, list) else [biases]
-    split = _splits(content["features_info"])
+    split = _make_split_reader(content["features_info"])
     sums: list[list[Tree]] = [[] for _ in biases]
     for tree in content.get("oblivious_trees", []):
         asked = [split(asked) for asked in tree["splits"] or []]
         leaves = np.array(tree["leaf_values"], dtype=np.float64).reshape(-1, len(biases)) * scale
         for output, each in enumerate(sums):
-            each.append(_oblivious(asked, leaves[:, output]))
+            each.append(_build_oblivious_tree(asked, leaves[:, output]))
     for tree in content.get("trees", []):
         for output, each in enumerate(sums):
-            each.append(_free(tree, split, output, scale))
+            each.append(_build_free_tree(tree, split, output, scale))
     # Every rounding happens once more where the scale is not 1. CatBoost starts again for blocks of trees: any order.
     whole = [sum(float(np.abs(tree.value).max()) for tree in each) for each in sums]
     return [
-        add_up(float(bias), each, DOUBLE, DOUBLE * (len(each) + 4) * (size + abs(bias)))
+        sum_trees(float(bias), each, DOUBLE_ROUNDOFF, DOUBLE_ROUNDOFF * (len(each) + 4) * (size + abs(bias)))
         for bias, each, size in zip(biases, sums, whole, strict=True)
     ]
 
 
-def _splits(information: dict[str, Any]) -> Callable[[dict[str, Any]], Test]:
+def _make_split_reader(information: dict[str, Any]) -> Callable[[dict[str, Any]], TreeSplit]:
     numbers = {feature["feature_index"]: feature for feature in information.get("float_features", [])}
     categories = {feature["feature_index"]: feature for feature in information.get("categorical_features", [])}
 
-    def split(asked: dict[str, Any]) -> Test:
+    def split(asked: dict[str, Any]) -> TreeSplit:
         if asked["split_type"] == "FloatFeature":
             feature = numbers[asked["float_feature_index"]]
             nan_left = feature["nan_value_treatment"] != "AsTrue"  # a comparison with NaN is false by itself
-            return NotAbove(int(feature["flat_feature_index"]), float(asked["border"]), nan_left)
+            return CatBoostThresholdSplit(int(feature["flat_feature_index"]), float(asked["border"]), nan_left)
         if asked["split_type"] == "OneHotFeature":
             column = categories[asked["cat_feature_index"]]["flat_feature_index"]
-            return OtherThan(int(column), int(asked["value"]) % 2**32)
+            return CatBoostCategorySplit(int(column), int(asked["value"]) % 2**32)
         raise Unreadable(
             "CatBoost splits on statistics of categories (ctr), which are not read; "
             "one_hot_max_size above the number of categories avoids them"
@@ -182,37 +192,42 @@ def _splits(information: dict[str, Any]) -> Callable[[dict[str, Any]], Test]:
     return split
 
 
-def _oblivious(splits: Sequence[Test], leaves: npt.NDArray[np.float64]) -> Tree:
+def _build_oblivious_tree(splits: Sequence[TreeSplit], leaves: npt.NDArray[np.float64]) -> Tree:
     """A full tree in the order of a heap; split k is bit k of the leaf's number, so the last split is asked first."""
     inner = len(leaves) - 1
     levels = np.repeat(np.arange(len(splits))[::-1], 2 ** np.arange(len(splits)))  # the split that each node asks
     left = np.full(2 * inner + 1, -1, dtype=np.int32)
     left[:inner] = 2 * np.arange(inner) + 1
     right = np.where(left < 0, left, left + 1).astype(np.int32)
-    return Tree(_tests(splits, levels, len(leaves)), left, right, np.concatenate([np.zeros(inner), leaves]))
+    return Tree(_build_splits(splits, levels, len(leaves)), left, right, np.concatenate([np.zeros(inner), leaves]))
 
 
-def _tests(splits: Sequence[Test], levels: npt.NDArray[np.intp], leaves: int) -> Thresholds:
-    """The tests of nodes that ask these of the splits, and of so many leaves after them."""
-    numeric = [split if isinstance(split, NotAbove) else NotAbove(-1, 0.0, False) for split in splits]
+def _build_splits(splits: Sequence[TreeSplit], levels: npt.NDArray[np.intp], leaves: int) -> ThresholdSplits:
+    """The splits of nodes that ask the ones at these levels, and of so many leaves after them."""
+    numeric = [
+        split if isinstance(split, CatBoostThresholdSplit) else CatBoostThresholdSplit(-1, 0.0, False)
+        for split in splits
+    ]
     column, kind = (
         np.array([getattr(one, name) for one in numeric] + [-1], np.int32) for name in ("column", "nan_left")
     )
     border = np.array([np.float32(one.border) for one in numeric] + [0.0], dtype=np.float64)
     asked = np.concatenate([levels, np.full(leaves, len(splits))])
     others = {node: splits[k] for node, k in enumerate(levels.tolist()) if numeric[k] is not splits[k]}
-    return Thresholds(column[asked], border[asked], kind[asked], _not_above, others)
+    return ThresholdSplits(column[asked], border[asked], kind[asked], _make_split, others)
 
 
-def _not_above(column: int, border: float, nan_left: int) -> Test:
-    return NotAbove(column, border, bool(nan_left))
+def _make_split(column: int, border: float, nan_left: int) -> TreeSplit:
+    return CatBoostThresholdSplit(column, border, bool(nan_left))
 
 
-def _free(tree: dict[str, Any], split: Callable[[dict[str, Any]], Test], output: int, scale: float) -> Tree:
+def _build_free_tree(
+    tree: dict[str, Any], split: Callable[[dict[str, Any]], TreeSplit], output: int, scale: float
+) -> Tree:
     """A tree whose nodes ask what they like."""
     nodes = [tree]
 
-    def look(place: int) -> tuple[Test, int, int] | float:
+    def look(place: int) -> tuple[TreeSplit, int, int] | float:
         node = nodes[place]
         if "split" not in node:
             value = node["value"]
@@ -220,4 +235,4 @@ def _free(tree: dict[str, Any], split: Callable[[dict[str, Any]], Test], output:
         nodes.extend((node["left"], node["right"]))
         return split(node["split"]), len(nodes) - 2, len(nodes) - 1
 
-    return preorder(0, look)
+    return build_preorder_tree(0, look)

@@ -23,21 +23,25 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.model.reading import Unreadable
+from ironrule.model.protocol import Unreadable
 
 LIBRARIES = frozenset(("sklearn", "xgboost", "lightgbm", "catboost", "_catboost", "interpret", "pygam", "ironrule"))
-COMPILED = (GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType)
+COMPILED_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType)
+
+
 # Methods that no answer of a fitted model depends on; tools for tracking experiments replace some of them.
-NOT_DECIDING = frozenset(("fit", "fit_predict", "fit_transform", "partial_fit", "score", "__init__", "__repr__"))
-CHANGEABLE = 1 << 9  # the flag of classes whose attributes can be set: those made in Python, not compiled ones
+IGNORED_METHODS = frozenset(("fit", "fit_predict", "fit_transform", "partial_fit", "score", "__init__", "__repr__"))
+HEAP_TYPE_FLAG = 1 << 9  # the flag of classes whose attributes can be set: those made in Python, not compiled ones
+
+
 # An unfitted template, or what a selection of columns was made by.
-TEMPLATES = frozenset(("estimator_",))
+TEMPLATE_ATTRIBUTES = frozenset(("estimator_",))
 
 
-def library_name(thing: Any, library: str) -> str:
+def get_library_class_name(thing: Any, library: str) -> str:
     """The name of an object's class if that is the library's own; empty for any other class, and for subclasses."""
     kind = type(thing)
-    return kind.__name__ if _root(kind.__module__) == library and _is_registered(kind) else ""
+    return kind.__name__ if _get_root_package(kind.__module__) == library and _is_registered(kind) else ""
 
 
 def require_own_methods(*things: Any, deep: bool = True) -> None:
@@ -56,7 +60,7 @@ def require_own_methods(*things: Any, deep: bool = True) -> None:
             seen_classes.add(type(thing))
             _require_own_class(type(thing))
         _require_no_hidden_method(thing)
-        pending += _held(thing) if deep else ()
+        pending += _iterate_fitted(thing) if deep else ()
 
 
 def require_same_labels(listed: Any, answered: Any) -> None:
@@ -67,10 +71,10 @@ def require_same_labels(listed: Any, answered: Any) -> None:
 
 def _is_of_library(kind: type) -> bool:
     """Whether a class is a library's or derives from one."""
-    return any(_root(base.__module__) in LIBRARIES for base in kind.__mro__)
+    return any(_get_root_package(base.__module__) in LIBRARIES for base in kind.__mro__)
 
 
-def _root(module: str) -> str:
+def _get_root_package(module: str) -> str:
     return module.partition(".")[0]
 
 
@@ -83,7 +87,7 @@ def _is_registered(kind: type) -> bool:
 
 
 def _require_own_class(kind: type) -> None:
-    base = next(base for base in kind.__mro__ if _root(base.__module__) in LIBRARIES)
+    base = next(base for base in kind.__mro__ if _get_root_package(base.__module__) in LIBRARIES)
     if base is not kind or not _is_registered(kind):
         raise Unreadable(
             f"{kind.__name__} is a subclass of {base.__name__} and may decide otherwise, so what it was fitted to does "
@@ -92,39 +96,43 @@ def _require_own_class(kind: type) -> None:
             else f"{kind.__name__} is not the class of that name in {kind.__module__}; load the model again"
         )
     for each in kind.__mro__:
-        if each.__flags__ & CHANGEABLE and _root(each.__module__) not in sys.stdlib_module_names:
+        if each.__flags__ & HEAP_TYPE_FLAG and _get_root_package(each.__module__) not in sys.stdlib_module_names:
             for name, attribute in vars(each).items():
-                if name not in NOT_DECIDING and not _is_own(attribute, each):
-                    _refuse(name, kind)
+                if name not in IGNORED_METHODS and not _is_library_attribute(attribute, each):
+                    _raise_replaced(name, kind)
 
 
-def _refuse(name: str, kind: type) -> None:
+def _raise_replaced(name: str, kind: type) -> None:
     raise Unreadable(
         f"the {name} of this {kind.__name__} was replaced, so what it was fitted to does not tell what it decides; "
         f"pass a model with the methods of its library to have it read"
     )
 
 
-def _is_own(attribute: Any, owner: type) -> bool:
+def _is_library_attribute(attribute: Any, owner: type) -> bool:
     """Whether an attribute of a class is no method, or one that is defined in a known library."""
-    if isinstance(attribute, COMPILED):
+    if isinstance(attribute, COMPILED_DESCRIPTORS):
         return issubclass(owner, attribute.__objclass__)
     if isinstance(attribute, type):
-        return _is_known(attribute.__module__)
-    parts = list(_parts(attribute))
+        return _is_known_module(attribute.__module__)
+    parts = list(_iterate_functions(attribute))
     if parts:
-        return all(_is_own(part, owner) for part in parts) and (
-            not isinstance(attribute, FunctionType) or _is_known(attribute.__globals__.get("__name__", ""))
+        return all(_is_library_attribute(part, owner) for part in parts) and (
+            not isinstance(attribute, FunctionType) or _is_known_module(attribute.__globals__.get("__name__", ""))
         )
     if hasattr(attribute, "__globals__"):  # a function, in Python or compiled
-        return _is_known(attribute.__globals__.get("__name__", ""))
+        return _is_known_module(attribute.__globals__.get("__name__", ""))
     if callable(attribute) or hasattr(type(attribute), "__get__"):
         own = getattr(attribute, "__module__", None) or type(attribute).__module__
-        return _is_known(type(attribute).__module__) and _is_known(own) and not hasattr(attribute, "__self__")
+        return (
+            _is_known_module(type(attribute).__module__)
+            and _is_known_module(own)
+            and not hasattr(attribute, "__self__")
+        )
     return True
 
 
-def _parts(attribute: Any) -> Iterator[Any]:
+def _iterate_functions(attribute: Any) -> Iterator[Any]:
     """The functions that a wrapper, a property or a descriptor calls."""
     if isinstance(attribute, property):
         yield from (part for part in (attribute.fget, attribute.fset, attribute.fdel) if part is not None)
@@ -138,8 +146,8 @@ def _parts(attribute: Any) -> Iterator[Any]:
         yield attribute.fn
 
 
-def _is_known(module: str | None) -> bool:
-    root = _root(module or "")
+def _is_known_module(module: str | None) -> bool:
+    root = _get_root_package(module or "")
     return root in LIBRARIES or root in sys.stdlib_module_names
 
 
@@ -147,21 +155,21 @@ def _require_no_hidden_method(thing: Any) -> None:
     for name in getattr(thing, "__dict__", {}):
         hidden = next((vars(base)[name] for base in type(thing).__mro__ if name in vars(base)), None)
         is_method = hasattr(type(hidden), "__get__") and not isinstance(hidden, functools.cached_property)
-        if hidden is not None and is_method and name not in NOT_DECIDING:
-            _refuse(name, type(thing))
+        if hidden is not None and is_method and name not in IGNORED_METHODS:
+            _raise_replaced(name, type(thing))
 
 
-def _held(thing: Any) -> Iterator[Any]:
+def _iterate_fitted(thing: Any) -> Iterator[Any]:
     """The objects that an object was fitted to hold: of an estimator only private and fitted attributes, because its
     parameters are what it was to be made of.
     """
     estimator = hasattr(type(thing), "get_params")
     for name, value in getattr(thing, "__dict__", {}).items():
-        if name not in TEMPLATES and (not estimator or name.startswith("_") or name.endswith("_")):
-            yield from _objects(value)
+        if name not in TEMPLATE_ATTRIBUTES and (not estimator or name.startswith("_") or name.endswith("_")):
+            yield from _iterate_library_objects(value)
 
 
-def _objects(value: Any) -> Iterator[Any]:
+def _iterate_library_objects(value: Any) -> Iterator[Any]:
     """The library objects in a value, which may be a container of containers."""
     if isinstance(value, np.ndarray):
         value = value.ravel().tolist() if value.dtype == object else ()
@@ -170,6 +178,6 @@ def _objects(value: Any) -> Iterator[Any]:
     if isinstance(value, Iterable) and isinstance(value, list | tuple | type({}.values())):
         for part in value:
             if not isinstance(part, str | int | float | None):
-                yield from _objects(part)
+                yield from _iterate_library_objects(part)
     elif _is_of_library(type(value)):
         yield value

@@ -1,6 +1,6 @@
 """scikit-learn's trees and everything that adds trees up: forests, boosting, bagging, voting; regressors too.
 
-What the models add up and compare, and how rounding is bounded, is told in :mod:`ironrule.model.readers.tree_scores`.
+What the models add up and compare, and how rounding is bounded, is said in :mod:`ironrule.model.readers.tree_scores`.
 """
 
 from __future__ import annotations
@@ -13,62 +13,64 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.model.readers.library_class import library_name, require_own_methods, require_same_labels
+from ironrule.arrays import BoolArray, Float64Array
+from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
+from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.library_class import get_library_class_name, require_own_methods, require_same_labels
 from ironrule.model.readers.tree_scores import (
     LINK_ERROR,
-    Binary,
-    Bush,
-    Classes,
-    Linked,
-    Model,
-    Number,
-    Scores,
-    added,
-    constant,
-    doubt,
-    logistic,
-    mapped,
+    BinaryScore,
+    ClassScores,
+    LinkedScore,
+    NumberScore,
+    ScoreColumns,
+    ScoredModel,
+    VectorTree,
+    add_scores,
+    apply_logistic,
+    bound_rounding,
+    build_constant_sum,
+    build_tree_sum,
+    find_deciding_score,
+    map_scores,
     read_binary,
     read_classes,
-    reading,
-    require,
     require_fitted,
-    rounding,
-    scaled,
-    single,
+    require_readable,
+    scale_scores,
+    score_tree,
 )
-from ironrule.model.reading import Floats, Group, Margin, Mask, Reading, Test, Tree, Unreadable
-from ironrule.model.thresholds import Thresholds
-from ironrule.space.table import as_python
+from ironrule.space.table import to_python_value
 
 
 @dataclass(frozen=True, slots=True)
-class AtMost:
+class SklearnThresholdSplit:
     """``x <= threshold``, as float32 in scikit-learn's plain trees and as float64 in its histogram trees."""
 
     column: int
     threshold: float
     missing_left: bool
-    single: bool
-    changes_once: ClassVar[bool] = True
+    as_float32: bool
+    turns_once: ClassVar[bool] = True
 
-    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
         """Which values are at most the threshold; a missing one goes where the tree says."""
         with np.errstate(over="ignore"):
-            numbers = np.asarray(values).astype(np.float32 if self.single else np.float64).astype(np.float64)
+            numbers = np.asarray(values).astype(np.float32 if self.as_float32 else np.float64).astype(np.float64)
         return np.where(np.isnan(numbers), self.missing_left, numbers <= self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """A histogram tree's question about a category; one never seen in training counts as missing."""
+class SklearnCategorySplit:
+    """A histogram tree's split by category; one never seen in training counts as missing."""
 
     column: int
     left: frozenset[Any]
     right: frozenset[Any]
     missing_left: bool
 
-    def goes_left(self, values: npt.NDArray[Any]) -> Mask:
+    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
         """Which values are among the categories on the left."""
         return np.array(
             [v in self.left or (self.missing_left and v not in self.right) for v in np.asarray(values).tolist()],
@@ -76,214 +78,237 @@ class OneOf:
         )
 
 
-def _at_most_as_single(column: int, threshold: float, missing_left: int) -> Test:
-    return AtMost(column, threshold, bool(missing_left), single=True)
+def _make_float32_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
+    return SklearnThresholdSplit(column, threshold, bool(missing_left), as_float32=True)
 
 
-def _at_most(column: int, threshold: float, missing_left: int) -> Test:
-    return AtMost(column, threshold, bool(missing_left), single=False)
+def _make_float64_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
+    return SklearnThresholdSplit(column, threshold, bool(missing_left), as_float32=False)
 
 
-def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Reading | None:
-    """The reading of a fitted scikit-learn model made of trees; None if it is not one."""
-    if _kind(estimator) not in BUILDERS:
+def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
+    """The normal form of a fitted scikit-learn model made of trees; None if it is not one."""
+    if _get_class_name(estimator) not in MODEL_BUILDERS:
         return None
     require_own_methods(estimator)
     require_fitted(estimator)
-    require(getattr(estimator, "n_outputs_", 1) == 1, "it answers several questions at once (multi-output)")
+    require_readable(getattr(estimator, "n_outputs_", 1) == 1, "it answers several questions at once (multi-output)")
     if not hasattr(estimator, "classes_"):
         return _read_number(estimator, threshold)
-    known = [as_python(label) for label in np.asarray(estimator.classes_).ravel()]
+    known = [to_python_value(label) for label in np.asarray(estimator.classes_).ravel()]
     wanted = [place for place, label in enumerate(known) if label in desired]
     if len(known) == 1 or len(wanted) in (0, len(known)):
-        return _read_certain(estimator, len(known), len(wanted), threshold)
+        return _read_constant(estimator, len(known), len(wanted), threshold)
     if _is_tree(estimator) and (threshold is None or len(wanted) == 1):
         return _read_tree(estimator, wanted, threshold)
-    require(threshold is None or hasattr(estimator, "predict_proba"), "it has no probabilities to pass a threshold")
-    model = _model(estimator)
+    require_readable(
+        threshold is None or hasattr(estimator, "predict_proba"), "it has no probabilities to pass a threshold"
+    )
+    model = _build_model(estimator)
     return (
-        read_binary(model, wanted, threshold) if isinstance(model, Binary) else read_classes(model, wanted, threshold)
+        read_binary(model, wanted, threshold)
+        if isinstance(model, BinaryScore)
+        else read_classes(model, wanted, threshold)
     )
 
 
-def _read_certain(estimator: Any, known: int, wanted: int, threshold: float | None) -> Reading:
+def _read_constant(estimator: Any, known: int, wanted: int, threshold: float | None) -> TreeSum:
     """Nothing or everything is desired, or there is a single class."""
     if threshold is None:
-        return constant(wanted == known)
-    require(wanted == 0 or not _kind(estimator).startswith("Hist"), "it knows a single class")
-    require(wanted < 2, "all its classes are desired, and probabilities add up to 1 only up to rounding")
-    return constant(float(wanted) > threshold)
+        return build_constant_sum(wanted == known)
+    require_readable(wanted == 0 or not _get_class_name(estimator).startswith("Hist"), "it knows a single class")
+    require_readable(wanted < 2, "all its classes are desired, and probabilities add up to 1 only up to rounding")
+    return build_constant_sum(float(wanted) > threshold)
 
 
-def _read_tree(estimator: Any, wanted: Sequence[int], threshold: float | None) -> Reading:
+def _read_tree(estimator: Any, wanted: Sequence[int], threshold: float | None) -> TreeSum:
     """A single tree decides at its leaves, exactly."""
-    bush = _bush(estimator.tree_)
+    tree = _read_vector_tree(estimator.tree_)
     if threshold is None:
-        chosen = np.isin(np.argmax(bush.values, axis=1), wanted)
+        chosen = np.isin(np.argmax(tree.values, axis=1), wanted)
     else:
-        chosen = bush.values[:, wanted[0]] > threshold
-    value = np.where(bush.left < 0, np.where(chosen, 1.0, -1.0), 0.0)
-    return Reading(((Margin(0.0, (Group((Tree(bush.tests, bush.left, bush.right, value),)),)),),))
+        chosen = tree.values[:, wanted[0]] > threshold
+    value = np.where(tree.left < 0, np.where(chosen, 1.0, -1.0), 0.0)
+    return TreeSum(((Margin(0.0, (LinkedGroup((Tree(tree.splits, tree.left, tree.right, value),)),)),),))
 
 
-def _read_number(estimator: Any, threshold: float | None) -> Reading:
+def _read_number(estimator: Any, threshold: float | None) -> TreeSum:
     if threshold is None:
         raise Unreadable("a regression is read only with a threshold")
     if _is_tree(estimator):
         return _read_tree(estimator, [0], threshold)
-    model = _model(estimator)
-    assert isinstance(model, Number)
+    model = _build_model(estimator)
+    assert isinstance(model, NumberScore)
     limit, slack = float(threshold), 0.0
     if model.exponential:
         if limit < 0:
-            return constant(True)
-        require(limit > 1e-200, "its predictions are exponentials and the threshold is almost 0")
+            return build_constant_sum(True)
+        require_readable(limit > 1e-200, "its predictions are exponentials and the threshold is almost 0")
         limit, slack = log(limit), 2 * LINK_ERROR
     limit *= model.divisor
-    error = model.scores.error + slack + rounding(4, model.scores.size + abs(limit))
-    return reading(model.scores, [[(np.ones(1), -limit, error)]])
+    error = model.scores.error + slack + bound_rounding(4, model.scores.size + abs(limit))
+    return build_tree_sum(model.scores, [[(np.ones(1), -limit, error)]])
 
 
-def _of_features(scores: Scores, features: Sequence[int]) -> Scores:
+def _move_columns(scores: ScoreColumns, features: Sequence[int]) -> ScoreColumns:
     """The same scores where the model sees only some features of the whole."""
 
-    def moved(test: Test) -> Test:
-        assert isinstance(test, AtMost | OneOf)
-        return replace(test, column=int(features[test.column]))
+    def moved(split: TreeSplit) -> TreeSplit:
+        assert isinstance(split, SklearnThresholdSplit | SklearnCategorySplit)
+        return replace(split, column=int(features[split.column]))
 
-    bushes = tuple(replace(bush, tests=bush.tests.moved(features, moved)) for bush in scores.bushes)
-    linked = tuple(replace(part, raw=_of_features(part.raw, features)) for part in scores.linked)
-    return replace(scores, bushes=bushes, linked=linked)
+    trees = tuple(replace(tree, splits=tree.splits.move_columns(features, moved)) for tree in scores.trees)
+    linked = tuple(replace(part, raw=_move_columns(part.raw, features)) for part in scores.linked)
+    return replace(scores, trees=trees, linked=linked)
 
 
-def _probabilities(estimator: Any, columns: int) -> Scores:
+def _score_probabilities(estimator: Any, columns: int) -> ScoreColumns:
     """A classifier's probabilities, or a regressor's prediction, as columns of a larger sum."""
-    model = _model(estimator)
-    require(isinstance(model, Number) or hasattr(estimator, "predict_proba"), "a member has no probabilities")
-    if isinstance(model, Binary):
-        return logistic(model, columns)
-    require(not (isinstance(model, Classes) and model.softmax), "a member's softmax of several classes is not a sum")
-    require(not (isinstance(model, Number) and model.exponential), "a member's predictions are exponentials")
-    assert not isinstance(model, Binary)
-    require(len(model.scores.offset) == columns, "its members know different classes")
-    return scaled(model.scores, 1.0 / model.divisor)
+    model = _build_model(estimator)
+    require_readable(
+        isinstance(model, NumberScore) or hasattr(estimator, "predict_proba"), "a member has no probabilities"
+    )
+    if isinstance(model, BinaryScore):
+        return apply_logistic(model, columns)
+    require_readable(
+        not (isinstance(model, ClassScores) and model.softmax), "a member's softmax of several classes is not a sum"
+    )
+    require_readable(
+        not (isinstance(model, NumberScore) and model.exponential), "a member's predictions are exponentials"
+    )
+    assert not isinstance(model, BinaryScore)
+    require_readable(len(model.scores.offset) == columns, "its members know different classes")
+    return scale_scores(model.scores, 1.0 / model.divisor)
 
 
-def _votes(estimator: Any, columns: int) -> Scores:
+def _score_votes(estimator: Any, columns: int) -> ScoreColumns:
     """A one for the class that a member predicts, a zero for the others."""
     if _is_tree(estimator):
-        require(len(estimator.classes_) == columns, "its members know different classes")
-        bush = _bush(estimator.tree_)
-        return single(replace(bush, values=_one_hot(bush)))
-    model = _model(estimator)
-    require(columns == 2, f"a vote of {_kind(estimator)} among several classes is not a sum")
-    raw, blur = doubt(model)
-    require(not raw.linked, "a member's score goes through two links")
-    part = Linked(raw, "step", 1.0, np.array([-1.0, 1.0]), blur)
-    return Scores(np.array([1.0, 0.0]), (), (part,), 0.0, 2.0, exact=True)
+        require_readable(len(estimator.classes_) == columns, "its members know different classes")
+        tree = _read_vector_tree(estimator.tree_)
+        return score_tree(replace(tree, values=_encode_one_hot(tree)))
+    model = _build_model(estimator)
+    require_readable(columns == 2, f"a vote of {_get_class_name(estimator)} among several classes is not a sum")
+    raw, uncertainty = find_deciding_score(model)
+    require_readable(not raw.linked, "a member's score goes through two links")
+    part = LinkedScore(raw, "step", 1.0, np.array([-1.0, 1.0]), uncertainty)
+    return ScoreColumns(np.array([1.0, 0.0]), (), (part,), 0.0, 2.0, exact=True)
 
 
-def _one_hot(bush: Bush) -> Floats:
-    chosen = np.eye(bush.values.shape[1])[np.argmax(bush.values, axis=1)]
-    return np.where(bush.left[:, None] < 0, chosen, 0.0)
+def _encode_one_hot(tree: VectorTree) -> Float64Array:
+    chosen = np.eye(tree.values.shape[1])[np.argmax(tree.values, axis=1)]
+    return np.where(tree.left[:, None] < 0, chosen, 0.0)
 
 
-def _kind(estimator: Any) -> str:
+def _get_class_name(estimator: Any) -> str:
     """The name of scikit-learn's own class; a subclass may decide otherwise and is no such class."""
-    return library_name(estimator, "sklearn")
+    return get_library_class_name(estimator, "sklearn")
 
 
 def _is_tree(estimator: Any) -> bool:
-    return _kind(estimator).removesuffix("Classifier").removesuffix("Regressor") in ("DecisionTree", "ExtraTree")
+    return _get_class_name(estimator).removesuffix("Classifier").removesuffix("Regressor") in (
+        "DecisionTree",
+        "ExtraTree",
+    )
 
 
-def _model(estimator: Any) -> Model:
+def _build_model(estimator: Any) -> ScoredModel:
     name = type(estimator).__name__
-    require(_kind(estimator) in BUILDERS, f"a member is a {name}, which is not among scikit-learn's trees")
-    require(getattr(estimator, "n_outputs_", 1) == 1, "a member answers several questions at once (multi-output)")
-    return BUILDERS[_kind(estimator)](estimator)
+    require_readable(
+        _get_class_name(estimator) in MODEL_BUILDERS, f"a member is a {name}, which is not among scikit-learn's trees"
+    )
+    require_readable(
+        getattr(estimator, "n_outputs_", 1) == 1, "a member answers several questions at once (multi-output)"
+    )
+    return MODEL_BUILDERS[_get_class_name(estimator)](estimator)
 
 
-def _ordered(bush: Bush) -> Bush:
-    inner = np.flatnonzero(bush.left >= 0)
-    later = (bush.left[inner] > inner) & (bush.right[inner] > inner)
-    require(bool(later.all()), "a tree's children must come after their parents")
-    require(bool(np.isfinite(bush.values).all()), "a tree's values must be finite")
-    return bush
+def _require_ordered(tree: VectorTree) -> VectorTree:
+    inner = np.flatnonzero(tree.left >= 0)
+    later = (tree.left[inner] > inner) & (tree.right[inner] > inner)
+    require_readable(bool(later.all()), "a tree's children must come after their parents")
+    require_readable(bool(np.isfinite(tree.values).all()), "a tree's values must be finite")
+    return tree
 
 
-def _bush(tree: Any, factor: float = 1.0) -> Bush:
+def _read_vector_tree(tree: Any, factor: float = 1.0) -> VectorTree:
     """A plain tree: float32 columns against float64 thresholds, a row of float64 values at each leaf."""
     left, right = (np.asarray(side, dtype=np.int32) for side in (tree.children_left, tree.children_right))
     column = np.where(left < 0, -1, tree.feature).astype(np.int32)
-    tests = Thresholds(column, tree.threshold, tree.missing_go_to_left.astype(np.int32), _at_most_as_single)
-    return _ordered(Bush(tests, left, right, np.where(left[:, None] < 0, factor * tree.value[:, 0, :], 0.0)))
+    splits = ThresholdSplits(column, tree.threshold, tree.missing_go_to_left.astype(np.int32), _make_float32_split)
+    return _require_ordered(
+        VectorTree(splits, left, right, np.where(left[:, None] < 0, factor * tree.value[:, 0, :], 0.0))
+    )
 
 
-def _tree_model(estimator: Any) -> Model:
-    scores = single(_bush(estimator.tree_))
-    return Classes(scores) if hasattr(estimator, "classes_") else Number(scores)
+def _build_tree_model(estimator: Any) -> ScoredModel:
+    scores = score_tree(_read_vector_tree(estimator.tree_))
+    return ClassScores(scores) if hasattr(estimator, "classes_") else NumberScore(scores)
 
 
-def _forest_model(estimator: Any) -> Model:
+def _build_forest_model(estimator: Any) -> ScoredModel:
     columns = len(estimator.classes_) if hasattr(estimator, "classes_") else 1
-    require(all(map(_is_tree, estimator.estimators_)), "a member of the forest is not one of scikit-learn's trees")
-    scores = added([single(_bush(member.tree_)) for member in estimator.estimators_], columns)
+    require_readable(
+        all(map(_is_tree, estimator.estimators_)), "a member of the forest is not one of scikit-learn's trees"
+    )
+    scores = add_scores([score_tree(_read_vector_tree(member.tree_)) for member in estimator.estimators_], columns)
     divisor = float(len(estimator.estimators_))
-    return Classes(scores, divisor) if hasattr(estimator, "classes_") else Number(scores, divisor)
+    return ClassScores(scores, divisor) if hasattr(estimator, "classes_") else NumberScore(scores, divisor)
 
 
-def _boosted(start: Floats, rounds: Sequence[Sequence[Bush]]) -> Scores:
+def _add_rounds(start: Float64Array, rounds: Sequence[Sequence[VectorTree]]) -> ScoreColumns:
     """Raw scores: a start plus trees, in every round one per column."""
     columns = len(start)
-    first = Scores(start, size=float(np.abs(start).max()))
-    trees = [mapped(single(bush), np.eye(columns)[[column]]) for bushes in rounds for column, bush in enumerate(bushes)]
-    return added([first, *trees], columns)
+    first = ScoreColumns(start, size=float(np.abs(start).max()))
+    trees = [
+        map_scores(score_tree(tree), np.eye(columns)[[column]]) for row in rounds for column, tree in enumerate(row)
+    ]
+    return add_scores([first, *trees], columns)
 
 
-def _boosted_model(estimator: Any, scores: Scores, slope: float) -> Model:
+def _build_boosted_model(estimator: Any, scores: ScoreColumns, slope: float) -> ScoredModel:
     if not hasattr(estimator, "classes_"):
-        return Number(scores)
-    return Binary(scores, slope) if len(scores.offset) == 1 else Classes(scores, softmax=True)
+        return NumberScore(scores)
+    return BinaryScore(scores, slope) if len(scores.offset) == 1 else ClassScores(scores, softmax=True)
 
 
-def _gradient_model(estimator: Any) -> Model:
+def _build_gradient_boosting(estimator: Any) -> ScoredModel:
     init = estimator.init_
-    constant = _kind(init) in ("DummyClassifier", "DummyRegressor") and getattr(init, "strategy", "") != "stratified"
-    require(init == "zero" or constant, "it starts from predictions of another model (init=...)")
+    constant = (
+        _get_class_name(init) in ("DummyClassifier", "DummyRegressor") and getattr(init, "strategy", "") != "stratified"
+    )
+    require_readable(init == "zero" or constant, "it starts from predictions of another model (init=...)")
     start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
     rate = float(estimator.learning_rate)
-    rounds = [[_bush(member.tree_, rate) for member in members] for members in estimator.estimators_]
+    rounds = [[_read_vector_tree(member.tree_, rate) for member in members] for members in estimator.estimators_]
     slope = 2.0 if type(estimator._loss).__name__ == "ExponentialLoss" else 1.0  # its parameter may have been set since
-    return _boosted_model(estimator, _boosted(np.asarray(start, dtype=np.float64), rounds), slope)
+    return _build_boosted_model(estimator, _add_rounds(np.asarray(start, dtype=np.float64), rounds), slope)
 
 
-def _histogram_model(estimator: Any) -> Model:
+def _build_histogram_boosting(estimator: Any) -> ScoredModel:
     start = np.asarray(estimator._baseline_prediction).ravel()
-    require(start.dtype == np.float64, "its raw scores must be doubles")
+    require_readable(start.dtype == np.float64, "its raw scores must be doubles")
     categorical = estimator.is_categorical_
     if hasattr(estimator, "classes_"):
-        require(len(estimator.classes_) > 1, "it knows a single class")
-    require(
+        require_readable(len(estimator.classes_) > 1, "it knows a single class")
+    require_readable(
         categorical is None or estimator._preprocessor is not None, "categories must be encoded by the model (>= 1.4)"
     )
-    encoding = _no_encoding if categorical is None else _encoding(estimator)
-    rounds = [[_histogram_bush(tree, *encoding) for tree in trees] for trees in estimator._predictors]
-    model = _boosted_model(estimator, _boosted(start, rounds), 1.0)
-    if isinstance(model, Number):
+    encoding = _NO_ENCODING if categorical is None else _read_encoding(estimator)
+    rounds = [[_read_histogram_tree(tree, *encoding) for tree in trees] for trees in estimator._predictors]
+    model = _build_boosted_model(estimator, _add_rounds(start, rounds), 1.0)
+    if isinstance(model, NumberScore):
         link = type(estimator._loss.link).__name__
-        require(link in ("IdentityLink", "LogLink"), f"its link is {link}")
+        require_readable(link in ("IdentityLink", "LogLink"), f"its link is {link}")
         return replace(model, exponential=link == "LogLink")
     return model
 
 
-Encoding = tuple[Callable[[int], int], Callable[[int], tuple[list[Any], npt.NDArray[Any]]]]
+CategoryEncoding = tuple[Callable[[int], int], Callable[[int], tuple[list[Any], npt.NDArray[Any]]]]
+_NO_ENCODING: CategoryEncoding = (lambda column: column, lambda _: ([], np.zeros(8, dtype=np.uint32)))
 
 
-_no_encoding: Encoding = (lambda column: column, lambda _: ([], np.zeros(8, dtype=np.uint32)))
-
-
-def _encoding(estimator: Any) -> Encoding:
+def _read_encoding(estimator: Any) -> CategoryEncoding:
     """Where the trees' columns come from (categories were moved to the front), and a column's categories by code."""
     categorical = np.asarray(estimator.is_categorical_, dtype=np.bool_)
     order = [*np.flatnonzero(categorical).tolist(), *np.flatnonzero(~categorical).tolist()]
@@ -292,105 +317,109 @@ def _encoding(estimator: Any) -> Encoding:
     return order.__getitem__, lambda column: (categories[column].tolist(), known[rows[column]])
 
 
-def _histogram_bush(
+def _read_histogram_tree(
     tree: Any, origin: Callable[[int], int], categories: Callable[[int], tuple[list[Any], npt.NDArray[Any]]]
-) -> Bush:
+) -> VectorTree:
     """A histogram tree: float64 columns, or sets of categories."""
     nodes, leaf = tree.nodes, tree.nodes["is_leaf"].astype(np.bool_)
     categorical = nodes["is_categorical"].astype(np.bool_) & ~leaf
 
-    def test(node: Any) -> Test:
+    def read_split(node: Any) -> TreeSplit:
         column = int(node["feature_idx"])
         labels, known = categories(column)
-        left = _members(labels, tree.raw_left_cat_bitsets[node["bitset_idx"]])
-        return OneOf(origin(column), left, _members(labels, known) - left, bool(node["missing_go_to_left"]))
+        left = _list_categories(labels, tree.raw_left_cat_bitsets[node["bitset_idx"]])
+        return SklearnCategorySplit(
+            origin(column), left, _list_categories(labels, known) - left, bool(node["missing_go_to_left"])
+        )
 
     column = [
         -1 if skip else origin(k) for k, skip in zip(nodes["feature_idx"].tolist(), leaf | categorical, strict=True)
     ]
-    tests = Thresholds(
+    splits = ThresholdSplits(
         np.array(column, dtype=np.int32),
         nodes["num_threshold"].astype(np.float64),
         nodes["missing_go_to_left"].astype(np.int32),
-        _at_most,
-        {int(place): test(nodes[place]) for place in np.flatnonzero(categorical)},
+        _make_float64_split,
+        {int(place): read_split(nodes[place]) for place in np.flatnonzero(categorical)},
     )
     left, right = (np.where(leaf, -1, nodes[side].astype(np.int32)).astype(np.int32) for side in ("left", "right"))
-    return _ordered(Bush(tests, left, right, np.where(leaf, nodes["value"], 0.0)[:, None]))
+    return _require_ordered(VectorTree(splits, left, right, np.where(leaf, nodes["value"], 0.0)[:, None]))
 
 
-def _members(labels: list[Any], bits: npt.NDArray[Any]) -> frozenset[Any]:
+def _list_categories(labels: list[Any], bits: npt.NDArray[Any]) -> frozenset[Any]:
     return frozenset(label for code, label in enumerate(labels) if int(bits[code // 32]) >> (code % 32) & 1)
 
 
-def _bagging_model(estimator: Any) -> Model:
+def _build_bagging(estimator: Any) -> ScoredModel:
     classifier = hasattr(estimator, "classes_")
     columns = len(estimator.classes_) if classifier else 1
     count = len(estimator.estimators_)
-    require(estimator.n_estimators == count, "n_estimators was changed after fitting")
+    require_readable(estimator.n_estimators == count, "n_estimators was changed after fitting")
     parts = []
     for member, features in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
         places = [int(label) for label in member.classes_] if classifier else [0]
-        scores = mapped(_probabilities(member, len(places)), np.eye(columns)[places])
-        parts.append(_of_features(scores, features))
-    total = added(parts, columns)
-    return Classes(total, float(count)) if classifier else Number(total, float(count))
+        scores = map_scores(_score_probabilities(member, len(places)), np.eye(columns)[places])
+        parts.append(_move_columns(scores, features))
+    total = add_scores(parts, columns)
+    return ClassScores(total, float(count)) if classifier else NumberScore(total, float(count))
 
 
-def _adaboost_model(estimator: Any) -> Model:
-    require(getattr(estimator, "algorithm", "SAMME") != "SAMME.R", "AdaBoost is read as SAMME, and this one is SAMME.R")
+def _build_adaboost(estimator: Any) -> ScoredModel:
+    require_readable(
+        getattr(estimator, "algorithm", "SAMME") != "SAMME.R", "AdaBoost is read as SAMME, and this one is SAMME.R"
+    )
     labels, total = estimator.classes_.tolist(), float(estimator.estimator_weights_.sum())
     count = len(labels)
-    require(total > 0 and count > 1, "its weights must add up to more than 0, over several classes")
+    require_readable(total > 0 and count > 1, "its weights must add up to more than 0, over several classes")
     parts = [
-        _ballot(member, float(weight), labels)
+        _score_boosted_tree(member, float(weight), labels)
         for member, weight in zip(estimator.estimators_, estimator.estimator_weights_, strict=False)
     ]
-    scores = added(parts, count)
+    scores = add_scores(parts, count)
     if count > 2:
-        return Classes(scores, total, softmax=True)
-    return Binary(mapped(scores, np.array([[-1.0], [1.0]])), 1.0 / total)
+        return ClassScores(scores, total, softmax=True)
+    return BinaryScore(map_scores(scores, np.array([[-1.0], [1.0]])), 1.0 / total)
 
 
-def _ballot(member: Any, weight: float, labels: list[Any]) -> Scores:
+def _score_boosted_tree(member: Any, weight: float, labels: list[Any]) -> ScoreColumns:
     """A weighted tree of AdaBoost: the weight for the class that it predicts, the same spread against the others."""
-    require(_is_tree(member), f"a boosted member is a {type(member).__name__}, and only single trees are read")
-    bush = _bush(member.tree_)
+    require_readable(_is_tree(member), f"a boosted member is a {type(member).__name__}, and only single trees are read")
+    tree = _read_vector_tree(member.tree_)
     places = [labels.index(label) for label in member.classes_.tolist()]
-    won = _one_hot(bush) @ np.eye(len(labels))[places]
+    won = _encode_one_hot(tree) @ np.eye(len(labels))[places]
     spread = np.where(won > 0, weight, -1 / (len(labels) - 1) * weight)
-    return single(replace(bush, values=np.where(bush.left[:, None] < 0, spread, 0.0)))
+    return score_tree(replace(tree, values=np.where(tree.left[:, None] < 0, spread, 0.0)))
 
 
-def _voting_model(estimator: Any) -> Model:
+def _build_voting(estimator: Any) -> ScoredModel:
     classifier, given = hasattr(estimator, "classes_"), estimator._weights_not_none
     if classifier:
         require_same_labels(estimator.classes_, estimator.le_.classes_)
     weights = [1.0] * len(estimator.estimators_) if given is None else [float(weight) for weight in given]
-    require(min(weights, default=0.0) >= 0 and sum(weights) > 0, "votes must have positive weights")
+    require_readable(min(weights, default=0.0) >= 0 and sum(weights) > 0, "votes must have positive weights")
     columns = len(estimator.classes_) if classifier else 1
     hard = classifier and estimator.voting == "hard"
-    parts = [_votes(m, columns) if hard else _probabilities(m, columns) for m in estimator.estimators_]
-    total = added([scaled(part, weight) for part, weight in zip(parts, weights, strict=True)], columns)
-    return Classes(total, sum(weights)) if classifier else Number(total, sum(weights))
+    parts = [_score_votes(m, columns) if hard else _score_probabilities(m, columns) for m in estimator.estimators_]
+    total = add_scores([scale_scores(part, weight) for part, weight in zip(parts, weights, strict=True)], columns)
+    return ClassScores(total, sum(weights)) if classifier else NumberScore(total, sum(weights))
 
 
-BUILDERS: dict[str, Callable[[Any], Model]] = {
-    "DecisionTreeClassifier": _tree_model,
-    "DecisionTreeRegressor": _tree_model,
-    "ExtraTreeClassifier": _tree_model,
-    "ExtraTreeRegressor": _tree_model,
-    "RandomForestClassifier": _forest_model,
-    "RandomForestRegressor": _forest_model,
-    "ExtraTreesClassifier": _forest_model,
-    "ExtraTreesRegressor": _forest_model,
-    "GradientBoostingClassifier": _gradient_model,
-    "GradientBoostingRegressor": _gradient_model,
-    "HistGradientBoostingClassifier": _histogram_model,
-    "HistGradientBoostingRegressor": _histogram_model,
-    "BaggingClassifier": _bagging_model,
-    "BaggingRegressor": _bagging_model,
-    "AdaBoostClassifier": _adaboost_model,
-    "VotingClassifier": _voting_model,
-    "VotingRegressor": _voting_model,
+MODEL_BUILDERS: dict[str, Callable[[Any], ScoredModel]] = {
+    "DecisionTreeClassifier": _build_tree_model,
+    "DecisionTreeRegressor": _build_tree_model,
+    "ExtraTreeClassifier": _build_tree_model,
+    "ExtraTreeRegressor": _build_tree_model,
+    "RandomForestClassifier": _build_forest_model,
+    "RandomForestRegressor": _build_forest_model,
+    "ExtraTreesClassifier": _build_forest_model,
+    "ExtraTreesRegressor": _build_forest_model,
+    "GradientBoostingClassifier": _build_gradient_boosting,
+    "GradientBoostingRegressor": _build_gradient_boosting,
+    "HistGradientBoostingClassifier": _build_histogram_boosting,
+    "HistGradientBoostingRegressor": _build_histogram_boosting,
+    "BaggingClassifier": _build_bagging,
+    "BaggingRegressor": _build_bagging,
+    "AdaBoostClassifier": _build_adaboost,
+    "VotingClassifier": _build_voting,
+    "VotingRegressor": _build_voting,
 }

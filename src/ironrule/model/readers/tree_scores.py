@@ -1,18 +1,20 @@
 """Sums of tree values in real arithmetic, with a bound on what a library's doubles make of them.
 
 Every model made of trees computes columns (one per class, or one number) that are sums of leaf values, some through a
-link, and compares them. :class:`Scores` holds the columns in real arithmetic with one bound on the library's rounding.
-Models come in three kinds by what they compare: :class:`Classes` (the largest column wins, the first one in a tie),
-:class:`Binary` (the sign of one raw score) and :class:`Number` (a prediction against the threshold).
+link, and compares them. :class:`ScoreColumns` holds the columns in real arithmetic with one bound on the library's
+rounding. Models come in three kinds by what they compare: :class:`ClassScores` (the largest column wins, the first
+one in a tie), :class:`BinaryScore` (the sign of one raw score) and :class:`NumberScore` (a prediction against the
+threshold).
 
-How the bound is proven: adding k numbers in any order and any double arithmetic (threads, fused multiply-add) is off by
-at most about k u times the sum of their sizes, u = 2**-53. We take four times that (:func:`rounding`), which leaves
-room for scaling values, for forming differences of columns and for evaluating the margin itself in doubles. Where all
-leaf values lie on a coarse binary grid (pure leaves, whole votes), sums are exact, and ties go as in the library.
+How the bound is proven: adding k numbers in any order and any double arithmetic (threads, fused multiply-add) is off
+by at most about k u times the sum of their sizes, u = 2**-53. We take four times that (:func:`bound_rounding`), which
+leaves room for scaling values, for forming differences of columns and for evaluating the margin itself in doubles.
+Where all leaf values lie on a coarse binary grid (pure leaves, whole votes), sums are exact, and ties go as in the
+library.
 
-A hard vote of an ensemble jumps where its raw score is zero, and so rounding cannot be bounded by a small error there.
-Then two alternatives are given: a careful one, which counts a doubtful vote as lost, and a hopeful one, which counts it
-as won and whose error is so large that it never decides for a point, only against it.
+A hard vote of an ensemble jumps where its raw score is zero, and so rounding cannot be bounded by a small error
+there. Then two alternatives are given: a careful one, which counts a doubtful vote as lost, and a hopeful one, which
+counts it as won and whose error is so large that it never decides for a point, only against it.
 """
 
 from __future__ import annotations
@@ -25,148 +27,140 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ironrule.model.readers.boosting import Score, softmax_above
-from ironrule.model.reading import Floats, Group, Ints, Link, Margin, Reading, Tree, Unreadable
-from ironrule.model.thresholds import Thresholds
+from ironrule.arrays import Float64Array, Int32Array
+from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
+from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.boosting import BoostedScore, read_softmax_threshold
 
-UNIT = 2.0**-53
-
-
+DOUBLE_ROUNDOFF = 2.0**-53
 LINK_ERROR = 2.0**-46  # exp, expit and softmax are good to a few units; this is 128
-
-
-GRID, GRID_SIZE = 2.0**-20, 2.0**20  # sums of multiples of GRID below GRID_SIZE are exact, also after a division
-
-
-TINY = 1e-290  # above whatever underflow can do, so that a tie is never sure
-
-
-CLOSEST = 1e-6  # a threshold on a probability behind a link must keep this distance from 0 and 1
+GRID, MAX_GRID_SUM = 2.0**-20, 2.0**20  # sums of multiples of GRID below MAX_GRID_SUM are exact, also after a division
+UNDERFLOW_BOUND = 1e-290  # above whatever underflow can do, so that a tie is never sure
+MIN_PROBABILITY = 1e-6  # a threshold on a probability behind a link must keep this distance from 0 and 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bush:
+class VectorTree:
     """A tree with a row of values, one per column of the scores, at every leaf (zeros elsewhere)."""
 
-    tests: Thresholds
-    left: Ints
-    right: Ints
-    values: Floats
+    splits: ThresholdSplits
+    left: Int32Array
+    right: Int32Array
+    values: Float64Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linked:
-    """A raw score (bushes of one column) whose link, times ``share``, is added to the columns.
+class LinkedScore:
+    """A raw score (trees of one column) whose link, times ``weights``, is added to the columns.
 
-    ``blur`` is how far from a step's jump rounding may still turn it.
+    ``uncertainty`` is how far from a step's jump rounding may still turn it.
     """
 
-    raw: Scores
+    raw: ScoreColumns
     kind: Literal["logistic", "step"]
     slope: float
-    share: Floats
-    blur: float = 0.0
+    weights: Float64Array
+    uncertainty: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores:
+class ScoreColumns:
     """Columns of sums: ``error`` bounds the library's rounding in each, ``size`` what the parts of one add up to.
 
-    ``exact``: all values are multiples of GRID and size is at most GRID_SIZE, so the library makes no error at all.
+    ``exact``: all values are multiples of GRID and size is at most MAX_GRID_SUM, so the library makes no error at all.
     """
 
-    offset: Floats
-    bushes: tuple[Bush, ...] = ()
-    linked: tuple[Linked, ...] = ()
+    offset: Float64Array
+    trees: tuple[VectorTree, ...] = ()
+    linked: tuple[LinkedScore, ...] = ()
     error: float = 0.0
     size: float = 0.0
     exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classes:
+class ClassScores:
     """The class of the largest column; columns over ``divisor`` are probabilities, unless a softmax makes them so."""
 
-    scores: Scores
+    scores: ScoreColumns
     divisor: float = 1.0
     softmax: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binary:
+class BinaryScore:
     """The second class where the one raw column is positive; its probability is logistic(slope raw)."""
 
-    raw: Scores
+    raw: ScoreColumns
     slope: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Number:
+class NumberScore:
     """A prediction: the one column over ``divisor``, or exp of it."""
 
-    scores: Scores
+    scores: ScoreColumns
     divisor: float = 1.0
     exponential: bool = False
 
 
-Model = Classes | Binary | Number
+ScoredModel = ClassScores | BinaryScore | NumberScore
+MarginSpec = tuple[Float64Array, float, float]  # a margin: weights of the columns, a constant, the error
 
 
-Case = tuple[Floats, float, float]  # a margin: weights of the columns, a constant, the error
+def build_constant_sum(outcome: bool) -> TreeSum:
+    """The normal form of a model that always decides the same."""
+    return TreeSum(((Margin(1.0 if outcome else -1.0, ()),),))
 
 
-def constant(outcome: bool) -> Reading:
-    """The reading of a model that always decides the same."""
-    return Reading(((Margin(1.0 if outcome else -1.0, ()),),))
-
-
-def read_binary(model: Binary, wanted: Sequence[int], threshold: float | None) -> Reading:
+def read_binary(model: BinaryScore, wanted: Sequence[int], threshold: float | None) -> TreeSum:
     """Desired by the sign of a raw score, or by its logistic against a threshold."""
     sign = 1.0 if wanted == [1] else -1.0
-    limit, slack = (0.0, LINK_ERROR) if threshold is None else log_odds_at(float(threshold), model.slope)
+    limit, slack = (0.0, LINK_ERROR) if threshold is None else find_log_odds(float(threshold), model.slope)
     if abs(limit) == inf:
-        return constant(limit < 0)
-    error = model.raw.error + slack + rounding(4, model.raw.size + abs(limit))
-    return reading(model.raw, [[(np.full(1, sign), -limit, error)]])
+        return build_constant_sum(limit < 0)
+    error = model.raw.error + slack + bound_rounding(4, model.raw.size + abs(limit))
+    return build_tree_sum(model.raw, [[(np.full(1, sign), -limit, error)]])
 
 
-def log_odds_at(threshold: float, slope: float) -> tuple[float, float]:
+def find_log_odds(threshold: float, slope: float) -> tuple[float, float]:
     """The raw score at which a probability passes the threshold, and how far rounding of the probability moves it."""
     if threshold < 0 or threshold >= 1:
         return (-inf if threshold < 0 else inf), 0.0
-    require(
-        CLOSEST <= threshold <= 1 - CLOSEST,
-        f"a threshold on a logistic probability must be between {CLOSEST} and 1 - {CLOSEST}",
+    require_readable(
+        MIN_PROBABILITY <= threshold <= 1 - MIN_PROBABILITY,
+        f"a threshold on a logistic probability must be between {MIN_PROBABILITY} and 1 - {MIN_PROBABILITY}",
     )
     low, middle, high = (log(p / (1 - p)) / slope for p in (threshold - LINK_ERROR, threshold, threshold + LINK_ERROR))
     return middle, 2 * (high - low) + LINK_ERROR * (1 + abs(middle))
 
 
-def read_classes(model: Model, wanted: Sequence[int], threshold: float | None) -> Reading:
+def read_classes(model: ScoredModel, wanted: Sequence[int], threshold: float | None) -> TreeSum:
     """Desired by the largest column, or by the desired ones together against a threshold."""
-    assert isinstance(model, Classes)
+    assert isinstance(model, ClassScores)
     scores, columns = model.scores, np.eye(len(model.scores.offset))
     if threshold is not None and model.softmax:
-        return softmax_above(_by_class(model), wanted, float(threshold), LINK_ERROR)
+        return read_softmax_threshold(_split_by_class(model), wanted, float(threshold), LINK_ERROR)
     if threshold is not None:
-        return reading(scores, [[_threshold_case(model, wanted, float(threshold))]])
+        return build_tree_sum(scores, [[_build_threshold_case(model, wanted, float(threshold))]])
     others = [place for place in range(len(columns)) if place not in wanted]
-    error = 0.0 if scores.exact else 2 * scores.error + rounding(8, scores.size) + LINK_ERROR * model.softmax
+    error = 0.0 if scores.exact else 2 * scores.error + bound_rounding(8, scores.size) + LINK_ERROR * model.softmax
     tie = GRID / 2 if scores.exact else 0.0  # the first of equal columns wins
     cases = [[(columns[d] - columns[u], tie if d < u else -tie, error) for u in others] for d in wanted]
-    return reading(scores, cases)
+    return build_tree_sum(scores, cases)
 
 
-def _by_class(model: Classes) -> list[Score]:
+def _split_by_class(model: ClassScores) -> list[BoostedScore]:
     """A score for every class, where a softmax of the scores themselves makes them probabilities."""
     scores = model.scores
-    require(model.divisor == 1.0 and not scores.linked, "its probabilities are a softmax of scaled scores")
+    require_readable(model.divisor == 1.0 and not scores.linked, "its probabilities are a softmax of scaled scores")
     reach = scores.size + scores.error
     each = zip(scores.offset.tolist(), np.eye(len(scores.offset)), strict=True)
-    return [Score(offset, _trees(scores.bushes, column), scores.error, reach) for offset, column in each]
+    return [BoostedScore(offset, _build_trees(scores.trees, column), scores.error, reach) for offset, column in each]
 
 
-def _threshold_case(model: Classes, wanted: Sequence[int], threshold: float) -> Case:
+def _build_threshold_case(model: ClassScores, wanted: Sequence[int], threshold: float) -> MarginSpec:
     scores, count = model.scores, len(wanted)
     weights = np.zeros(len(scores.offset))
     weights[list(wanted)] = 1.0
@@ -176,125 +170,127 @@ def _threshold_case(model: Classes, wanted: Sequence[int], threshold: float) -> 
         )
         return weights, GRID / 2 - passing * GRID, 0.0
     limit = threshold * model.divisor
-    return weights, -limit, count * scores.error + rounding(count + 8, count * scores.size + abs(limit))
+    return weights, -limit, count * scores.error + bound_rounding(count + 8, count * scores.size + abs(limit))
 
 
-def reading(scores: Scores, cases: Sequence[Sequence[Case]]) -> Reading:
+def build_tree_sum(scores: ScoreColumns, cases: Sequence[Sequence[MarginSpec]]) -> TreeSum:
     """One alternative per list of cases; two where a doubtful vote makes a careful and a hopeful one."""
-    if not any(part.blur for part in scores.linked):
-        return Reading(tuple(tuple(_margin(scores, case, 0.0) for case in some) for some in cases))
-    careful = tuple(tuple(_margin(scores, case, 1.0) for case in some) for some in cases)
-    hopeful = tuple(tuple(_never_sure(_margin(scores, case, -1.0), scores.size) for case in some) for some in cases)
-    return Reading(careful + hopeful, ("votes on which rounding could decide are left to the model",))
+    if not any(part.uncertainty for part in scores.linked):
+        return TreeSum(tuple(tuple(_build_margin(scores, case, 0.0) for case in some) for some in cases))
+    careful = tuple(tuple(_build_margin(scores, case, 1.0) for case in some) for some in cases)
+    hopeful = tuple(
+        tuple(_leave_to_model(_build_margin(scores, case, -1.0), scores.size) for case in some) for some in cases
+    )
+    return TreeSum(careful + hopeful, ("votes on which rounding could decide are left to the model",))
 
 
-def _never_sure(margin: Margin, size: float) -> Margin:
+def _leave_to_model(margin: Margin, size: float) -> Margin:
     """A margin that rules out what the given one rules out, and leaves everything else to the model."""
     most = 2.0 ** np.ceil(np.log2(4 * size + 4))  # a power of two, so that whole votes stay exact
     error = max(margin.error, most * 2.0**-40) if margin.error else 0.0
     return Margin(margin.offset - most, margin.groups, most + error)
 
 
-def _margin(scores: Scores, case: Case, lean: float) -> Margin:
+def _build_margin(scores: ScoreColumns, case: MarginSpec, lean: float) -> Margin:
     weights, constant, error = case
     offset = constant + float(weights @ scores.offset)
-    trees = _trees(scores.bushes, weights)
-    groups = [Group(trees)] if trees else []
+    trees = _build_trees(scores.trees, weights)
+    groups = [LinkedGroup(trees)] if trees else []
     for part in scores.linked:
-        share = float(weights @ part.share)
+        share = float(weights @ part.weights)
         if share:
             offset += min(share, 0.0)  # a falling link is a rising one of the negated score: -f(s) = f(-s) - 1
-            groups.append(_group(part, share, lean))
+            groups.append(_build_group(part, share, lean))
     inexact = not scores.exact
-    return Margin(offset, tuple(groups), max(error, TINY) if inexact else error)
+    return Margin(offset, tuple(groups), max(error, UNDERFLOW_BOUND) if inexact else error)
 
 
-def _group(part: Linked, share: float, lean: float) -> Group:
+def _build_group(part: LinkedScore, share: float, lean: float) -> LinkedGroup:
     sign = 1.0 if share > 0 else -1.0
-    trees, start = _trees(part.raw.bushes, np.full(1, sign)), sign * float(part.raw.offset[0])
+    trees, start = _build_trees(part.raw.trees, np.full(1, sign)), sign * float(part.raw.offset[0])
     if part.kind == "step":
-        return Group(trees, Link("step", abs(share), 1.0, lean * part.blur - start))
-    return Group(trees, Link("logistic", abs(share), part.slope, part.slope * start))
+        return LinkedGroup(trees, Link("step", abs(share), 1.0, lean * part.uncertainty - start))
+    return LinkedGroup(trees, Link("logistic", abs(share), part.slope, part.slope * start))
 
 
-def _trees(bushes: Iterable[Bush], weights: Floats) -> tuple[Tree, ...]:
+def _build_trees(vector_trees: Iterable[VectorTree], weights: Float64Array) -> tuple[Tree, ...]:
     """The trees of a weighted sum of columns, without those that add nothing."""
-    trees = [Tree(bush.tests, bush.left, bush.right, bush.values @ weights) for bush in bushes]
+    trees = [Tree(tree.splits, tree.left, tree.right, tree.values @ weights) for tree in vector_trees]
     return tuple(tree for tree in trees if tree.value.any())
 
 
-def rounding(terms: int, size: float) -> float:
+def bound_rounding(terms: int, size: float) -> float:
     """Four times what adding so many terms, whose sizes add up to ``size``, can lose in doubles."""
-    return 4 * (terms + 1) * UNIT * size + TINY
+    return 4 * (terms + 1) * DOUBLE_ROUNDOFF * size + UNDERFLOW_BOUND
 
 
-def _largest(values: Floats) -> float:
+def _find_largest(values: Float64Array) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def on_grid(values: Floats) -> bool:
+def is_on_grid(values: Float64Array) -> bool:
     """Whether all values are multiples of GRID."""
     return bool((np.rint(values / GRID) * GRID == values).all())
 
 
-def single(bush: Bush) -> Scores:
-    """The scores of one bush."""
-    zero = np.zeros(bush.values.shape[1])
-    return Scores(zero, (bush,), size=_largest(bush.values), exact=on_grid(bush.values))
+def score_tree(tree: VectorTree) -> ScoreColumns:
+    """The scores of one tree."""
+    zero = np.zeros(tree.values.shape[1])
+    return ScoreColumns(zero, (tree,), size=_find_largest(tree.values), exact=is_on_grid(tree.values))
 
 
-def added(parts: Sequence[Scores], columns: int) -> Scores:
+def add_scores(parts: Sequence[ScoreColumns], columns: int) -> ScoreColumns:
     """The sum that a library forms of computed scores."""
     size = sum(part.size for part in parts)
-    exact = all(part.exact for part in parts) and size <= GRID_SIZE
-    return Scores(
+    exact = all(part.exact for part in parts) and size <= MAX_GRID_SUM
+    return ScoreColumns(
         np.sum([part.offset for part in parts], axis=0) + np.zeros(columns),
-        tuple(bush for part in parts for bush in part.bushes),
+        tuple(tree for part in parts for tree in part.trees),
         tuple(linked for part in parts for linked in part.linked),
-        0.0 if exact else sum(part.error for part in parts) + rounding(len(parts) + 4, size),
+        0.0 if exact else sum(part.error for part in parts) + bound_rounding(len(parts) + 4, size),
         size,
         exact,
     )
 
 
-def mapped(scores: Scores, matrix: Floats) -> Scores:
+def map_scores(scores: ScoreColumns, matrix: Float64Array) -> ScoreColumns:
     """The columns of ``scores`` times a matrix; whole numbers keep what is exact exact."""
     most = float(np.abs(matrix).sum(axis=0).max(initial=0.0))
     size = most * scores.size
-    exact = scores.exact and size <= GRID_SIZE and bool((matrix == np.rint(matrix)).all())
-    return Scores(
+    exact = scores.exact and size <= MAX_GRID_SUM and bool((matrix == np.rint(matrix)).all())
+    return ScoreColumns(
         scores.offset @ matrix,
-        tuple(replace(bush, values=bush.values @ matrix) for bush in scores.bushes),
-        tuple(replace(part, share=part.share @ matrix) for part in scores.linked),
-        0.0 if exact else most * scores.error + rounding(len(matrix) + 4, size),
+        tuple(replace(tree, values=tree.values @ matrix) for tree in scores.trees),
+        tuple(replace(part, weights=part.weights @ matrix) for part in scores.linked),
+        0.0 if exact else most * scores.error + bound_rounding(len(matrix) + 4, size),
         size,
         exact,
     )
 
 
-def scaled(scores: Scores, factor: float) -> Scores:
+def scale_scores(scores: ScoreColumns, factor: float) -> ScoreColumns:
     """The scores times a factor."""
-    return scores if factor == 1.0 else mapped(scores, factor * np.eye(len(scores.offset)))
+    return scores if factor == 1.0 else map_scores(scores, factor * np.eye(len(scores.offset)))
 
 
-def logistic(model: Binary, columns: int) -> Scores:
+def apply_logistic(model: BinaryScore, columns: int) -> ScoreColumns:
     """The two probabilities of a raw score."""
-    require(columns == 2 and not model.raw.linked, "a member's score goes through two links")
-    part = Linked(model.raw, "logistic", model.slope, np.array([-1.0, 1.0]))
-    error = LINK_ERROR + model.slope * (model.raw.error + rounding(4, model.raw.size))
-    return Scores(np.array([1.0, 0.0]), (), (part,), error, 2.0)
+    require_readable(columns == 2 and not model.raw.linked, "a member's score goes through two links")
+    part = LinkedScore(model.raw, "logistic", model.slope, np.array([-1.0, 1.0]))
+    error = LINK_ERROR + model.slope * (model.raw.error + bound_rounding(4, model.raw.size))
+    return ScoreColumns(np.array([1.0, 0.0]), (), (part,), error, 2.0)
 
 
-def doubt(model: Model) -> tuple[Scores, float]:
+def find_deciding_score(model: ScoredModel) -> tuple[ScoreColumns, float]:
     """The raw score that is positive for the second class, and how near to zero rounding may turn it."""
-    if isinstance(model, Binary):
-        return model.raw, 2 * (model.raw.error + LINK_ERROR + rounding(8, model.raw.size))
-    assert isinstance(model, Classes)
-    require(len(model.scores.offset) == 2, "its members know different classes")
-    raw = mapped(model.scores, np.array([[-1.0], [1.0]]))
+    if isinstance(model, BinaryScore):
+        return model.raw, 2 * (model.raw.error + LINK_ERROR + bound_rounding(8, model.raw.size))
+    assert isinstance(model, ClassScores)
+    require_readable(len(model.scores.offset) == 2, "its members know different classes")
+    raw = map_scores(model.scores, np.array([[-1.0], [1.0]]))
     if raw.exact:
         return replace(raw, offset=raw.offset - GRID / 2), 0.0
-    return raw, 2 * (raw.error + rounding(8, raw.size))
+    return raw, 2 * (raw.error + bound_rounding(8, raw.size))
 
 
 def require_fitted(estimator: Any) -> None:
@@ -308,7 +304,7 @@ def require_fitted(estimator: Any) -> None:
         raise Unreadable(f"the {type(estimator).__name__} must be fitted first") from error
 
 
-def require(holds: bool, reason: str) -> None:
+def require_readable(holds: bool, reason: str) -> None:
     """Raise Unreadable with the reason unless this holds."""
     if not holds:
         raise Unreadable(reason)

@@ -1,28 +1,148 @@
-"""The log itself: append, read, verify.
+"""The log in a database: its table, the triggers that keep it append-only, and append, read, verify.
 
 An answer may leave the server only after :meth:`AuditLog.append` has returned: the record is then committed. So a
-server that is killed has every answered request in its log, and no half record, since a record is one row.
+server that is killed has every answered request in its log, and no half record, because a record is one row.
+
+SQLite survives a crash at any moment in its write-ahead mode; ``synchronous = FULL`` makes a commit survive a loss of
+power too. PostgreSQL works as it is. Writers wait for each other: the chain of hashes has one end.
 """
 
 from __future__ import annotations
 
 import datetime
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from sqlalchemy import func, insert, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Engine,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from ironrule.errors import AuditError, InputError, IronruleError
-from ironrule.server.audit.record import GENESIS, Entry, Record
-from ironrule.server.audit.schema import chosen_url, lock, metadata, new_engine, records
+from ironrule.errors import AuditError, InputError, IronruleError, MissingExtraError
+from ironrule.server.audit.record import GENESIS, AuditEntry, AuditRecord
 
-PORTION = 500
+APPEND_ONLY_MESSAGE = "the audit log is append-only"
+metadata = MetaData()
+
+records_table = Table(
+    "ironrule_audit",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", String(40), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("row", BigInteger, nullable=True),
+    Column("space", String(64), nullable=False),
+    Column("model", String(64), nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("previous", String(64), nullable=False, unique=True),
+    Column("hash", String(64), nullable=False, unique=True),
+    Column("packed", LargeBinary, nullable=False),
+)
+
+_SQLITE_TRIGGER = (
+    "CREATE TRIGGER IF NOT EXISTS ironrule_audit_{0} BEFORE {0} ON ironrule_audit "
+    f"BEGIN SELECT RAISE(ABORT, '{APPEND_ONLY_MESSAGE}'); END"
+)
+
+_POSTGRESQL_TRIGGERS = (
+    "CREATE OR REPLACE FUNCTION ironrule_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    f"$$ BEGIN RAISE EXCEPTION '{APPEND_ONLY_MESSAGE}'; END $$",
+    "CREATE OR REPLACE TRIGGER ironrule_audit_rows BEFORE UPDATE OR DELETE ON ironrule_audit "
+    "FOR EACH ROW EXECUTE FUNCTION ironrule_audit_refuse()",
+    "CREATE OR REPLACE TRIGGER ironrule_audit_all BEFORE TRUNCATE ON ironrule_audit "
+    "FOR EACH STATEMENT EXECUTE FUNCTION ironrule_audit_refuse()",
+)
+
+
+def _add_triggers(_table: Table, connection: Connection, **_: Any) -> None:
+    """Once the table is there, refuse to change it."""
+    sqlite = tuple(_SQLITE_TRIGGER.format(verb) for verb in ("UPDATE", "DELETE"))
+    for statement in sqlite if connection.dialect.name == "sqlite" else _POSTGRESQL_TRIGGERS:
+        connection.exec_driver_sql(statement)
+
+
+event.listen(records_table, "after_create", _add_triggers)
+
+
+def parse_log_url(text: str) -> URL:
+    """The address of a log, with our driver for PostgreSQL; raises InputError if it is none that we serve."""
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise InputError(
+            "the audit log must be a URL such as sqlite:///audit.sqlite or postgresql://user@host/name"
+        ) from None
+    kind = url.get_backend_name()
+    if kind not in ("sqlite", "postgresql"):
+        raise InputError(expected="the audit log must be in sqlite or postgresql", got=repr(kind))
+    return url.set(drivername="postgresql+psycopg") if kind == "postgresql" else url
+
+
+def build_engine(url: URL, create: bool) -> Engine:
+    """An engine for the log; a new SQLite file is for its owner's eyes alone."""
+    if url.get_backend_name() == "postgresql":
+        try:
+            return create_engine(url, pool_pre_ping=True, connect_args={"client_encoding": "utf8"})
+        except ModuleNotFoundError:
+            raise MissingExtraError("psycopg", "postgres", "an audit log in PostgreSQL") from None
+    if url.database and url.database != ":memory:":
+        _prepare_sqlite_file(Path(url.database), create)
+    engine = create_engine(url, connect_args={"timeout": 60.0, "check_same_thread": False})
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_sqlite_transaction)
+    return engine
+
+
+def lock_table(connection: Connection) -> None:
+    """Let nobody else append until this transaction ends. SQLite has done so as it began."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("LOCK TABLE ironrule_audit IN EXCLUSIVE MODE")
+
+
+def _prepare_sqlite_file(path: Path, create: bool) -> None:
+    if not create and not path.is_file():
+        raise InputError(f"audit log not found: {str(path)!r}", hint="check --audit", code="file-not-found")
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of the audit log does not exist: {str(path.parent)!r}", hint="create it first")
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _configure_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # we say where transactions begin
+    for pragma in ("journal_mode = WAL", "synchronous = FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite_transaction(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+CHUNK_RECORDS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class ChainVerification:
     """What became of the chain: how many records are whole, the hash of the last one, and the first flaw, if any."""
 
     count: int
@@ -34,86 +154,94 @@ class AuditLog:
     """An append-only log at a URL; it may be used from several threads, and by several servers at once."""
 
     def __init__(self, url: str, create: bool = True) -> None:
-        self._url, self._opened = chosen_url(url), False
+        self._url, self._opened = parse_log_url(url), False
         self._lock = threading.Lock()
         try:
-            self._engine = new_engine(self._url, create)
+            self._engine = build_engine(self._url, create)
             if create:
                 with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
                     metadata.create_all(connection)
         except (SQLAlchemyError, OSError) as error:
-            raise self._unusable(error) from None
+            raise self._build_error(error) from None
         self._opened = True
 
     @property
-    def shown(self) -> str:
+    def display_url(self) -> str:
         """Where the log is, without a password."""
         return self._url.render_as_string(hide_password=True)
 
-    def append(self, entry: Entry) -> Record:
+    def append(self, entry: AuditEntry) -> AuditRecord:
         """Commit a record of an answer, and give it."""
         try:
             with self._lock, self._engine.connect().execution_options(writes=True) as connection, connection.begin():
-                lock(connection)
-                last = select(records.c.number, records.c.hash).order_by(records.c.number.desc()).limit(1)
+                lock_table(connection)
+                last = (
+                    select(records_table.c.number, records_table.c.hash)
+                    .order_by(records_table.c.number.desc())
+                    .limit(1)
+                )
                 end = connection.execute(last).first()
                 number, previous = (0, GENESIS) if end is None else (end.number, end.hash)
-                record = Record.of(entry, _now(), number + 1, previous)
-                connection.execute(insert(records).values(**record.facts, packed=record.packed))
+                record = AuditRecord.from_entry(entry, _format_now(), number + 1, previous)
+                connection.execute(insert(records_table).values(**record.facts, packed=record.packed))
         except SQLAlchemyError as error:
-            raise self._unusable(error) from None
+            raise self._build_error(error) from None
         return record
 
-    def read(self, number: int) -> Record | None:
+    def read(self, number: int) -> AuditRecord | None:
         """One record by its number."""
         if not 0 < number < 1 << 63:
             return None
-        return next(self._selected(number, number), None)
+        return next(self._select(number, number), None)
 
-    def records(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
+    def records(self, first: int = 1, last: int | None = None) -> Iterator[AuditRecord]:
         """All records from one number to another, in order, a portion at a time."""
-        top = self.count_to() if last is None else last
-        for start in range(first, top + 1, PORTION):
-            yield from self._selected(start, min(top, start + PORTION - 1))
+        top = self.get_last_number() if last is None else last
+        for start in range(first, top + 1, CHUNK_RECORDS):
+            yield from self._select(start, min(top, start + CHUNK_RECORDS - 1))
 
-    def count_to(self) -> int:
+    def get_last_number(self) -> int:
         """The number of the last record; 0 if there is none."""
         try:
             with self._engine.connect() as connection:
-                return connection.execute(select(func.max(records.c.number))).scalar() or 0
+                return connection.execute(select(func.max(records_table.c.number))).scalar() or 0
         except SQLAlchemyError as error:
-            raise self._unusable(error) from None
+            raise self._build_error(error) from None
 
-    def verify(self, kept: str | None = None) -> Verified:
-        """Follow the chain from its beginning; ``kept`` is a hash noted earlier, which must be in it."""
-        count, head, seen = 0, GENESIS, kept is None
+    def verify(self, known_hash: str | None = None) -> ChainVerification:
+        """Follow the chain from its beginning; ``known_hash`` was noted earlier and must be in it."""
+        count, head, seen = 0, GENESIS, known_hash is None
         for record in self.records():
-            flaw = record.flaw(count + 1, head)
+            flaw = record.find_flaw(count + 1, head)
             if flaw is not None:
-                return Verified(count, head, flaw)
+                return ChainVerification(count, head, flaw)
             count, head = record.number, record.hash
-            seen = seen or head == kept
-        return Verified(count, head, None if seen else "the hash that was kept is not in the chain: records are gone")
+            seen = seen or head == known_hash
+        return ChainVerification(
+            count, head, None if seen else "the hash that was kept is not in the chain: records are gone"
+        )
 
     def close(self) -> None:
         """Let go of all connections."""
         self._engine.dispose()
 
-    def _selected(self, first: int, last: int) -> Iterator[Record]:
-        wanted = select(records).where(records.c.number.between(first, last)).order_by(records.c.number)
+    def _select(self, first: int, last: int) -> Iterator[AuditRecord]:
+        wanted = (
+            select(records_table).where(records_table.c.number.between(first, last)).order_by(records_table.c.number)
+        )
         try:
             with self._engine.connect() as connection:
                 found = connection.execute(wanted).mappings().all()
         except SQLAlchemyError as error:
-            raise self._unusable(error) from None
-        yield from (Record(**row) for row in found)
+            raise self._build_error(error) from None
+        yield from (AuditRecord(**row) for row in found)
 
-    def _unusable(self, error: Exception) -> IronruleError:
+    def _build_error(self, error: Exception) -> IronruleError:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         if not self._opened:
-            return InputError(f"cannot open the audit log {self.shown}: {cause}")
-        return AuditError(f"cannot use the audit log {self.shown}: {cause}")
+            return InputError(f"cannot open the audit log {self.display_url}: {cause}")
+        return AuditError(f"cannot use the audit log {self.display_url}: {cause}")
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")

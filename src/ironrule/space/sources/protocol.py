@@ -1,8 +1,8 @@
-"""The one seam between Ironrule and tables that are too long for memory: somebody who hands out chunks of one.
+"""The protocol of a source: a table that is too long for memory and comes in chunks.
 
-A source is a file of its own in this folder. Chunks are Arrow tables of the same columns; their types may differ where
-a chunk happens to hold whole numbers only, or nothing. ``as_frame`` makes of such values the pandas table that the
-whole would be, had it been read at once: rules and models then speak about the same values whichever way data came.
+Each kind of source is a module of this folder. Chunks are Arrow tables of the same columns; their types may differ
+where a chunk happens to hold whole numbers only, or nothing. ``to_pandas`` gives such values the types that the whole
+table would have in pandas, so rules and models see the same values however the data came.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Source(Protocol):
         ...
 
     @property
-    def rows(self) -> int | None:
+    def row_count(self) -> int | None:
         """How many rows it has, where that is known beforehand."""
         ...
 
@@ -30,10 +30,10 @@ class Source(Protocol):
         """The rows, some at a time, as Arrow tables of these columns."""
         ...
 
-    def as_frame(self, table: Any) -> Any:
+    def to_pandas(self, table: Any) -> Any:
         """Values of such an Arrow table as they come in a pandas table of the whole."""
         ...
 
-    def stamp(self) -> str | None:
+    def fingerprint(self) -> str | None:
         """What changes when the data does; None if nobody can tell."""
         ...

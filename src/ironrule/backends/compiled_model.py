@@ -1,0 +1,129 @@
+"""Compile the models that can be read for exact search, and check them against the models' own decisions.
+
+The check covers every value of every feature (so every threshold, from both sides), past rows and random points. If
+one decision differs, the model is not served by an exact oracle at all. Several versions of a model, or one whose
+scores may move, are compiled side by side: together they desire what any of them desires.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Points
+from ironrule.model.blackbox import BlackBox
+from ironrule.model.decision import DecisionTarget
+from ironrule.model.normal_form.network import Network
+from ironrule.model.pipeline import FinalEstimator, build_final_estimator
+from ironrule.model.protocol import Unreadable
+from ironrule.model.read_model import TabulatedModel, read_model
+from ironrule.model.robustness import ModelSet, list_thresholds
+from ironrule.space.space import Space
+
+if TYPE_CHECKING:
+    from ironrule.backends.forest.compile import CompiledForest
+    from ironrule.backends.network.compile import CompiledNetwork
+
+
+CHECKED_POINTS = 4096
+MAX_CHECKED_VALUES = 50_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledModel:
+    """Forests or nets that decide as the model does, one per alternative."""
+
+    alternatives: tuple[CompiledForest | CompiledNetwork, ...]
+    fingerprint: str
+    tabulated: TabulatedModel  # the model itself, where the forests are of several or withstand a margin
+    final_estimator: FinalEstimator | None = None  # a single model's final estimator, where that decides alone
+
+
+def compile_model(
+    model: Any, black_box: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
+) -> CompiledModel:
+    """Read a model for search; raises Unreadable also if its normal form decides otherwise."""
+    read = read_model(model, black_box, space, past, desired, threshold)
+    parts = _compile_alternatives(read, space)
+    points = draw_check_points(space, past)
+    points = points[space.feasible.admits(points)]
+    outcomes = black_box.desired(points)
+    _check_decisions(parts, outcomes, points)
+    quick = build_final_estimator(model, read.columns, black_box, desired, threshold, points, outcomes)
+    return CompiledModel(tuple(part for part, _ in parts), read.fingerprint, read, quick)
+
+
+DecidePoints = Callable[[Points], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
+
+
+def _compile_alternatives(
+    tabulated_model: TabulatedModel, space: Space
+) -> list[tuple[CompiledForest | CompiledNetwork, DecidePoints]]:
+    """The compiled alternatives of a normal form; what each says of points: may they be desired, are they surely."""
+    if isinstance(tabulated_model.normal_form, Network):
+        from ironrule.backends.network.compile import compile_network
+        from ironrule.backends.network.compile import decide_points as decide_net
+
+        return [
+            (net, partial(decide_net, net))
+            for net in compile_network(tabulated_model.normal_form, tabulated_model.columns, space)
+        ]
+    from ironrule.backends.forest.compile import compile_tree_sum, decide_points
+
+    return [
+        (forest, partial(decide_points, forest))
+        for forest in compile_tree_sum(tabulated_model.normal_form, tabulated_model.columns, space)
+    ]
+
+
+def _check_decisions(
+    parts: list[tuple[CompiledForest | CompiledNetwork, DecidePoints]], desired: npt.NDArray[np.bool_], points: Points
+) -> None:
+    possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
+    for _, decide in parts:
+        may, must = decide(points)
+        possible |= may
+        sure |= must
+    if (desired & ~possible).any() or (sure & ~desired).any():
+        raise Unreadable("its reading decides otherwise than the model itself; the model is only asked")
+
+
+def draw_check_points(space: Space, past: Points) -> Points:
+    """Past rows, random points, and every value of every feature once."""
+    rng = np.random.default_rng(0)
+    rows = past[np.unique(np.linspace(0, len(past) - 1, CHECKED_POINTS).astype(np.intp))]
+    random = rng.integers(0, space.sizes, size=(CHECKED_POINTS, len(space)), dtype=np.int32)
+    values = []
+    for j, size in enumerate(space.sizes.tolist()):
+        codes = np.arange(size) if size <= MAX_CHECKED_VALUES else rng.choice(size, MAX_CHECKED_VALUES, replace=False)
+        block = rows[rng.integers(0, len(rows), size=len(codes))]
+        block[:, j] = codes
+        values.append(block)
+    return np.concatenate([rows, random, *values])
+
+
+def compile_models(
+    models: Sequence[Any], model_set: ModelSet, space: Space, past: Points, target: DecisionTarget
+) -> CompiledModel:
+    """The models, read; raises Unreadable if one of them cannot be."""
+    parts = [
+        compile_model(model, box, space, past, target.desired, level)
+        for (model, level), box in zip(list_thresholds(models, target), model_set.black_boxes, strict=True)
+    ]
+    forests = tuple(forest for part in parts for forest in part.alternatives)
+    own = parts[0].tabulated
+    if target.margin:
+        own = read_model(models[0], model_set.primary, space, past, target.desired, target.threshold)
+    quick = parts[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
+    return CompiledModel(forests, combine_fingerprints([part.fingerprint for part in parts]), own, quick)
+
+
+def combine_fingerprints(fingerprints: Sequence[str]) -> str:
+    """One fingerprint for several models."""
+    return fingerprints[0] if len(fingerprints) == 1 else hashlib.sha256("".join(fingerprints).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""The backend for sums of trees: ascent to counterfactuals, and branch and bound over cells for proofs."""

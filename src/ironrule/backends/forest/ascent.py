@@ -1,0 +1,230 @@
+"""Coordinate ascent in a forest: move a point to a counterfactual, and back towards the instance.
+
+For one feature at a time, trees are walked with both branches where they test that feature, which gives the sum for
+all of its cells, and the best cell is taken. A tree whose path to its leaf does not test a feature does not change
+with it, so every tree's value and the features on its path are kept, and most trees are not walked at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ironrule.arrays import Int64Array, UInt64Array
+from ironrule.backends.forest.compile import CompiledForest, apply_link
+from ironrule.backends.forest.workspace import ForestWorkspace
+from ironrule.jit import kernel_helper, lowest_bit, popcount
+
+ONE = np.uint64(1)
+ZERO = np.uint64(0)
+
+
+@kernel_helper
+def _trace_tree(forest: CompiledForest, workspace: ForestWorkspace, tree: int) -> None:
+    """Note a tree's value at the workspace's point, and its path."""
+    node, path = forest.root[tree], ZERO
+    while forest.node_left[node] >= 0:
+        asked = forest.node_feature[node]
+        path |= ONE << np.uint64(asked & 63)
+        cell = workspace.point[asked]
+        left = (forest.mask_words[forest.node_mask_starts[node] + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
+        node = forest.node_left[node] if left else forest.node_right[node]
+    workspace.tree_values[tree] = forest.node_value[node]
+    workspace.tree_paths[tree] = path
+
+
+@kernel_helper
+def trace_trees(forest: CompiledForest, workspace: ForestWorkspace) -> None:
+    """Note all trees' values at the workspace's point."""
+    for tree in range(forest.root.shape[0]):
+        _trace_tree(forest, workspace, tree)
+
+
+@kernel_helper
+def _move_point(forest: CompiledForest, workspace: ForestWorkspace, feature: int, cell: int) -> None:
+    """Move the workspace's point, and the values of trees with it."""
+    workspace.point[feature] = cell
+    for tree in range(forest.root.shape[0]):
+        if (workspace.tree_paths[tree] >> np.uint64(feature & 63)) & ONE:
+            _trace_tree(forest, workspace, tree)
+
+
+@kernel_helper
+def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: UInt64Array, feature: int) -> None:
+    """For every group the sum of trees at the workspace's point moved to each open cell of one feature: in `sums` what
+    no move changes, in `cell_sums` the rest.
+    """
+    start = forest.cells.word_starts[feature]
+    words = forest.cells.word_starts[feature + 1] - start
+    parts, heap_cells = workspace.cell_sums, workspace.stack_cells
+    cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
+    for group in range(parts.shape[0]):
+        workspace.sums[group] = 0.0
+        for cell in range(cells):
+            parts[group, cell] = 0.0
+    group, total = 0, 0.0
+    for tree in range(forest.root.shape[0]):
+        if forest.tree_group[tree] != group:
+            workspace.sums[group] += total
+            group, total = forest.tree_group[tree], 0.0
+        if not (workspace.tree_paths[tree] >> np.uint64(feature & 63)) & ONE:
+            total += workspace.tree_values[tree]
+            continue
+        workspace.stack[0] = forest.root[tree]
+        for word in range(words):
+            heap_cells[0, word] = domain[start + word]
+        height, whole = 1, True
+        while height > 0:
+            height -= 1
+            node = workspace.stack[height]
+            split = False
+            while forest.node_left[node] >= 0 and not split:
+                asked = forest.node_feature[node]
+                mask = forest.node_mask_starts[node]
+                if asked != feature:
+                    cell = workspace.point[asked]
+                    left = (forest.mask_words[mask + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
+                    node = forest.node_left[node] if left else forest.node_right[node]
+                    continue
+                some_left, some_right = ZERO, ZERO
+                for word in range(words):
+                    here = heap_cells[height, word]
+                    some_left |= here & forest.mask_words[mask + word]
+                    some_right |= here & ~forest.mask_words[mask + word]
+                if some_left != ZERO and some_right != ZERO:
+                    for word in range(words):
+                        here = heap_cells[height, word]
+                        heap_cells[height, word] = here & ~forest.mask_words[mask + word]
+                        heap_cells[height + 1, word] = here & forest.mask_words[mask + word]
+                    workspace.stack[height] = forest.node_right[node]
+                    workspace.stack[height + 1] = forest.node_left[node]
+                    height += 2
+                    split, whole = True, False
+                else:
+                    node = forest.node_left[node] if some_left != ZERO else forest.node_right[node]
+            if split:
+                continue
+            value = forest.node_value[node]
+            if whole:
+                total += value
+                continue
+            for word in range(words):
+                here = heap_cells[height, word]
+                while here != ZERO:
+                    parts[group, 64 * word + lowest_bit(here)] += value
+                    here &= here - ONE
+    if forest.root.shape[0] > 0:
+        workspace.sums[group] += total
+
+
+@kernel_helper
+def compute_least_margin(forest: CompiledForest, workspace: ForestWorkspace, cell: int) -> float:
+    """The smallest margin, less its slack, at a cell of the last profile."""
+    least = np.inf
+    for margin in range(forest.offset.shape[0]):
+        value = forest.offset[margin] - forest.slack[margin]
+        for group in range(forest.group_margin.shape[0]):
+            if forest.group_margin[group] == margin:
+                value += apply_link(forest.links, group, workspace.sums[group] + workspace.cell_sums[group, cell], -1.0)
+        least = min(least, value)
+    return least
+
+
+@kernel_helper
+def _has_choice(forest: CompiledForest, domain: UInt64Array, feature: int) -> bool:
+    """Whether more than one cell of a feature is open."""
+    open_ = 0
+    for word in range(forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]):
+        open_ += popcount(domain[word])
+    return open_ > 1
+
+
+@kernel_helper
+def _move_into_domain(forest: CompiledForest, workspace: ForestWorkspace, domain: UInt64Array) -> None:
+    """Move the workspace's point into a domain, to the first open cell of every feature where it lies outside."""
+    for feature in range(workspace.point.shape[0]):
+        start, end = forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]
+        cell = workspace.point[feature]
+        if (domain[start + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
+            continue
+        for word in range(start, end):
+            if domain[word] != ZERO:
+                workspace.point[feature] = 64 * (word - start) + lowest_bit(domain[word])
+                break
+
+
+@kernel_helper
+def _is_surely_desired(forest: CompiledForest, workspace: ForestWorkspace) -> bool:
+    """Whether every margin surely is positive at the workspace's point, by the values of the trees."""
+    for group in range(workspace.sums.shape[0]):
+        workspace.sums[group] = 0.0
+    group, total = 0, 0.0
+    for tree in range(forest.root.shape[0]):
+        if forest.tree_group[tree] != group:
+            workspace.sums[group] += total
+            group, total = forest.tree_group[tree], 0.0
+        total += workspace.tree_values[tree]
+    if forest.root.shape[0] > 0:
+        workspace.sums[group] += total
+    for margin in range(forest.offset.shape[0]):
+        least = forest.offset[margin]
+        for group in range(workspace.sums.shape[0]):
+            if forest.group_margin[group] == margin:
+                least += apply_link(forest.links, group, workspace.sums[group], -1.0)
+        if least <= forest.slack[margin]:
+            return False
+    return True
+
+
+@kernel_helper
+def climb_to_counterfactual(
+    forest: CompiledForest, workspace: ForestWorkspace, domain: UInt64Array, order: Int64Array, sweeps: int
+) -> bool:
+    """Move the workspace's point uphill, a feature at a time, within a domain, as long as it is not surely a
+    counterfactual; whether it is one now.
+    """
+    _move_into_domain(forest, workspace, domain)
+    trace_trees(forest, workspace)
+    if _is_surely_desired(forest, workspace):
+        return True
+    best = -np.inf
+    for _ in range(sweeps):
+        before = best
+        for place in range(order.shape[0]):
+            feature = order[place]
+            if not _has_choice(forest, domain, feature):
+                continue
+            profile_feature(forest, workspace, domain, feature)
+            start, end = forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]
+            here = workspace.point[feature]
+            top = compute_least_margin(forest, workspace, here)
+            for word in range(start, end):
+                left = domain[word]
+                while left != ZERO:
+                    cell = 64 * (word - start) + lowest_bit(left)
+                    left &= left - ONE
+                    value = compute_least_margin(forest, workspace, cell)
+                    if value > top + 1e-12:
+                        top, here = value, cell
+            if here != workspace.point[feature]:
+                _move_point(forest, workspace, feature, here)
+            best = top
+            if best > 0.0:
+                return True
+        if best <= before + 1e-9:
+            return False
+    return False
+
+
+@kernel_helper
+def pull_back(forest: CompiledForest, workspace: ForestWorkspace, home: Int64Array, order: Int64Array) -> None:
+    """Give the workspace's point, after climbing, the instance's cells, feature by feature, as long as it surely stays
+    desired.
+    """
+    for place in range(order.shape[0]):
+        feature = order[place]
+        cell = workspace.point[feature]
+        if cell == home[feature]:
+            continue
+        _move_point(forest, workspace, feature, home[feature])
+        if not _is_surely_desired(forest, workspace):
+            _move_point(forest, workspace, feature, cell)

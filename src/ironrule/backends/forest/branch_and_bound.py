@@ -1,0 +1,381 @@
+"""Branch and bound over cells: is there a point of a box where every margin of a forest is positive?
+
+At a box, the best leaf that each tree can reach bounds its part of the sum; if some margin's bound is not positive,
+the box holds no counterfactual. Otherwise every best leaf restricts the features on its path, weighted by what its
+tree could lose. The cell per feature that loses least is tried as a counterfactual; failing that, the box is split
+where both halves lose most. A child's best leaves are its parent's, or come later in the trees' falling order:
+pointers only move forward, and only in trees whose best leaf tests the split feature.
+
+:class:`ParallelSearch` is deterministic: several threads write the proof log that one alone would write. A long search
+has boxes waiting in its workspace, the largest at the bottom. Another workspace takes over the lower half, which would
+have come after the upper half, so its log comes after that one's too. All go on for the same number of boxes, then the
+next round begins: the answer depends on no clock, and not on the number of cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ironrule.arrays import Float64Array, Int32Array, Int64Array, UInt64Array
+from ironrule.backends.forest.compile import CompiledForest, apply_link, decide_point
+from ironrule.backends.forest.workspace import ForestWorkspace, allocate_forest_workspace
+from ironrule.backends.parallel import run_parallel
+from ironrule.jit import kernel, kernel_helper
+
+PROVEN, FOUND, OUT_OF_BUDGET, UNSURE = 0, 1, 2, 3
+CLOSED = -1
+ONE = np.uint64(1)
+ZERO = np.uint64(0)
+
+
+@kernel_helper
+def meets_mask(forest: CompiledForest, mask: int, domain: UInt64Array) -> bool:
+    """Whether a mask leaves something of a domain."""
+    feature = forest.mask_feature[mask]
+    start = forest.cells.word_starts[feature]
+    first = forest.mask_starts[mask]
+    for word in range(forest.cells.word_starts[feature + 1] - start):
+        if domain[start + word] & forest.mask_words[first + word]:
+            return True
+    return False
+
+
+@kernel_helper
+def reaches_leaf(forest: CompiledForest, leaf: int, domain: UInt64Array) -> bool:
+    """Whether some point of a domain reaches a leaf."""
+    for place in range(forest.leaf_mask_starts[leaf], forest.leaf_mask_starts[leaf + 1]):
+        if not meets_mask(forest, forest.leaf_masks[place], domain):
+            return False
+    return True
+
+
+@kernel_helper
+def still_reaches_leaf(forest: CompiledForest, leaf: int, domain: UInt64Array, feature: int) -> bool:
+    """Whether a leaf that the domain reached is still reached after a change of one feature."""
+    for place in range(forest.leaf_mask_starts[leaf], forest.leaf_mask_starts[leaf + 1]):
+        mask = forest.leaf_masks[place]
+        if forest.mask_feature[mask] == feature:
+            return meets_mask(forest, mask, domain)
+    return True
+
+
+@kernel_helper
+def advance_best_leaves(forest: CompiledForest, domain: UInt64Array, leaves: Int64Array, feature: int) -> bool:
+    """Move every tree's pointer to the best leaf that the domain reaches; False if a tree has none left."""
+    for tree in range(leaves.shape[0]):
+        leaf = leaves[tree]
+        if feature >= 0:
+            if still_reaches_leaf(forest, leaf, domain, feature):
+                continue
+            leaf += 1
+        end = forest.leaf_starts[tree + 1]
+        while leaf < end and not reaches_leaf(forest, leaf, domain):
+            leaf += 1
+        if leaf == end:
+            return False
+        leaves[tree] = leaf
+    return True
+
+
+@kernel_helper
+def bound_margins(forest: CompiledForest, leaves: Int64Array, sums: Float64Array, bounds: Float64Array) -> int:
+    """The margins' upper bounds; the smallest one's margin, or -1 if one of them cannot be positive."""
+    for group in range(sums.shape[0]):
+        sums[group] = 0.0
+    group, total = 0, 0.0
+    for tree in range(leaves.shape[0]):
+        if forest.tree_group[tree] != group:
+            sums[group] += total
+            group, total = forest.tree_group[tree], 0.0
+        total += forest.leaf_values[leaves[tree]]
+    if leaves.shape[0] > 0:
+        sums[group] += total
+    for margin in range(bounds.shape[0]):
+        bounds[margin] = forest.offset[margin]
+    for group in range(sums.shape[0]):
+        bounds[forest.group_margin[group]] += apply_link(forest.links, group, sums[group], 1.0)
+    least = 0
+    for margin in range(bounds.shape[0]):
+        if bounds[margin] <= -forest.slack[margin]:
+            return -1
+        if bounds[margin] < bounds[least]:
+            least = margin
+    return least
+
+
+@kernel_helper
+def weigh_cells(
+    forest: CompiledForest, leaves: Int64Array, margin: int, cost: float, workspace: ForestWorkspace
+) -> None:
+    """What the best leaves ask, each weighted by what its tree could lose: the weight that begins and ends at every
+    cell, and what gaps in between take away. To break a constraint costs all of the bound.
+    """
+    begins, ends, gaps = workspace.begins, workspace.ends, workspace.gaps
+    for cell in range(begins.shape[0]):
+        begins[cell] = 0.0
+        ends[cell] = 0.0
+        gaps[cell] = 0.0
+    for tree in range(leaves.shape[0]):
+        leaf = leaves[tree]
+        weight = cost if forest.is_constraint[tree] else forest.leaf_weights[leaf]
+        if weight <= 0.0 or (forest.group_margin[forest.tree_group[tree]] != margin and not forest.is_constraint[tree]):
+            continue
+        for place in range(forest.leaf_mask_starts[leaf], forest.leaf_mask_starts[leaf + 1]):
+            begins[forest.first_cell[place]] += weight
+            ends[forest.last_cell[place]] += weight
+            if forest.has_holes[place]:
+                mask = forest.leaf_masks[place]
+                start = forest.cells.cell_starts[forest.mask_feature[mask]]
+                for run in range(forest.run_starts[mask] + 1, forest.run_starts[mask + 1]):
+                    gaps[start + forest.run_last[run - 1] + 1] -= weight
+                    gaps[start + forest.run_first[run]] += weight
+
+
+@kernel_helper
+def choose_split(forest: CompiledForest, domain: UInt64Array, workspace: ForestWorkspace) -> tuple[int, int]:
+    """Make the cells of most support the workspace's point; the feature and the last cell of the best split, or -1."""
+    best_feature, best_cut, best_score = -1, -1, -1.0
+    begins, ends, gaps = workspace.begins, workspace.ends, workspace.gaps
+    for feature in range(forest.cells.cell_starts.shape[0] - 1):
+        start = forest.cells.cell_starts[feature]
+        count = forest.cells.cell_starts[feature + 1] - start
+        words = forest.cells.word_starts[feature]
+        above = 0.0
+        for cell in range(start, start + count):
+            above += begins[cell]
+        below, level, most, last = 0.0, 0.0, -1.0, -1
+        for cell in range(count):
+            level += begins[start + cell] + gaps[start + cell]
+            if (domain[words + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
+                if last >= 0:
+                    score = min(above, below) + 0.1 * max(above, below)
+                    if score > best_score:
+                        best_feature, best_cut, best_score = feature, last, score
+                if level > most + 1e-12:
+                    most = level
+                    workspace.point[feature] = cell
+                last = cell
+            above -= begins[start + cell]
+            below += ends[start + cell]
+            level -= ends[start + cell]
+    return best_feature, best_cut
+
+
+@kernel_helper
+def is_new_point(workspace: ForestWorkspace) -> bool:
+    """Whether the workspace's point is another than the one looked at last, which it then becomes."""
+    new = False
+    for feature in range(workspace.point.shape[0]):
+        if workspace.last_point[feature] != workspace.point[feature]:
+            workspace.last_point[feature] = workspace.point[feature]
+            new = True
+    return new
+
+
+@kernel_helper
+def build_low_mask(reach: int) -> np.uint64:
+    """The bits from 0 to ``reach``."""
+    if reach >= 63:
+        return ~ZERO
+    if reach < 0:
+        return ZERO
+    return (ONE << np.uint64(reach + 1)) - ONE
+
+
+@kernel_helper
+def append_to_log(workspace: ForestWorkspace, entry: int) -> None:
+    """Put one box into the log."""
+    workspace.log[workspace.counters[3]] = entry
+    workspace.counters[3] += 1
+
+
+@kernel_helper
+def split_box(forest: CompiledForest, workspace: ForestWorkspace, depth: int, feature: int, cut: int) -> None:
+    """Split the box at a depth in two: the half with the workspace's point goes on top."""
+    domains = workspace.domains
+    for word in range(domains.shape[1]):
+        domains[depth + 1, word] = domains[depth, word]
+    for tree in range(workspace.best_leaves.shape[1]):
+        workspace.best_leaves[depth + 1, tree] = workspace.best_leaves[depth, tree]
+    start = forest.cells.word_starts[feature]
+    for word in range(forest.cells.word_starts[feature + 1] - start):
+        low = build_low_mask(cut - 64 * word)
+        whole = domains[depth, start + word]
+        near = whole & low if workspace.point[feature] <= cut else whole & ~low
+        domains[depth + 1, start + word] = near
+        domains[depth, start + word] = whole & ~near
+    workspace.split_feature[depth] = feature
+    workspace.split_feature[depth + 1] = feature
+    append_to_log(
+        workspace, 2 * (forest.cells.cell_starts[feature] + cut) + (0 if workspace.point[feature] <= cut else 1)
+    )
+
+
+@kernel_helper
+def is_denied(workspace: ForestWorkspace) -> bool:
+    """Whether the model has denied the workspace's point before."""
+    for place in range(min(workspace.counters[2], workspace.denied_points.shape[0])):
+        same = True
+        for feature in range(workspace.point.shape[0]):
+            if workspace.denied_points[place, feature] != workspace.point[feature]:
+                same = False
+                break
+        if same:
+            return True
+    return False
+
+
+@kernel
+def record_denied(workspace: ForestWorkspace) -> None:
+    """Note that the model denies the workspace's point; the oldest such point is forgotten when there are too many."""
+    place = workspace.counters[2] % workspace.denied_points.shape[0]
+    for feature in range(workspace.point.shape[0]):
+        workspace.denied_points[place, feature] = workspace.point[feature]
+    workspace.counters[2] += 1
+
+
+@kernel
+def search_boxes(forest: CompiledForest, workspace: ForestWorkspace, limit: int) -> tuple[int, int]:
+    """Go on from the workspace's depth: PROVEN, FOUND or UNSURE with the workspace's point, or OUT_OF_BUDGET; and the
+    boxes seen.
+
+    After UNSURE, calling again means that the model has denied that point. The log must have room for `limit` boxes.
+    """
+    depth = workspace.counters[0]
+    resumed = workspace.counters[1]
+    workspace.counters[1] = -1
+    seen = 0
+    while depth >= 0:
+        workspace.counters[0] = depth
+        if seen >= limit:
+            workspace.counters[1] = resumed
+            return OUT_OF_BUDGET, seen
+        seen += 1
+        domain = workspace.domains[depth]
+        leaves = workspace.best_leaves[depth]
+        margin = resumed
+        if resumed < 0:
+            margin = -1
+            if advance_best_leaves(forest, domain, leaves, workspace.split_feature[depth]):
+                margin = bound_margins(forest, leaves, workspace.sums, workspace.bounds)
+            if margin < 0:
+                append_to_log(workspace, CLOSED)
+                depth -= 1
+                continue
+        weigh_cells(forest, leaves, margin, abs(workspace.bounds[margin]), workspace)
+        feature, cut = choose_split(forest, domain, workspace)
+        if is_new_point(workspace) and resumed < 0:
+            possible, sure = decide_point(forest, workspace.point, workspace.sums)
+            if possible and (sure or not is_denied(workspace)):
+                workspace.counters[1] = -1 if sure else margin
+                return FOUND if sure else UNSURE, seen
+        resumed = -1
+        if feature < 0:
+            append_to_log(workspace, CLOSED)
+            depth -= 1
+            continue
+        if depth + 1 >= workspace.domains.shape[0]:
+            return OUT_OF_BUDGET, seen
+        split_box(forest, workspace, depth, feature, cut)
+        depth += 1
+    workspace.counters[0] = depth
+    return PROVEN, seen
+
+
+@kernel_helper
+def start_search(forest: CompiledForest, low: Int32Array, high: Int32Array, workspace: ForestWorkspace) -> bool:
+    """Begin a search at the cells that a box of codes meets."""
+    for word in range(workspace.domains.shape[1]):
+        workspace.domains[0, word] = ZERO
+    for feature in range(low.shape[0]):
+        start = forest.cells.word_starts[feature]
+        codes = forest.cells.code_starts[feature]
+        if low[feature] == 0 and high[feature] == forest.cells.code_starts[feature + 1] - codes - 1:
+            cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
+            for word in range((cells + 63) >> 6):
+                workspace.domains[0, start + word] = build_low_mask(cells - 64 * word - 1)
+            continue
+        for code in range(low[feature], high[feature] + 1):
+            cell = forest.cells.cell_by_code[codes + code]
+            workspace.domains[0, start + (cell >> 6)] |= ONE << np.uint64(cell & 63)
+    for feature in range(low.shape[0]):
+        workspace.last_point[feature] = -1
+    for tree in range(workspace.best_leaves.shape[1]):
+        workspace.best_leaves[0, tree] = forest.leaf_starts[tree]
+    workspace.split_feature[0] = -1
+    workspace.counters[0] = 0
+    workspace.counters[1] = -1
+    workspace.counters[2] = 0
+    workspace.counters[3] = 0
+    return True
+
+
+SearchJob = Callable[[], tuple[int, int]]
+
+
+@dataclass(slots=True, eq=False)
+class ParallelSearch:
+    """Workspaces that share one search, in the order of its log; the active ones are not at an end."""
+
+    forest: CompiledForest
+    workspaces: list[ForestWorkspace]
+    active: list[int] = field(default_factory=lambda: [0])  # places of workspaces
+
+    def run_round(self, shares: int, boxes: int) -> list[tuple[int, int, int]]:
+        """Let up to so many workspaces look at so many boxes each; place, status and boxes seen of every one."""
+        self._share_boxes(shares)
+        for place in self.active:
+            self.workspaces[place] = ensure_log_space(self.workspaces[place], boxes)
+        answers = run_parallel([self._build_job(place, boxes) for place in self.active])
+        outcomes = [(place, *answer) for place, answer in zip(self.active, answers, strict=True)]
+        self.active = [place for place, status, _ in outcomes if status != PROVEN]
+        return outcomes
+
+    @property
+    def log(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """What all of them have written, in order."""
+        return np.concatenate([workspace.log[: workspace.counters[3]] for workspace in self.workspaces])
+
+    def _build_job(self, place: int, boxes: int) -> SearchJob:
+        workspace = self.workspaces[place]
+        return lambda: search_boxes(self.forest, workspace, boxes)
+
+    def _share_boxes(self, shares: int) -> None:
+        """Share out waiting boxes until so many workspaces are active, as far as there are any."""
+        while len(self.active) < shares:
+            richest = max(self.active, key=lambda place: int(self.workspaces[place].counters[0]))
+            if self.workspaces[richest].counters[0] < 1:
+                return
+            self.workspaces.insert(richest + 1, take_lower_half(self.forest, self.workspaces[richest]))
+            moved = [place + (place > richest) for place in self.active]
+            self.active = sorted([*moved, richest + 1])
+
+
+def take_lower_half(forest: CompiledForest, workspace: ForestWorkspace) -> ForestWorkspace:
+    """A new workspace with the lower half of the boxes that wait; the other keeps the upper half."""
+    waiting = int(workspace.counters[0]) + 1
+    lower = waiting // 2
+    other = allocate_forest_workspace(forest)
+    for old, new in zip(
+        (workspace.domains, workspace.best_leaves, workspace.split_feature),
+        (other.domains, other.best_leaves, other.split_feature),
+        strict=True,
+    ):
+        new[:lower] = old[:lower]
+        old[: waiting - lower] = old[lower:waiting].copy()
+    other.last_point[:] = -1
+    other.counters[:] = (lower - 1, -1, workspace.counters[2], 0)
+    other.denied_points[:] = workspace.denied_points
+    workspace.counters[0] = waiting - lower - 1
+    return other
+
+
+def ensure_log_space(workspace: ForestWorkspace, boxes: int) -> ForestWorkspace:
+    """The workspace, with room in its log for so many boxes more."""
+    used = int(workspace.counters[3])
+    if len(workspace.log) >= used + boxes:
+        return workspace
+    return workspace._replace(log=np.concatenate([workspace.log, np.empty(used + boxes, dtype=np.int64)]))

@@ -1,0 +1,484 @@
+"""Compile sums of trees for search, and evaluate the result at single points.
+
+**Compiled forest.** Cells instead of codes, leaves as boxes, everything in flat arrays. A set of cells
+(:mod:`ironrule.model.normal_form.cells`) is a bit mask of 64-bit words. A leaf is a box: for some features the mask
+of the cells that lead to it (equal masks are stored once). The leaves of a tree lie in falling order of value, so the
+best leaf that a box can reach is the first that it meets.
+
+**Terms as trees.** What the columns of a feature add together is one balanced tree over its codes.
+
+**Constraints as trees.** What cannot occur has the value minus infinity. Added to a sum that must be positive, such a
+tree guards it: where a point breaks a constraint the sum is minus infinity, elsewhere it is as it was. So search and
+proof need to know nothing about constraints. Features that constraints tie together are looked at as one table over
+all their combinations, cut along one feature after the other, equal slices together.
+
+**Slack.** How far a margin may be off: by the model's own arithmetic, as its normal form says, and by ours. A sum of
+m numbers in double precision errs by at most m half units of the last place of their sizes. Four times that is
+allowed here: a checker of a bound may add in another order, and must come to the same end. Behind a link the sum is
+taken that much higher (for what may be) or lower (for what surely is), since links rise; a logistic function itself
+is taken to be good to 32 units. One value alone, added to the offset and compared with zero, is exact: the sign of a
+sum of two numbers is.
+
+**Single points.** The margins of a compiled forest at a point, and whether they settle the decision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
+from ironrule.backends.forest.leaf_boxes import (
+    FlatNodes,
+    MaskPool,
+    build_leaf_boxes,
+    build_mask_pool,
+    concatenate_masks,
+    find_runs,
+)
+from ironrule.jit import kernel, kernel_helper
+from ironrule.model.model_input import TabulatedColumns
+from ironrule.model.normal_form.cells import Cells, DistinctSplits, build_cell_masks, build_cells, compute_starts
+from ironrule.model.normal_form.splits import CodeRangeSplit, build_class_tree
+from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, Tree, TreeSplit, TreeSum
+from ironrule.model.protocol import Unreadable
+from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.space.space import Space
+
+ROUNDING = 2.0**-51
+LOGISTIC_UNITS = 32
+CHECKER_FACTOR = 1.25  # a checker bounds the model's rounding by itself, and may come to somewhat more
+
+
+def bound_group_size(group: LinkedGroup) -> float:
+    """How large the sum of a group's trees can be; what cannot occur does not count."""
+    return sum(float(np.abs(tree.value[tree.value > -np.inf]).max(initial=0.0)) for tree in group.trees)
+
+
+def bound_sum_error(group: LinkedGroup) -> float:
+    """How far the sum of a group's trees may be off."""
+    count = len(group.trees)
+    return group.rounding_error + ((count + 2) * ROUNDING * bound_group_size(group) if count > 1 else 0.0)
+
+
+def compute_slack(margin: Margin) -> float:
+    """Within this of zero, only the model itself can say whether a margin is positive."""
+    reach, own = abs(margin.offset), 0.0
+    for group in margin.groups:
+        reach += bound_group_size(group) if group.link.kind == "identity" else abs(group.link.scale)
+        own += _bound_linked_error(group)
+    if margin.error == 0.0 and own == 0.0 and len(margin.groups) <= 1:
+        return 0.0
+    error = CHECKER_FACTOR * margin.error
+    return error + own + ROUNDING * ((len(margin.groups) + 2) * reach + 8 * error)
+
+
+def _bound_linked_error(group: LinkedGroup) -> float:
+    """What is left of a group's error behind its link; a step takes it in before."""
+    link = group.link
+    if link.kind == "identity":
+        return bound_sum_error(group)
+    if link.kind == "step":
+        return 0.0
+    return abs(link.scale) * (abs(link.slope) * bound_group_size(group) + abs(link.shift) + LOGISTIC_UNITS) * ROUNDING
+
+
+def convert_terms_to_trees(margin: Margin, columns: TabulatedColumns) -> Margin:
+    """The margin with all terms of a feature as one tree, and its whole error as one number."""
+    sizes = [
+        abs(margin.offset),
+        *(float(np.abs(tree.value).max(initial=0.0)) for g in margin.groups for tree in g.trees),
+    ]
+    groups = []
+    for group in margin.groups:
+        parts = [
+            (term, np.asarray(term.contribution(columns.values[term.column]), dtype=np.float64)) for term in group.terms
+        ]
+        own = [float(np.abs(part).max(initial=0.0)) for _, part in parts]
+        merged = _merge_terms(parts, columns)
+        lost = len(parts) * ROUNDING * sum(own) if len(merged) < len(parts) else 0.0
+        groups.append(LinkedGroup((*group.trees, *merged), group.link, rounding_error=lost))
+        sizes += own
+    return Margin(margin.offset, tuple(groups), margin.error + margin.relative_error * sum(sizes))
+
+
+def _merge_terms(parts: list[tuple[Term, Float64Array]], columns: TabulatedColumns) -> list[Tree]:
+    """For every feature one tree with what its columns add together."""
+    of_feature: dict[int, list[tuple[Term, Float64Array]]] = {}
+    for term, part in parts:
+        of_feature.setdefault(int(columns.features[term.column]), []).append((term, part))
+    return [_build_term_tree(some, columns) for some in of_feature.values()]
+
+
+def _build_term_tree(parts: list[tuple[Term, Float64Array]], columns: TabulatedColumns) -> Tree:
+    """What a feature's columns add, as a balanced tree; codes that the model sees alike share a leaf, no others do."""
+    alike = [np.unique(columns.values[term.column], return_inverse=True)[1].ravel() for term, _ in parts]
+    _, first, inverse = np.unique(np.stack(alike, axis=1), axis=0, return_index=True, return_inverse=True)
+    total = np.sum([part for _, part in parts], axis=0)
+    return build_class_tree(int(columns.features[parts[0][0].column]), total[first], inverse.ravel())
+
+
+MAX_COMBINATIONS = 20_000_000
+MAX_CONSTRAINT_NODES = 20_000
+CHUNK_POINTS = 1 << 18
+
+
+def build_constraint_trees(feasible: FeasibleRegion) -> tuple[Tree, ...]:
+    """One tree for every group of features that constraints tie together; raises Unreadable if one is too large."""
+    return tuple(_build_constraint_tree(feasible, group.columns) for group in feasible.groups)
+
+
+def _build_constraint_tree(feasible: FeasibleRegion, columns: tuple[int, ...]) -> Tree:
+    shape = tuple(feasible.sizes[j] for j in columns)
+    if math.prod(shape) > MAX_COMBINATIONS:
+        raise Unreadable(
+            f"the constraints tie {len(columns)} features together with {math.prod(shape):,} combinations, and up to "
+            f"{MAX_COMBINATIONS:,} are read"
+        )
+    order = sorted(range(len(columns)), key=lambda place: shape[place])
+    admitted = _tabulate_feasible(feasible, columns, shape).transpose(order)
+    return _ConstraintTreeBuilder(feasible.sizes, [columns[place] for place in order]).build(admitted)
+
+
+def _tabulate_feasible(feasible: FeasibleRegion, columns: tuple[int, ...], shape: tuple[int, ...]) -> BoolArray:
+    """Which combinations satisfy the constraints that speak of these features."""
+    concerned = [predicate for predicate in feasible.predicates if set(predicate.columns) & set(columns)]
+    admitted = np.ones(math.prod(shape), dtype=np.bool_)
+    for start in range(0, len(admitted), CHUNK_POINTS):
+        here = np.arange(start, min(start + CHUNK_POINTS, len(admitted)))
+        points = np.zeros((len(here), len(feasible.sizes)), dtype=np.int32)
+        points[:, columns] = np.stack(np.unravel_index(here, shape), axis=1)
+        for predicate in concerned:
+            admitted[here] &= predicate(points, feasible.instance)
+    return admitted.reshape(shape)
+
+
+@dataclass(slots=True)
+class _ConstraintTreeBuilder:
+    """Grows a tree; every node comes before its children."""
+
+    sizes: Sequence[int]
+    columns: list[int]
+    splits: list[TreeSplit | None] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def build(self, admitted: BoolArray) -> Tree:
+        self._add_table(admitted, 0)
+        left, right = (np.array(children, dtype=np.int32) for children in (self.left, self.right))
+        return Tree(tuple(self.splits), left, right, np.array(self.value))
+
+    def _add_table(self, admitted: BoolArray, depth: int) -> int:
+        """The tree of a table over the features from a depth on; the place of its root."""
+        if admitted.all() or not admitted.any():
+            return self._add_node(None, 0.0 if admitted.all() else -np.inf)
+        slices, places = np.unique(admitted.reshape(len(admitted), -1), axis=0, return_inverse=True)
+        if len(self.splits) > MAX_CONSTRAINT_NODES:
+            raise Unreadable("the constraints on the space are too intricate to read")
+        return self._add_slices(slices, places.ravel(), 0, len(slices), admitted.shape[1:], depth)
+
+    def _add_slices(
+        self, slices: BoolArray, places: npt.NDArray[np.intp], start: int, end: int, shape: tuple[int, ...], depth: int
+    ) -> int:
+        """A balanced tree over slices, each with the tree of what it holds."""
+        if end - start == 1:
+            return (
+                self._add_table(slices[start].reshape(shape), depth + 1)
+                if shape
+                else self._add_table(slices[start], depth)
+            )
+        middle = (start + end) // 2
+        node = self._add_node(CodeRangeSplit(self.columns[depth], places, start, middle), 0.0)
+        self.left[node] = self._add_slices(slices, places, start, middle, shape, depth)
+        self.right[node] = self._add_slices(slices, places, middle, end, shape, depth)
+        return node
+
+    def _add_node(self, split: TreeSplit | None, value: float) -> int:
+        self.splits.append(split)
+        self.left.append(-1)
+        self.right.append(-1)
+        self.value.append(value)
+        return len(self.splits) - 1
+
+
+LINK_CODES = {"identity": 0, "logistic": 1, "step": 2}
+
+
+class CompiledForest(NamedTuple):
+    """One alternative of a sum of trees: all margins must be positive."""
+
+    cells: Cells
+    leaf_starts: Int64Array  # per tree
+    leaf_values: Float64Array  # falling within a tree
+    leaf_weights: Float64Array  # how much more than the tree's least
+    leaf_mask_starts: Int64Array  # per leaf, its masks in `leaf_masks`
+    leaf_masks: Int64Array
+    first_cell: Int64Array  # per mask of a leaf, the first and the last cell that it admits, among all cells,
+    last_cell: Int64Array
+    has_holes: Int64Array  # and whether it leaves out some in between
+    mask_feature: Int64Array
+    mask_starts: Int64Array  # where a mask begins in `mask_words`
+    run_starts: Int64Array  # per mask, its runs of neighbouring cells
+    run_first: Int64Array
+    run_last: Int64Array
+    mask_words: UInt64Array
+    tree_group: Int64Array  # per tree
+    is_constraint: Int64Array  # per tree, whether it says what can occur at all, and adds nothing
+    group_margin: Int64Array  # per group
+    links: Float64Array  # per group: its link's kind, scale, slope, shift, and how far the sum before it may be off
+    offset: Float64Array  # per margin
+    slack: Float64Array  # per margin: within it, only the model itself can decide
+    root: Int64Array  # per tree; the nodes serve to evaluate single points
+    node_feature: Int64Array
+    node_mask_starts: Int64Array
+    node_left: Int64Array
+    node_right: Int64Array
+    node_value: Float64Array
+
+
+def compile_tree_sum(
+    normal_form: TreeSum,
+    columns: TabulatedColumns,
+    space: Space,
+    feasible: FeasibleRegion | None = None,
+    extra: Sequence[Margin] = (),
+) -> tuple[CompiledForest, ...]:
+    """One forest per alternative, over the cells of the whole normal form and of the constraints on what can occur.
+
+    ``feasible`` stands for other constraints than the space's own; ``extra`` margins must be positive too; they come
+    last.
+    """
+    alternatives = [
+        [convert_terms_to_trees(margin, columns) for margin in margins] for margins in normal_form.alternatives
+    ]
+    if constraint_trees := build_constraint_trees(feasible or space.feasible):
+        alternatives = [[_add_constraint_trees(margins, constraint_trees), *margins[1:]] for margins in alternatives]
+    alternatives = [[*margins, *extra] for margins in alternatives]
+    splits = DistinctSplits(columns)
+    splits.add(tree for margins in alternatives for group in _list_margin_groups(margins) for tree in group.trees)
+    by_feature = splits.group_by_feature(len(space))
+    cells, firsts = build_cells(space.sizes.tolist(), by_feature)
+    pools = [build_mask_pool(len(first)) for first in firsts]
+    known = np.zeros((2, len(splits.numbers) + 1), dtype=np.int64)  # a split's feature and its mask there
+    known[1, -1] = -1  # a leaf has no split
+    for feature, (numbers, rows) in enumerate(by_feature):
+        known[0, numbers], known[1, numbers] = (
+            feature,
+            pools[feature].number_masks(build_cell_masks(firsts[feature], rows)),
+        )
+    return tuple(
+        _build_forest(margins, cells, pools, _flatten_nodes(margins, splits, known)) for margins in alternatives
+    )
+
+
+def _add_constraint_trees(margins: list[Margin], constraint_trees: tuple[Tree, ...]) -> Margin:
+    """The first margin, minus infinity where a constraint on the space is broken."""
+    first = margins[0] if margins else Margin(1.0, ())
+    return replace(first, groups=(*first.groups, LinkedGroup(constraint_trees)))
+
+
+def _list_margin_groups(margins: Sequence[Margin]) -> list[LinkedGroup]:
+    return [group for margin in margins for group in margin.groups]
+
+
+def _flatten_nodes(margins: Sequence[Margin], splits: DistinctSplits, known: Int64Array) -> FlatNodes:
+    trees = [tree for group in _list_margin_groups(margins) for tree in group.trees]
+    starts = compute_starts(np.array([len(tree.left) for tree in trees], dtype=np.int64))
+    asks = _concatenate_ints([splits.number_nodes(tree) for tree in trees])
+    leaf, base = asks < 0, np.repeat(starts[:-1], np.diff(starts))
+    left, right = (
+        np.where(leaf, -1, _concatenate_ints([getattr(t, side) for t in trees]) + base) for side in ("left", "right")
+    )
+    values = np.where(leaf, np.concatenate([np.zeros(0), *(tree.value for tree in trees)]), 0.0)
+    return FlatNodes(starts[:-1], known[0, asks], known[1, asks], left, right, values)
+
+
+def _concatenate_ints(parts: Sequence[npt.NDArray[Any]]) -> Int64Array:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def _build_forest(
+    margins: Sequence[Margin], cells: Cells, pools: Sequence[MaskPool], nodes: FlatNodes
+) -> CompiledForest:
+    """Masks lie in the order of their first use: by nodes, then by leaves."""
+    boxes, inner = build_leaf_boxes(nodes, pools), nodes.left_mask >= 0
+    starts = compute_starts(np.array([len(pool) for pool in pools]))
+    of_nodes, of_leaves = starts[nodes.feature] + nodes.left_mask, starts[boxes.feature] + boxes.mask
+    by_nodes, by_leaves = _order_by_first_use(of_nodes[inner]), _order_by_first_use(of_leaves)
+    kept = np.concatenate([by_nodes, by_leaves[~np.isin(by_leaves, by_nodes)]])
+    masks, begins = concatenate_masks(pools, *_find_features(starts, kept))
+    place, number = np.zeros((2, int(starts[-1])), dtype=np.int64)
+    place[kept], number[by_leaves] = begins[:-1], np.arange(len(by_leaves))
+    groups = _list_margin_groups(margins)
+    feature, of_runs = (
+        _find_features(starts, by_leaves)[0],
+        find_runs(*concatenate_masks(pools, *_find_features(starts, by_leaves))),
+    )
+    return CompiledForest(
+        cells,
+        boxes.leaf_starts,
+        boxes.leaf_values,
+        compute_leaf_weights(boxes.leaf_starts, boxes.leaf_values),
+        boxes.mask_starts,
+        number[of_leaves],
+        *find_mask_spans(cells, number[of_leaves], feature, *of_runs),
+        feature,
+        place[by_leaves],
+        *of_runs,
+        masks,
+        np.repeat(np.arange(len(groups)), [len(group.trees) for group in groups]),
+        np.array([(tree.value == -np.inf).any() for group in groups for tree in group.trees], dtype=np.int64),
+        np.repeat(np.arange(len(margins)), [len(margin.groups) for margin in margins]),
+        _to_floats([_encode_link(group) for group in groups]).reshape(-1, 5),
+        _to_floats([margin.offset for margin in margins]),
+        _to_floats([compute_slack(margin) for margin in margins]),
+        nodes.root,
+        nodes.feature,
+        np.where(inner, place[of_nodes], 0),
+        nodes.left,
+        nodes.right,
+        nodes.value,
+    )
+
+
+def _encode_link(group: LinkedGroup) -> tuple[float, ...]:
+    link, error = group.link, 0.0 if group.link.kind == "identity" else bound_sum_error(group)
+    return LINK_CODES[link.kind], link.scale, link.slope, link.shift, error
+
+
+def compute_leaf_weights(starts: Int64Array, values: Float64Array) -> Float64Array:
+    """How much more every leaf is than the least of its tree, which comes last."""
+    if len(values) == 0:
+        return values
+    last = np.maximum(starts[1:] - 1, 0)
+    return np.asarray(values - np.repeat(values[last], np.diff(starts)))
+
+
+def find_mask_spans(
+    cells: Cells,
+    leaf_masks: Int64Array,
+    feature: Int64Array,
+    run_starts: Int64Array,
+    run_first: Int64Array,
+    run_last: Int64Array,
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Per mask of a leaf its first and its last cell, among all cells, and whether there are gaps between."""
+    start = cells.cell_starts[feature]
+    first, last = start + run_first[run_starts[:-1]], start + run_last[run_starts[1:] - 1]
+    gaps = (np.diff(run_starts) > 1).astype(np.int64)
+    return first[leaf_masks], last[leaf_masks], gaps[leaf_masks]
+
+
+def _order_by_first_use(numbers: Int64Array) -> Int64Array:
+    """The distinct numbers in the order in which they first occur."""
+    first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers))
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return np.argsort(first, kind="stable")[: np.count_nonzero(first < len(numbers))]
+
+
+def _find_features(starts: Int64Array, numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The features of masks that are numbered through all pools, and their numbers there."""
+    features = np.searchsorted(starts, numbers, "right") - 1
+    return features, numbers - starts[features]
+
+
+def _to_floats(values: Sequence[Any]) -> Float64Array:
+    return np.array(values, dtype=np.float64)
+
+
+def locate_cells(forest: CompiledForest, points: npt.NDArray[Any]) -> Int64Array:
+    """Points as cells."""
+    starts = forest.cells.code_starts[:-1]
+    return np.asarray(forest.cells.cell_by_code[points + starts])
+
+
+ONE = np.uint64(1)
+
+
+@kernel_helper
+def apply_link(links: Float64Array, group: int, total: float, lean: float) -> float:
+    """A group's sum through its link: with a lean of 1 not below the true value, with -1 not above it."""
+    if links[group, 0] == 0.0:
+        return total
+    scale, slope, shift = links[group, 1], links[group, 2], links[group, 3]
+    total += lean * links[group, 4]
+    if links[group, 0] == 1.0:
+        value: float = scale / (1.0 + np.exp(-(slope * total + shift)))
+        return value
+    return scale if total > shift else 0.0
+
+
+@kernel_helper
+def evaluate_margin(forest: CompiledForest, margin: int, point: Int64Array, sums: Float64Array) -> tuple[float, float]:
+    """A margin's value at a point given by cells: at the most, and at the least."""
+    for group in range(sums.shape[0]):
+        sums[group] = 0.0
+    for tree in range(forest.root.shape[0]):
+        group = forest.tree_group[tree]
+        if forest.group_margin[group] != margin:
+            continue
+        node = forest.root[tree]
+        while forest.node_left[node] >= 0:
+            cell = point[forest.node_feature[node]]
+            word = forest.mask_words[forest.node_mask_starts[node] + (cell >> 6)]
+            node = forest.node_left[node] if (word >> np.uint64(cell & 63)) & ONE else forest.node_right[node]
+        sums[group] += forest.node_value[node]
+    most: float = forest.offset[margin]
+    least: float = forest.offset[margin]
+    for group in range(sums.shape[0]):
+        if forest.group_margin[group] == margin:
+            most += apply_link(forest.links, group, sums[group], 1.0)
+            least += apply_link(forest.links, group, sums[group], -1.0)
+    return most, least
+
+
+@kernel_helper
+def decide_point(forest: CompiledForest, point: Int64Array, sums: Float64Array) -> tuple[bool, bool]:
+    """Whether every margin may be positive at a point, and whether every one surely is."""
+    sure = True
+    for margin in range(forest.offset.shape[0]):
+        most, least = evaluate_margin(forest, margin, point, sums)
+        if most <= -forest.slack[margin]:
+            return False, False
+        if least <= forest.slack[margin]:
+            sure = False
+    return True, sure
+
+
+@kernel
+def _decide_rows(
+    forest: CompiledForest, cells: Int64Array, possible: BoolArray, sure: BoolArray, sums: Float64Array
+) -> None:
+    for row in range(cells.shape[0]):
+        possible[row], sure[row] = decide_point(forest, cells[row], sums)
+
+
+@kernel
+def _fill_least_margins(forest: CompiledForest, cells: Int64Array, least: Float64Array, sums: Float64Array) -> None:
+    for row in range(cells.shape[0]):
+        least[row] = np.inf
+        for margin in range(forest.offset.shape[0]):
+            _, value = evaluate_margin(forest, margin, cells[row], sums)
+            least[row] = min(least[row], value - forest.slack[margin])
+
+
+def compute_least_margins(forest: CompiledForest, cells: Int64Array) -> Float64Array:
+    """The smallest margin of every point given by cells, less its slack: positive where it surely is desired."""
+    least = np.empty(len(cells))
+    _fill_least_margins(forest, np.ascontiguousarray(cells), least, np.zeros(len(forest.group_margin)))
+    return least
+
+
+def decide_points(forest: CompiledForest, points: Points) -> tuple[BoolArray, BoolArray]:
+    """Which points may be desired, and which surely are."""
+    possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
+    _decide_rows(
+        forest, np.ascontiguousarray(locate_cells(forest, points)), possible, sure, np.zeros(len(forest.group_margin))
+    )
+    return possible, sure

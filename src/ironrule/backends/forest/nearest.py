@@ -1,0 +1,75 @@
+"""The nearest counterfactuals of a forest, proven so: fewest changes first, then least distance.
+
+What a point costs is one more sum of trees: every changed feature adds one and a share of how far it moved. So "is
+there a cheaper counterfactual?" is the question that the exact oracle answers anyway, with one more margin: the cost
+limit less the cost must be positive. Each answer lowers the limit, until the oracle proves that nothing is cheaper.
+For the next one, every set of features changed so far is forbidden by a margin of its own: some feature of it must
+stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ironrule.arrays import Points
+from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, locate_cells
+from ironrule.backends.forest.oracle import ForestOracle
+from ironrule.backends.nearest import COST_STEP, ChangeCosts
+from ironrule.model.normal_form.splits import build_code_tree
+from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, TreeSum
+from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import Meter
+
+
+@dataclass(slots=True, eq=False)
+class ForestNearestSearch:
+    """One counterfactual after the other, each the cheapest that the exact oracle leaves."""
+
+    tabulated_model: TabulatedModel
+    tree_sum: TreeSum
+    case: Case
+    box: Box
+    costs: ChangeCosts
+    limit: int
+    best: Points | None = field(default=None)
+
+    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:
+        """Each answer of the exact oracle lowers the cost limit."""
+        extra = [self._build_cost_margin(), *(self._build_difference_margin(point) for point in found)]
+        forests = compile_tree_sum(
+            self.tree_sum, self.tabulated_model.columns, self.case.space, self.case.feasible, extra
+        )
+        cost_limit = float(len(self.case.space) + 2)
+        while True:
+            oracle = ForestOracle(
+                tuple(_set_cost_limit(forest, len(extra), cost_limit) for forest in forests), self.limit
+            )
+            answer = oracle.find_or_prove(self.case, self.box, meter, rng)
+            if not isinstance(answer, np.ndarray):
+                return answer is not None
+            self.best = self.costs.find_cheapest_point(locate_cells(forests[0], answer))
+            cost_limit = self.costs.sum_point(self.best)
+
+    def _build_cost_margin(self) -> Margin:
+        """What is left of a cost limit that is set later."""
+        return Margin(
+            0.0, (LinkedGroup(tuple(build_code_tree(j, -cost) for j, cost in enumerate(self.costs.cell_costs))),)
+        )
+
+    def _build_difference_margin(self, point: Points) -> Margin:
+        """Positive where some feature that the point changes stays as it is."""
+        changed = np.flatnonzero(point != self.case.instance).tolist()
+        trees = tuple(build_code_tree(j, -(self.costs.cell_costs[j] > 0).astype(np.float64)) for j in changed)
+        return Margin(len(changed) - 0.5, (LinkedGroup(trees),))
+
+
+def _set_cost_limit(forest: CompiledForest, extra: int, cost_limit: float) -> CompiledForest:
+    """A forest whose last margins, the cost limit first among them, are exact; the limit is to be undercut."""
+    offset, slack = forest.offset.copy(), forest.slack.copy()
+    offset[-extra] = cost_limit - COST_STEP / 8
+    slack[-extra:] = 0.0
+    return forest._replace(offset=offset, slack=slack)

@@ -1,0 +1,209 @@
+"""The exact oracle for models read as forests: ascent, then branch and bound over cells, with a proof at its end.
+
+Its counterfactuals lie where rounding in the model's own arithmetic cannot turn the decision; a point where it could
+is put to the model itself. Each counterfactual is pulled back towards the instance, which makes its dual small. A
+proof is a cover of the box for every alternative of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Points
+from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, ParallelSearch, record_denied
+from ironrule.backends.forest.compile import CompiledForest, compute_least_margins, locate_cells
+from ironrule.backends.forest.mining import ASK_MODEL, RULE_HOLDS, find_by_ascent, mine_counterfactuals
+from ironrule.backends.forest.workspace import MAX_DEPTH, ForestWorkspace, WorkspacePool
+from ironrule.backends.nearest import fill_nearest_codes
+from ironrule.model.intervals import Gaps
+from ironrule.oracles.capabilities import MiningRequest, MiningResult
+from ironrule.oracles.proof_covers import SearchLog
+from ironrule.oracles.protocol import Case, find_disjoint_counterfactuals
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Unrefuted, Verdict
+
+LOW_EFFORT_BOXES = 20  # boxes looked at for a further counterfactual, which nothing depends on
+MEDIUM_EFFORT_BOXES = 200_000
+HISTORY_STARTS = 32  # past rows pulled into a box, the best of which is a start to climb from
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForestOracle:
+    """Decides boxes for a model read as forests, one per alternative; ``limit`` boxes are looked at per query.
+
+    Past rows are tried after ``first_boxes`` boxes. What is not decided after ``boxes_before_sharing`` is shared out:
+    up to ``max_shares`` parts go on in rounds of ``boxes_per_round``. With ``extends_proofs``, the proof of a box may
+    begin with that of a smaller one. Where ``gaps`` says that a point also stands for numbers between the values of a
+    domain, the model's answer for the point settles nothing that rounding could turn.
+    """
+
+    forests: tuple[CompiledForest, ...]
+    limit: int = 5_000_000
+    first_boxes: int = 64
+    boxes_before_sharing: int = 1_000
+    max_shares: int = 4
+    boxes_per_round: int = 1_000
+    extends_proofs: bool = False
+    gaps: Gaps | None = None
+    workspaces: WorkspacePool = field(default_factory=WorkspacePool, repr=False)
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
+        reached.
+        """
+        answer = self.find_or_prove(case, box, meter, rng)
+        if answer is None:
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
+        if isinstance(answer, tuple):
+            return case.build_proven(box, sum(log.pieces for log in answer), answer)
+        return case.build_refuted(
+            find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, case, box, k, meter, rng)
+        )
+
+    @property
+    def low_effort(self) -> ForestOracle:
+        """The same for further counterfactuals, which nothing depends on."""
+        return replace(self, limit=LOW_EFFORT_BOXES)
+
+    def with_effort(self, effort: float) -> ForestOracle:
+        """The same for a share of its limit; what queries need spans several orders of magnitude."""
+        return replace(self, limit=max(self.first_boxes, int(self.limit * effort * effort)))
+
+    @property
+    def medium_effort(self) -> ForestOracle:
+        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
+        return replace(self, limit=MEDIUM_EFFORT_BOXES, extends_proofs=True)
+
+    def mine(self, case: Case, request: MiningRequest, rounds: int, rng: np.random.Generator) -> Iterator[MiningResult]:
+        """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found; a proof
+        that the last rule has none, where that is easily found.
+        """
+        for place, forest in enumerate(self.forests):
+            workspace = self.workspaces.acquire(place, forest)
+            for some in mine_counterfactuals(forest, workspace, case, request, rounds, rng):
+                yield some if len(self.forests) == 1 else some._replace(proof=None)
+                request = request.add_points(case, some.points) if len(self.forests) > 1 else request
+            self.workspaces.release(place, workspace)
+
+    def find_or_prove(
+        self, case: Case, box: Box, meter: Meter, rng: np.random.Generator
+    ) -> Points | tuple[SearchLog, ...] | None:
+        """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
+        meter.check()
+        logs: list[SearchLog] = []
+        for place, forest in enumerate(self.forests):
+            workspace, home = self.workspaces.acquire(place, forest), locate_cells(forest, box.clip(case.instance))
+            work = _ForestQuery(place, forest, case, box, workspace, home)
+            answer = self._decide_forest(work, meter, rng)
+            self.workspaces.release(place, work.workspace)
+            if isinstance(answer, np.ndarray):
+                return answer
+            logs += [] if answer is None else [answer]
+        return tuple(logs) if len(logs) == len(self.forests) else None
+
+    def _decide_forest(self, work: _ForestQuery, meter: Meter, rng: np.random.Generator) -> Points | SearchLog | None:
+        """What climbing and a short search come to, or else branch and bound."""
+        found, status = work.climb(work.workspace, work.origin, rng, min(self.first_boxes, self.limit))
+        seen = int(work.workspace.counters[3])
+        meter.events["boxes"] += seen
+        if found is not None:
+            return found
+        if status == RULE_HOLDS:
+            return SearchLog(work.forest.cells, work.workspace.log[:seen].copy())
+        if status == ASK_MODEL and meter.desired(work.case.model, work.point[None, :])[0]:
+            return work.point
+        if status == ASK_MODEL and self._may_turn_in_gaps(work.box):
+            return None
+        if status == ASK_MODEL:
+            record_denied(work.workspace)
+        found = self._climb_from_history(work, rng) if self.limit > LOW_EFFORT_BOXES else None
+        return self._branch_and_bound(work, seen, meter, rng) if found is None else found
+
+    def _branch_and_bound(
+        self, work: _ForestQuery, seen: int, meter: Meter, rng: np.random.Generator
+    ) -> Points | SearchLog | None:
+        """Branch and bound, after so many boxes seen, alone at first, then shared out."""
+        search = ParallelSearch(work.forest, [work.workspace])
+        while search.active and seen < self.limit:
+            many, boxes = (
+                (1, self.boxes_before_sharing)
+                if seen < self.boxes_before_sharing
+                else (self.max_shares, self.boxes_per_round)
+            )
+            for place, status, looked_at in search.run_round(many, min(boxes, self.limit - seen)):
+                seen += looked_at
+                meter.events["boxes"] += looked_at
+                work.workspace = search.workspaces[place]
+                if status == FOUND:
+                    return work.pull_back(rng)
+                if status == UNSURE:
+                    point = work.point
+                    if meter.desired(work.case.model, point[None, :])[0]:
+                        return point
+                    if self._may_turn_in_gaps(work.box):
+                        return None
+                    record_denied(work.workspace)
+                elif status != PROVEN and work.workspace.counters[0] + 1 >= MAX_DEPTH:
+                    return None
+            meter.check()
+        return None if search.active else SearchLog(work.forest.cells, search.log)
+
+    def _may_turn_in_gaps(self, box: Box) -> bool:
+        """Whether points of a box stand for numbers between the values of a domain as well."""
+        return self.gaps is not None and self.gaps.may_turn_within(box.low, box.high)
+
+    def _climb_from_history(self, work: _ForestQuery, rng: np.random.Generator) -> Points | None:
+        """A counterfactual uphill from a past row; the search may go on where it was."""
+        spare = self.workspaces.acquire(work.place, work.forest)
+        point = work.climb_from_history(spare, rng)
+        self.workspaces.release(work.place, spare)
+        return point
+
+
+@dataclass(slots=True, eq=False)
+class _ForestQuery:
+    """One search in one forest: from the box of codes to cells, and from cells back to codes."""
+
+    place: int
+    forest: CompiledForest
+    case: Case
+    box: Box
+    workspace: ForestWorkspace
+    origin: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
+
+    def climb(
+        self, workspace: ForestWorkspace, start: npt.NDArray[np.int64], rng: np.random.Generator, boxes: int = 0
+    ) -> tuple[Points | None, int]:
+        """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
+        instance, or else by a short search; and how that ended.
+        """
+        return find_by_ascent(self.forest, workspace, self.case, self.box, self.origin, start, rng, boxes)
+
+    def climb_from_history(self, workspace: ForestWorkspace, rng: np.random.Generator) -> Points | None:
+        """The same from a past row with the desired outcome, pulled into the box."""
+        seeds = self.case.history.seeds
+        if len(seeds) == 0:
+            return None
+        chosen = seeds[rng.integers(0, len(seeds), size=HISTORY_STARTS)]
+        starts = locate_cells(self.forest, self.box.clip(chosen))
+        return self.climb(workspace, starts[np.argmax(compute_least_margins(self.forest, starts))], rng)[0]
+
+    def pull_back(self, rng: np.random.Generator) -> Points:
+        """The workspace's counterfactual, pulled back towards the instance."""
+        found = self.point  # a counterfactual as it is
+        pulled, _ = self.climb(self.workspace, self.workspace.point.copy(), rng)
+        return found if pulled is None else pulled
+
+    @property
+    def point(self) -> Points:
+        """The workspace's point, as codes."""
+        codes = np.empty_like(self.case.instance)
+        fill_nearest_codes(
+            self.forest.cells, self.workspace.point, self.case.instance, self.box.low, self.box.high, codes
+        )
+        return codes

@@ -1,0 +1,94 @@
+"""The workspace of one search in a forest, and a pool of workspaces, so that the next query need not allocate."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ironrule.arrays import Float64Array, Int64Array, UInt64Array
+from ironrule.backends.forest.compile import CompiledForest
+
+
+class ForestWorkspace(NamedTuple):
+    """What one search works on; `counters` holds its depth, the margin to go on with after an unsure point, how many
+    points the model has denied, and the length of the log.
+    """
+
+    domains: UInt64Array  # per depth, the cells that are still open
+    best_leaves: Int64Array  # per depth, the best leaf of every tree
+    split_feature: Int64Array  # per depth, the feature that was split last
+    point: Int64Array
+    last_point: Int64Array  # the point that was looked at last
+    counters: Int64Array
+    sums: Float64Array
+    bounds: Float64Array
+    begins: Float64Array  # per cell, the weight of what begins and ends there, and of gaps
+    ends: Float64Array
+    gaps: Float64Array
+    denied_points: Int64Array  # unsure points that the model has denied
+    log: Int64Array  # the boxes in the order of the search: closed ones (-1), and how the others were split
+    stack: Int64Array  # nodes yet to visit, and for each the cells that lead there
+    stack_cells: UInt64Array
+    cell_sums: Float64Array  # per group and cell, the sum of its trees
+    tree_values: Float64Array  # per tree, its value at the point, and the features that lead there, as bits (modulo 64)
+    tree_paths: UInt64Array
+
+
+MAX_DEPTH = 1024
+LOG_LENGTH = 20_000
+
+
+class WorkspacePool:
+    """Free workspaces, by the place of their forest; any thread may take one. They are not copied along."""
+
+    __slots__ = ("_free",)
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[ForestWorkspace]] = {}
+
+    def acquire(self, place: int, forest: CompiledForest) -> ForestWorkspace:
+        """A workspace for a forest; what is written in it is from another search."""
+        try:
+            return self._free[place].pop()
+        except (KeyError, IndexError):  # none is free
+            return allocate_forest_workspace(forest)
+
+    def release(self, place: int, workspace: ForestWorkspace) -> None:
+        """Put a workspace back, with a log of the usual length."""
+        usual = (
+            workspace
+            if len(workspace.log) == LOG_LENGTH
+            else workspace._replace(log=np.empty(LOG_LENGTH, dtype=np.int64))
+        )
+        self._free.setdefault(place, []).append(usual)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WorkspacePool, ()
+
+
+def allocate_forest_workspace(forest: CompiledForest) -> ForestWorkspace:
+    """A workspace for a forest."""
+    features, cells = len(forest.cells.cell_starts) - 1, int(forest.cells.cell_starts[-1])
+    widest = int(np.diff(forest.cells.cell_starts).max())
+    branches = widest + 2  # those that wait in a profile share out one feature's cells, and what lies beyond the last
+    return ForestWorkspace(
+        np.empty((MAX_DEPTH, int(forest.cells.word_starts[-1])), dtype=np.uint64),
+        np.empty((MAX_DEPTH, len(forest.root)), dtype=np.int64),
+        np.empty(MAX_DEPTH, dtype=np.int64),
+        np.zeros(features, dtype=np.int64),
+        np.zeros(features, dtype=np.int64),
+        np.zeros(4, dtype=np.int64),
+        np.zeros(len(forest.group_margin)),
+        np.zeros(len(forest.offset)),
+        np.zeros(cells),
+        np.zeros(cells),
+        np.zeros(cells),
+        np.zeros((256, features), dtype=np.int64),
+        np.empty(LOG_LENGTH, dtype=np.int64),
+        np.zeros(branches, dtype=np.int64),
+        np.zeros((branches, int(np.diff(forest.cells.word_starts).max())), dtype=np.uint64),
+        np.zeros((len(forest.group_margin), widest)),
+        np.zeros(len(forest.root)),
+        np.zeros(len(forest.root), dtype=np.uint64),
+    )

@@ -1,0 +1,1 @@
+"""The backend for neural networks: bound propagation (CROWN) inside branch and bound."""

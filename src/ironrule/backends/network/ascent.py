@@ -1,0 +1,215 @@
+"""Coordinate ascent in a network: move points to a counterfactual, and back towards the instance.
+
+For one feature at a time, some of its open cells are tried (the ends, and places in between), the first layer's sums
+are updated and the rest is computed anew; the best cell stays. Points start at the instance and at past rows with the
+desired outcome, pulled into the box, and at points that the bounds of sub-boxes have shown. A point where rounding
+could turn the decision is put to the model itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Float64Array, Int64Array, Points
+from ironrule.backends.nearest import fill_nearest_codes
+from ironrule.backends.network.compile import (
+    CompiledNetwork,
+    compute_first_layer,
+    compute_least_margin,
+    compute_margins,
+    locate_cells,
+    run_forward,
+)
+from ironrule.backends.network.workspace import (
+    STATUS_FOUND,
+    STATUS_OPEN,
+    STATUS_POINT,
+    BoundResults,
+    OpenCells,
+    find_open_cells,
+)
+from ironrule.jit import kernel, kernel_helper
+from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import Meter
+
+
+@kernel_helper
+def update_first_sums(net: CompiledNetwork, feature: int, old: int, new: int, sums: Float64Array) -> None:
+    """Mend the first layer's sums when a feature goes from one cell to another."""
+    if net.is_linear[feature]:
+        start = net.cells.cell_starts[feature]
+        by = net.cell_values[start + new] - net.cell_values[start + old]
+        for h in range(net.base.shape[0]):
+            sums[h] += by * net.direction[feature, h]
+    else:
+        start = net.table_starts[feature]
+        for h in range(net.base.shape[0]):
+            sums[h] += net.table[start + new, h] - net.table[start + old, h]
+
+
+@kernel_helper
+def _compute_sure_margin(net: CompiledNetwork, cells: Int64Array, sums: Float64Array, values: Float64Array) -> float:
+    """The smallest margin at a point, less its slack, computed from the beginning."""
+    compute_first_layer(net, cells, sums)
+    run_forward(net, sums, values)
+    return compute_least_margin(net, values)[1]
+
+
+@kernel
+def climb_to_counterfactual(
+    net: CompiledNetwork,
+    open_cells: OpenCells,
+    cells: Int64Array,
+    orders: Int64Array,
+    tries: int,
+    sums: Float64Array,
+    values: Float64Array,
+) -> bool:
+    """Move a point uphill within the open cells, once through the features for every order; whether it surely is a
+    counterfactual now.
+    """
+    best = _compute_sure_margin(net, cells, sums, values)
+    for sweep in range(orders.shape[0]):
+        before = best
+        for place in range(orders.shape[1]):
+            j = orders[sweep, place]
+            start, count = open_cells.starts[j], open_cells.starts[j + 1] - open_cells.starts[j]
+            steps = min(count, tries)
+            for step in range(steps):
+                at = step if steps == count else (step * (count - 1)) // (steps - 1)
+                cell = open_cells.cells[start + at]
+                if cell == cells[j]:
+                    continue
+                update_first_sums(net, j, cells[j], cell, sums)
+                cells[j], old = cell, cells[j]
+                run_forward(net, sums, values)
+                value = compute_least_margin(net, values)[1]
+                if value > best:
+                    best = value
+                else:
+                    update_first_sums(net, j, cell, old, sums)
+                    cells[j] = old
+            if best > 0.0:
+                best = _compute_sure_margin(net, cells, sums, values)
+                if best > 0.0:
+                    return True
+        best = _compute_sure_margin(net, cells, sums, values)
+        if best <= before:
+            return False
+    return False
+
+
+@kernel
+def pull_back(
+    net: CompiledNetwork,
+    cells: Int64Array,
+    home: Int64Array,
+    order: Int64Array,
+    sums: Float64Array,
+    values: Float64Array,
+) -> None:
+    """Give a counterfactual the instance's cells, feature by feature, as long as it surely stays one."""
+    for place in range(order.shape[0]):
+        j = order[place]
+        old = cells[j]
+        if old == home[j]:
+            continue
+        cells[j] = home[j]
+        if not _compute_sure_margin(net, cells, sums, values) > 0.0:
+            cells[j] = old
+
+
+SWEEPS = 3
+MAX_TRIED_CELLS = 8  # cells tried of a feature that has many
+HISTORY_SAMPLE = 64
+HISTORY_STARTS = 3
+
+
+@dataclass(slots=True, eq=False)
+class AscentSearch:
+    """One query about one net."""
+
+    net: CompiledNetwork
+    case: Case
+    box: Box
+    open_cells: OpenCells = field(init=False)
+    origin: npt.NDArray[np.int64] = field(init=False)  # the instance's cells, or those of the nearest point in the box
+    sums: npt.NDArray[np.float64] = field(init=False)
+    values: npt.NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        widest = int(self.net.widths.max())
+        self.open_cells = find_open_cells(self.net, self.box)
+        self.origin = locate_cells(self.net, self.box.clip(self.case.instance))
+        self.sums, self.values = np.zeros(widest), np.zeros(widest)
+
+    def climb(self, rng: np.random.Generator) -> Points | None:
+        """A counterfactual uphill from the instance or from a past row, if there is one."""
+        found = self._climb_from(self.origin[None, :], rng)
+        seeds = self.case.history.seeds
+        if found is not None or len(seeds) == 0:
+            return found
+        past = locate_cells(self.net, self.box.clip(seeds[rng.integers(0, len(seeds), size=HISTORY_SAMPLE)]))
+        return self._climb_from(past[np.argsort(-compute_margins(self.net, past)[1])[:HISTORY_STARTS]], rng)
+
+    def _climb_from(self, starts: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+        """A counterfactual uphill from one of some points given by cells."""
+        for start in starts:
+            cells = start.copy()
+            orders = np.argsort(rng.random((SWEEPS, len(cells))), axis=1)
+            if climb_to_counterfactual(
+                self.net, self.open_cells, cells, orders, MAX_TRIED_CELLS, self.sums, self.values
+            ):
+                point = self._pull_back(cells, rng)
+                if point is not None:
+                    return point
+        return None
+
+    def check_bound_points(
+        self, outcome: BoundResults, again: int, meter: Meter, rng: np.random.Generator
+    ) -> Points | None:
+        """A counterfactual that the bounds of parts have shown, or one uphill from so many of the open ones."""
+        status, points = outcome.status, outcome.points
+        answer = self.check_points(points[status == STATUS_FOUND], True, meter, rng)
+        if answer is None:
+            answer = self.check_points(points[status == STATUS_POINT], False, meter, rng)
+        if answer is not None or again == 0:
+            return answer
+        rows = np.flatnonzero(status == STATUS_OPEN)
+        return self._climb_from(points[rng.choice(rows, min(again, len(rows)), replace=False)], rng)
+
+    def check_points(
+        self, points: npt.NDArray[np.int64], sure: bool, meter: Meter, rng: np.random.Generator
+    ) -> Points | None:
+        """A counterfactual among points given by cells: sure ones, or ones that only the model can decide."""
+        for cells in points:
+            if sure:
+                point = self._pull_back(cells, rng)
+                if point is not None:
+                    return point
+            else:
+                point = self._convert_to_codes(cells)
+                if self.case.feasible.admits(point[None, :])[0] and meter.desired(self.case.model, point[None, :])[0]:
+                    return point
+        return None
+
+    def _pull_back(self, cells: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+        """A counterfactual pulled back towards the instance; None if it cannot occur."""
+        near = cells.copy()
+        pull_back(self.net, near, self.origin, rng.permutation(len(cells)), self.sums, self.values)
+        for some in (near, cells):
+            point = self._convert_to_codes(some)
+            if self.case.feasible.admits(point[None, :])[0]:
+                return point
+        return None
+
+    def _convert_to_codes(self, cells: npt.NDArray[np.int64]) -> Points:
+        codes = np.empty_like(self.case.instance)
+        fill_nearest_codes(
+            self.net.cells, np.ascontiguousarray(cells), self.case.instance, self.box.low, self.box.high, codes
+        )
+        return codes

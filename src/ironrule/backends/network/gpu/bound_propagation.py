@@ -1,0 +1,429 @@
+"""Bound propagation over tensors: :mod:`ironrule.backends.network.bound_propagation` for many boxes at once.
+
+A net's layers are matrices on the device. Scaled numbers enter as one matrix of directions; a feature with a table is
+masked by the cells that a box has of it. Relaxation, back-substitution and the steps to better lines are those of the
+kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ironrule.backends.network.bound_propagation import BISECTIONS, MIN_WIDTH, UNDERFLOW
+from ironrule.backends.network.compile import CompiledNetwork
+from ironrule.backends.network.workspace import OpenCells
+
+
+class ActivationRelaxation(NamedTuple):
+    """Per box and unit, slope and value at zero of the lines below and above the activation."""
+
+    lower_slope: Tensor
+    lower_intercept: Tensor
+    upper_slope: Tensor
+    upper_intercept: Tensor
+
+
+def apply_activation(kind: int, slope: float, z: Tensor) -> Tensor:
+    """The activation of every unit."""
+    if kind == 1:
+        return z.clamp(min=0.0)
+    if kind == 2:
+        return torch.maximum(z, slope * z)
+    if kind == 3:
+        return torch.tanh(z)
+    if kind == 4:
+        return 0.5 + 0.5 * torch.tanh(0.5 * z)
+    return z
+
+
+def relax_activations(kind: int, slope: float, low: Tensor, high: Tensor) -> ActivationRelaxation:
+    """Lines on the intervals between two ends."""
+    if kind == 0:
+        one, zero = torch.ones_like(low), torch.zeros_like(low)
+        return ActivationRelaxation(one, zero, one, zero)
+    if kind <= 2:
+        return _relax_piecewise_linear(slope if kind == 2 else 0.0, low, high)
+    return _relax_s_shaped(kind, low, high)
+
+
+def _relax_piecewise_linear(slope: float, low: Tensor, high: Tensor) -> ActivationRelaxation:
+    """Lines for an activation that is straight on both sides of zero."""
+    zero, one = torch.zeros_like(low), torch.ones_like(low)
+    chord = (high - slope * low) / (high - low)
+    steep = torch.where(low >= 0.0, one, torch.where(high <= 0.0, slope * one, chord))
+    across = (low < 0.0) & (high > 0.0)
+    straight = torch.where(high > -low, one, slope * one)
+    return ActivationRelaxation(
+        torch.where(across, straight, steep), zero, steep, torch.where(across, high - chord * high, zero)
+    )
+
+
+def _relax_s_shaped(kind: int, low: Tensor, high: Tensor) -> ActivationRelaxation:
+    """Chords and tangents of an activation that is convex below zero and concave above."""
+    at_low, at_high = apply_activation(kind, 0.0, low), apply_activation(kind, 0.0, high)
+    chord = (at_high - at_low) / (high - low)
+    start = at_low - chord * low
+    slope, value = compute_tangents(kind, 0.5 * (low + high))
+    over, over_at = _find_touching_tangents(kind, low, high)
+    under, under_at = _find_touching_tangents(kind, high, low)
+    narrow, right, left = high - low < MIN_WIDTH, low >= 0.0, high <= 0.0
+    middle = ~right & ~left
+    bends_over = right | (middle & (_compute_slopes(kind, high) < chord))
+    bends_under = left | (middle & (_compute_slopes(kind, low) < chord))
+    over, over_at = torch.where(right, slope, over), torch.where(right, value, over_at)
+    under, under_at = torch.where(left, slope, under), torch.where(left, value, under_at)
+    zero = torch.zeros_like(low)
+    return ActivationRelaxation(
+        torch.where(narrow, zero, torch.where(bends_under, under, chord)),
+        torch.where(narrow, at_low, torch.where(bends_under, under_at, start)),
+        torch.where(narrow, zero, torch.where(bends_over, over, chord)),
+        torch.where(narrow, at_high, torch.where(bends_over, over_at, start)),
+    )
+
+
+def _compute_slopes(kind: int, z: Tensor) -> Tensor:
+    if kind == 3:
+        value = torch.tanh(z)
+        return 1.0 - value * value
+    half = 0.5 * torch.tanh(0.5 * z)
+    return 0.25 - half * half
+
+
+def compute_tangents(kind: int, at: Tensor) -> tuple[Tensor, Tensor]:
+    """A tangent's slope and its value at zero."""
+    slope = _compute_slopes(kind, at)
+    return slope, apply_activation(kind, 0.0, at) - slope * at
+
+
+def _find_touching_tangents(kind: int, end: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """The tangent nearest to zero, on the side of `other`, that passes the activation at `end` on its outer side."""
+    value, sign = apply_activation(kind, 0.0, end), torch.where(end < 0.0, 1.0, -1.0)
+    near, far = torch.zeros_like(end), other
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (near + far)
+        slope, start = compute_tangents(kind, middle)
+        outside = sign * (slope * end + start - value) >= 0.0
+        near, far = torch.where(outside, near, middle), torch.where(outside, middle, far)
+    return compute_tangents(kind, far)
+
+
+class RelaxedLayer(NamedTuple):
+    """Per box and unit of a layer, bounds of its sum and the lines of its activation."""
+
+    low: Tensor
+    high: Tensor
+    relaxation: ActivationRelaxation
+
+
+class BackSubstitution(NamedTuple):
+    """Linear functions of some layer's outputs, traced back to the first layer's sums.
+
+    ``total`` is what is known of their bounds, ``error`` what all that met in them sums up to, ``kept_coefficients``
+    what stands before the activations of every layer, the first layer's first, ``coefficients`` what is left of the
+    first layer's sums.
+    """
+
+    total: Tensor
+    error: Tensor
+    kept_coefficients: list[Tensor]
+    coefficients: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceLayers:
+    """A net's layers; lists have an entry per layer."""
+
+    rows: list[Tensor]  # weights and their negatives, a row per bound that is wanted; of the first layer: nothing
+    turned: list[Tensor]  # weights with the bias as a last column; likewise
+    bias: list[Tensor]
+    sizes: list[Tensor]
+    kinds: list[int]
+    slopes: list[float]
+    coefficients: Tensor
+    offset: Tensor
+    slack: Tensor
+    gamma: float
+
+    @classmethod
+    def build(cls, device: str, net: CompiledNetwork) -> DeviceLayers:
+        """A net's layers on a device."""
+
+        def put(array: object) -> Tensor:
+            return torch.tensor(array, dtype=torch.float64, device=device)
+
+        rows, turned = [torch.empty(0)], [torch.empty(0)]
+        units = [slice(*net.unit_starts[k : k + 2]) for k in range(len(net.widths))]
+        for k in range(1, len(net.widths)):
+            weights = put(net.weights[slice(*net.weight_starts[k - 1 : k + 1])])
+            weights = weights.reshape(int(net.widths[k]), int(net.widths[k - 1]))
+            rows.append(torch.cat([weights, -weights]))
+            turned.append(torch.cat([weights, put(net.bias[units[k]])[:, None]], dim=1))
+        return cls(
+            rows,
+            turned,
+            [put(net.bias[some]) for some in units],
+            [put(net.unit_sizes[some]) for some in units],
+            net.activations.tolist(),
+            net.slopes.tolist(),
+            put(net.coefficients),
+            put(net.offset),
+            put(net.slack),
+            net.gamma,
+        )
+
+    def back_substitute(self, rows: Tensor, layer: int, relaxed: list[ActivationRelaxation]) -> BackSubstitution:
+        """Trace linear functions of a layer's outputs back; the first layer's lines are around the boxes' middles."""
+        one = relaxed[layer]
+        given = [rows.expand(len(one.upper_slope), *rows.shape)]
+        plus, minus = rows.clamp(min=0.0), rows.clamp(max=0.0)
+        total = one.upper_intercept @ plus.T + one.lower_intercept @ minus.T
+        error = (rows.abs() + UNDERFLOW) @ (self.sizes[layer] + 1.0)
+        now = (plus * one.upper_slope[:, None]).addcmul_(minus, one.lower_slope[:, None])
+        for k in range(layer, 0, -1):
+            through = now @ self.turned[k]
+            rows, one = through[..., :-1].contiguous(), relaxed[k - 1]
+            given.append(rows)
+            plus = rows.clamp(min=0.0)
+            minus = rows - plus
+            total = (
+                total
+                + through[..., -1]
+                + _multiply_rows(plus, one.upper_intercept)
+                + _multiply_rows(minus, one.lower_intercept)
+            )
+            error = error + (rows.abs() + UNDERFLOW) @ (self.sizes[k - 1] + 1.0)
+            now = plus.mul_(one.upper_slope[:, None]).addcmul_(minus, one.lower_slope[:, None])
+        return BackSubstitution(total, 2.0 * error, given[::-1], now)
+
+    def propagate_looseness(self, given: list[Tensor], relaxed: list[RelaxedLayer]) -> Tensor:
+        """How much a bound loses for every unit by which a first sum's interval is wide."""
+        flow = torch.zeros_like(relaxed[-1].low)
+        for k in range(len(relaxed) - 1, -1, -1):
+            low, high, one = relaxed[k]
+            gap = (one.upper_slope - one.lower_slope) * (0.5 * (low + high)) + one.upper_intercept - one.lower_intercept
+            own = given[k].abs() * gap.abs() / (high - low).clamp(min=1e-12)
+            flow = own + flow * torch.maximum(one.upper_slope, one.lower_slope)
+            if k > 0:
+                flow = flow @ self.turned[k][:, :-1].abs()
+        return flow
+
+
+def _multiply_rows(rows: Tensor, factors: Tensor) -> Tensor:
+    """Per box, the sums of its rows weighted by its factors."""
+    return torch.bmm(rows, factors[:, :, None])[:, :, 0]
+
+
+class DeviceBoxes(NamedTuple):
+    """Boxes: the first and the last place of every feature, what scaled numbers are there, and per feature with a table
+    which of its open cells are inside.
+    """
+
+    low: Tensor
+    high: Tensor
+    first: Tensor
+    last: Tensor
+    inside: list[Tensor]
+
+    def select(self, some: Tensor) -> DeviceBoxes:
+        """Some of the boxes."""
+        low, high, first, last, inside = self
+        return DeviceBoxes(low[some], high[some], first[some], last[some], [one[some] for one in inside])
+
+
+class FirstLayerBounds(NamedTuple):
+    """Per box, bounds of the first layer's sums without rounding, their middle where every scaled number is in the
+    middle of its range and tables add nothing, and per feature with a table how far it moves each sum.
+    """
+
+    low: Tensor
+    high: Tensor
+    middle: Tensor
+    table_ranges: list[Tensor]
+
+    def select(self, some: Tensor) -> FirstLayerBounds:
+        """Those of some boxes."""
+        low, high, middle, moved = self
+        return FirstLayerBounds(low[some], high[some], middle[some], [one[some] for one in moved])
+
+
+class InputMaximum(NamedTuple):
+    """Per box and linear function of the first layer's sums: what ranges and tables add to its bound, and where."""
+
+    total: Tensor
+    slopes: Tensor
+    places: list[Tensor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceInputs:
+    """The open cells of a query on a device."""
+
+    lines: Tensor  # which features are scaled numbers
+    tables: list[int]  # and which are not
+    starts: Tensor  # per feature, its first open cell
+    cells: Tensor
+    values: Tensor
+    sorted: Tensor  # per scaled number its open values, filled up with infinity
+    base: Tensor
+    direction: Tensor  # scaled numbers x first layer
+    rise: Tensor  # the same, its positive and its negative part
+    fall: Tensor
+    across: Tensor  # first layer x scaled numbers
+    rows: list[Tensor]  # per feature with a table, its open cells x first layer
+
+    @classmethod
+    def build(cls, device: str, net: CompiledNetwork, open_cells: OpenCells) -> DeviceInputs:
+        """The open cells of a query on a device."""
+
+        def put(array: object) -> Tensor:
+            return torch.tensor(array, device=device)
+
+        counts = np.diff(open_cells.starts)
+        lines, tables = np.flatnonzero(net.is_linear), np.flatnonzero(~net.is_linear)
+        ordered = np.full((len(lines), int(counts[lines].max(initial=1))), np.inf)
+        for row, j in enumerate(lines):
+            ordered[row, : counts[j]] = open_cells.values[open_cells.starts[j] : open_cells.starts[j + 1]]
+        rows = [net.table[net.table_starts[j] + open_cells.cells[slice(*open_cells.starts[j : j + 2])]] for j in tables]
+        direction = put(net.direction[lines])
+        return cls(
+            put(lines),
+            tables.tolist(),
+            put(open_cells.starts[:-1]),
+            put(open_cells.cells),
+            put(open_cells.values),
+            put(ordered),
+            put(net.base),
+            direction,
+            direction.clamp(min=0.0),
+            direction.clamp(max=0.0),
+            direction.T.contiguous(),
+            [put(some) for some in rows],
+        )
+
+    def build_boxes(self, low: Tensor, high: Tensor) -> DeviceBoxes:
+        """Boxes by places of open cells."""
+        starts = self.starts[self.lines]
+        first, last = (self.values[starts + places[:, self.lines]] for places in (low, high))
+        inside = []
+        for j, rows in zip(self.tables, self.rows, strict=True):
+            here = torch.arange(len(rows), device=low.device)
+            inside.append((here >= low[:, j, None]) & (here <= high[:, j, None]))
+        return DeviceBoxes(low, high, first, last, inside)
+
+    def bound_first_layer(self, ends: DeviceBoxes) -> FirstLayerBounds:
+        """Bounds of the first layer's sums."""
+        low = self.base + ends.first @ self.rise + ends.last @ self.fall
+        high = self.base + ends.last @ self.rise + ends.first @ self.fall
+        middle = self.base + (0.5 * (ends.first + ends.last)) @ self.direction
+        moved = []
+        for mask, rows in zip(ends.inside, self.rows, strict=True):
+            least = torch.where(mask[:, :, None], rows, torch.inf).amin(1)
+            most = torch.where(mask[:, :, None], rows, -torch.inf).amax(1)
+            low, high = low + least, high + most
+            moved.append(most - least)
+        return FirstLayerBounds(low, high, middle, moved)
+
+    def maximize(self, now: Tensor, ends: DeviceBoxes) -> InputMaximum:
+        """The maximum of linear functions of the first layer's sums, beyond their value in the middle."""
+        slopes = now @ self.across
+        half = 0.5 * (ends.last - ends.first)
+        total = torch.bmm(slopes.abs(), half[:, :, None])[:, :, 0]
+        places = []
+        for mask, rows in zip(ends.inside, self.rows, strict=True):
+            most, place = torch.where(mask[:, None], now @ rows.T, -torch.inf).max(2)
+            total = total + most
+            places.append(place)
+        return InputMaximum(total, slopes, places)
+
+    def locate_maximum(self, slopes: Tensor, places: list[Tensor], ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
+        """The points where maxima are reached, as cells, and their first layer's sums."""
+        up = slopes >= 0.0
+        at = torch.empty_like(ends.low)
+        at[:, self.lines] = torch.where(up, ends.high[:, self.lines], ends.low[:, self.lines])
+        sums = self.base + torch.where(up, ends.last, ends.first) @ self.direction
+        for j, place, rows in zip(self.tables, places, self.rows, strict=True):
+            at[:, j] = place
+            sums = sums + rows[place]
+        return self.cells[self.starts + at], sums
+
+    def choose_cuts(self, flow: Tensor, moved: list[Tensor], ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
+        """The feature whose range costs most, -1 if the box is a point, and the last place of its first part."""
+        costs = torch.empty(ends.low.shape, dtype=torch.float64, device=flow.device)
+        costs[:, self.lines] = (flow @ self.across.abs()) * (ends.last - ends.first)
+        for j, width in zip(self.tables, moved, strict=True):
+            costs[:, j] = (flow * width).sum(1)
+        fixed = ends.low == ends.high
+        feature = torch.where(fixed, -torch.inf, costs).argmax(1)
+        middle = (ends.low + ends.high) // 2
+        halves = 0.5 * (ends.first + ends.last)
+        upto = torch.searchsorted(self.sorted, halves.T.contiguous(), right=True).T - 1
+        middle[:, self.lines] = upto
+        middle = torch.minimum(torch.maximum(middle, ends.low), ends.high - 1)
+        place = middle.gather(1, feature[:, None])[:, 0]
+        whole = fixed.all(1)
+        return torch.where(whole, -1, feature), torch.where(whole, -1, place)
+
+
+def optimize_relaxation(
+    layers: DeviceLayers, relaxed: list[RelaxedLayer], given: list[Tensor], sums: Tensor, step: float
+) -> list[RelaxedLayer]:
+    """Lines that do better at the points, given by their first sums, where bounds with these factors are reached."""
+    found = []
+    for k, (low, high, lines) in enumerate(relaxed):
+        ends = torch.maximum(low, -layers.sizes[k]), torch.minimum(high, layers.sizes[k])
+        found.append(
+            RelaxedLayer(
+                low, high, _optimize_layer(layers.kinds[k], layers.slopes[k], lines, given[k], sums, ends, step)
+            )
+        )
+        if k + 1 < len(relaxed):
+            over = given[k] >= 0.0
+            values = torch.where(
+                over, lines.upper_slope * sums + lines.upper_intercept, lines.lower_slope * sums + lines.lower_intercept
+            )
+            sums = values @ layers.turned[k + 1][:, :-1].T + layers.bias[k + 1]
+    return found
+
+
+def _optimize_layer(
+    kind: int,
+    slope: float,
+    lines: ActivationRelaxation,
+    given: Tensor,
+    sums: Tensor,
+    ends: tuple[Tensor, Tensor],
+    step: float,
+) -> ActivationRelaxation:
+    if kind == 0:
+        return lines
+    if kind > 2:
+        return _mix_with_tangents(kind, lines, given, sums, ends, step)
+    free = (given < 0.0) & (ends[0] < 0.0) & (ends[1] > 0.0)
+    steps = torch.where(sums > 0.0, step, -step)
+    steeper = (lines.lower_slope + steps).clamp(min=slope if kind == 2 else 0.0, max=1.0)
+    return lines._replace(lower_slope=torch.where(free, steeper, lines.lower_slope))
+
+
+def _mix_with_tangents(
+    kind: int, lines: ActivationRelaxation, given: Tensor, sums: Tensor, ends: tuple[Tensor, Tensor], step: float
+) -> ActivationRelaxation:
+    """Lines mixed with tangents that lie on the same side of an s-shaped function all the way."""
+    low, high = ends
+    at = torch.minimum(torch.maximum(sums, low), high)
+    slope, start = compute_tangents(kind, at)
+    wide = high - low >= MIN_WIDTH
+    over = wide & (given >= 0.0) & (at >= 0.0)
+    over &= (low >= 0.0) | (slope * low + start >= apply_activation(kind, 0.0, low))
+    under = wide & (given < 0.0) & (at <= 0.0)
+    under &= (high <= 0.0) | (slope * high + start <= apply_activation(kind, 0.0, high))
+    return ActivationRelaxation(
+        torch.where(under, lines.lower_slope + step * (slope - lines.lower_slope), lines.lower_slope),
+        torch.where(under, lines.lower_intercept + step * (start - lines.lower_intercept), lines.lower_intercept),
+        torch.where(over, lines.upper_slope + step * (slope - lines.upper_slope), lines.upper_slope),
+        torch.where(over, lines.upper_intercept + step * (start - lines.upper_intercept), lines.upper_intercept),
+    )

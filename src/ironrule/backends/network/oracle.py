@@ -1,0 +1,225 @@
+"""The exact oracle for neural networks: ascent to counterfactuals, then branch and bound with bound propagation.
+
+First points are moved to a counterfactual (:mod:`ironrule.backends.network.ascent`). If that finds nothing, the box is
+bounded (:mod:`ironrule.backends.network.box_bounds`) and cut, hundreds of sub-boxes at a time on all cores,
+until every one is closed: that is complete, because domains are finite and the bound of a single point is its value.
+Where a point that was found cannot occur, its box is cut on. The point where the bound of an open sub-box is reached
+is a good one to climb from, so some are tried: in every round at first, then now and then.
+
+When the budget ends first, two things are known of the box: the share of its points in closed sub-boxes (by points
+that can occur; an open sub-box counts as all open), and what points drawn from it say, by the network as it was read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ironrule.arrays import Points
+from ironrule.backends.network.ascent import AscentSearch
+from ironrule.backends.network.compile import CompiledNetwork, decide_points
+from ironrule.backends.network.engine import BoundEngine, CpuEngine
+from ironrule.backends.network.partition import BoxPartition, FeasibleCombinations, SubBoxes
+from ironrule.backends.network.workspace import STATUS_FOUND, STATUS_OPEN
+from ironrule.oracles.proof_covers import MAX_EXPLORED, ROUNDING_FACTOR
+from ironrule.oracles.protocol import Case, find_disjoint_counterfactuals
+from ironrule.rule.box import Box
+from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
+
+SAMPLES = 10_000
+ERROR_PROBABILITY = 0.05  # of all searches that end so, the share that may claim too small a bound
+
+
+def compute_explored_share(
+    nets: tuple[CompiledNetwork, ...], proofs: tuple[BoxPartition, ...], feasible: FeasibleRegion, box: Box
+) -> float:
+    """At the least, the share of a box's points that lie in no part which waits, of any net; always below 1."""
+    waiting = sum(_compute_waiting_share(net, parts, box) for net, parts in zip(nets, proofs, strict=True))
+    explored = 1.0 - waiting * _compute_points_per_feasible(feasible, box) * ROUNDING_FACTOR
+    return max(0.0, min(explored, MAX_EXPLORED))
+
+
+def _compute_waiting_share(net: CompiledNetwork, parts: BoxPartition, box: Box) -> float:
+    """The share of a box in parts that wait, constraints aside."""
+    logs = np.zeros(parts.waiting)
+    for j, (start, end) in enumerate(zip(parts.open_cells.starts[:-1], parts.open_cells.starts[1:], strict=True)):
+        first = int(net.cells.code_starts[j])
+        own = net.cells.cell_by_code[first + int(box.low[j]) : first + int(box.high[j]) + 1]
+        counts = np.bincount(np.searchsorted(parts.open_cells.cells[start:end], own), minlength=end - start)
+        upto = np.concatenate([[0], np.cumsum(counts)])
+        low, high = (ends[: parts.waiting, j] for ends in (parts.low, parts.high))
+        logs += np.log((upto[high + 1] - upto[low]) / upto[-1])
+    return float(np.exp(logs).sum())
+
+
+def _compute_points_per_feasible(feasible: FeasibleRegion, box: Box) -> float:
+    """How many points of a box there are for each that can occur; infinite where that is not known."""
+    ratio = 1.0
+    for group in feasible.groups:
+        columns = list(group.columns)
+        if group.combinations is None:
+            return math.inf
+        inside = (group.combinations >= box.low[columns]) & (group.combinations <= box.high[columns])
+        possible, every = int(inside.all(axis=1).sum()), Box(box.low[columns], box.high[columns]).size
+        ratio = ratio * every / possible if possible else math.inf
+    return ratio
+
+
+def bound_by_sampling(
+    nets: tuple[CompiledNetwork, ...], case: Case, box: Box, explored: float, meter: Meter, rng: np.random.Generator
+) -> Unrefuted | Refuted:
+    """What points drawn from a box say when the budget is spent: nobody but the network as it was read is asked.
+
+    A search ends so once; checks before it, no more of them than boxes asked about, have had their share of the doubt.
+    """
+    points = case.feasible.draw(rng, box.low, box.high, SAMPLES)
+    if len(points) == 0:
+        return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
+    answers = [decide_points(net, points) for net in nets]
+    may, sure = (np.any([answer[which] for answer in answers], axis=0) for which in (0, 1))
+    if sure.any():
+        return case.build_refuted(points[sure][:1])
+    if may.any():  # only the model itself can decide some of them, and that it is not asked any more
+        return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
+    asked = max(1, meter.events["oracle calls"])
+    return Unrefuted(len(points), len(points), 1.0 - ERROR_PROBABILITY / (asked * (asked + 1)), explored)
+
+
+CLIMBS_PER_ROUND = 2  # points of open parts that are climbed from in a round
+MEDIUM_EFFORT_BOXES = 2_000  # parts of a box for a wider rule
+TIME_SHARE = 0.2  # of the seconds that are left, for one query
+LIMIT_EXTENSIONS = ((0.6, 4), (0.9, 16))  # a query that is explored so far may take so many times as many parts
+FIRST_CLIMB_ROUNDS, CLIMB_INTERVAL = 16, 8  # rounds in which that is done: the first ones, and then every so many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkOracle:
+    """Decides boxes for a model read as a network; ``limit`` parts are bounded per query, ``batch`` at a time (None:
+    as many as the engine likes, and more parts while a share of a budget in seconds lasts). With ``extends_limit``,
+    a query that is mostly explored at its limit may go on.
+    """
+
+    nets: tuple[CompiledNetwork, ...]
+    limit: int | None = None
+    batch: int | None = None
+    engine: BoundEngine = field(default_factory=CpuEngine)
+    extends_limit: bool = False
+    extends_proofs: ClassVar[bool] = True  # proofs are dear: one begins where another ends
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` with the share that
+        is explored if the limit is reached; ``BudgetExhausted`` comes with that and a bound by samples.
+        """
+        answer = self._try_nets(case, box, meter, rng)
+        if isinstance(answer, np.ndarray):
+            return case.build_refuted(
+                find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, case, box, k, meter, rng)
+            )
+        if answer.is_complete:
+            return case.build_proven(box, sum(parts.pieces for parts in answer.proofs), answer.proofs)
+        explored = compute_explored_share(self.nets, answer.proofs, case.feasible, box)
+        if answer.budget_spent:
+            raise BudgetExhausted(bound_by_sampling(self.nets, case, box, explored, meter, rng))
+        return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
+
+    @property
+    def low_effort(self) -> NetworkOracle:
+        """The same for further counterfactuals, which nothing depends on: climbing alone."""
+        return replace(self, limit=0)
+
+    @property
+    def medium_effort(self) -> NetworkOracle:
+        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
+        return replace(self, limit=MEDIUM_EFFORT_BOXES)
+
+    def with_effort(self, effort: float) -> NetworkOracle:
+        """The same for a share of the parts that a query is usually worth, whatever the time."""
+        return replace(self, limit=max(1, int(effort * self.engine.limit)), extends_limit=True)
+
+    def find_or_prove(
+        self, case: Case, box: Box, meter: Meter, rng: np.random.Generator
+    ) -> Points | tuple[BoxPartition, ...] | None:
+        """A counterfactual, what proves that there is none, or None where the limit was reached."""
+        answer = self._try_nets(case, box, meter, rng)
+        if isinstance(answer, np.ndarray):
+            return answer
+        if answer.budget_spent:
+            raise BudgetExhausted
+        return answer.proofs if answer.is_complete else None
+
+    def _try_nets(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | _ProofAttempt:
+        """A counterfactual, or how far a proof has come; once the budget is spent nothing more is tried."""
+        meter.check()
+        proofs, spent = list[BoxPartition](), False
+        for net in self.nets:
+            work = AscentSearch(net, case, box)
+            answer = None if spent else work.climb(rng)
+            if answer is None:
+                parts = BoxPartition.build(net.cells, work.open_cells, box)
+                try:
+                    answer = None if spent else self._branch_and_bound(work, parts, meter, rng)
+                except BudgetExhausted:
+                    spent = True
+                proofs.append(parts)
+            if answer is not None:
+                return answer
+        return _ProofAttempt(tuple(proofs), spent)
+
+    def _branch_and_bound(
+        self, work: AscentSearch, parts: BoxPartition, meter: Meter, rng: np.random.Generator
+    ) -> Points | None:
+        """Cut until nothing waits, or the limit is reached; a counterfactual if one is met on the way."""
+        limit, until = (
+            (self.limit, 0.0) if self.limit is not None else (self.engine.limit, self._compute_deadline(meter))
+        )
+        batch = self.engine.batch if self.batch is None else self.batch
+        occurring, rounds = FeasibleCombinations.build(work.net, work.open_cells, work.case.feasible, work.box), 0
+        first = limit
+        while parts.waiting and (parts.count < limit or meter.elapsed < until):
+            meter.check()
+            some, rounds = parts.take(batch), rounds + 1
+            there = occurring.keep_feasible(some)
+            outcome = self.engine.bound_boxes(work.net, work.open_cells, there.low, there.high)
+            meter.events["boxes"] += len(there.number)
+            again = CLIMBS_PER_ROUND if rounds <= FIRST_CLIMB_ROUNDS or rounds % CLIMB_INTERVAL == 0 else 0
+            try:
+                answer = work.check_bound_points(outcome, again, meter, rng)
+            except BudgetExhausted:
+                parts.put_back(some)
+                raise
+            if answer is not None:
+                return answer
+            found = (outcome.status == STATUS_FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
+            cut = (outcome.status == STATUS_OPEN) | found
+            parts.cut(SubBoxes(*(one[cut] for one in there)), outcome.cuts[cut])
+            if self.extends_limit and parts.count >= limit:
+                limit = min(2 * limit, self._compute_extended_limit(first, work, parts))
+        return None
+
+    @staticmethod
+    def _compute_extended_limit(limit: int, work: AscentSearch, parts: BoxPartition) -> int:
+        """How far a query may go by what is explored of it."""
+        explored = compute_explored_share((work.net,), (parts,), work.case.feasible, work.box)
+        return limit * max((times for share, times in LIMIT_EXTENSIONS if explored >= share), default=1)
+
+    @staticmethod
+    def _compute_deadline(meter: Meter) -> float:
+        """When a query must end that has passed the engine's limit: it may take a share of the seconds left."""
+        return meter.elapsed + TIME_SHARE * meter.seconds_left if meter.seconds_left else 0.0
+
+
+class _ProofAttempt(NamedTuple):
+    """How far proofs have come, one per net, and whether the budget is spent."""
+
+    proofs: tuple[BoxPartition, ...]
+    budget_spent: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing waits."""
+        return not any(parts.waiting for parts in self.proofs)

@@ -1,0 +1,108 @@
+"""The exact oracle for decision trees: the desired leaves are boxes, and everything about them follows at once.
+
+The dual of a box is the set of the instance's components that exclude all of it, and a rule is consistent exactly if
+it has one of each desired leaf's dual (:mod:`ironrule.backends.tree.compile` says why single components are enough).
+So this oracle not only decides every box, it lists all duals that a rule must hit: the minimum rule of a decision tree
+is one minimum hitting set, without a query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Points, UInt64Array
+from ironrule.backends.forest.compile import CompiledForest
+from ironrule.backends.forest.oracle import ForestOracle
+from ironrule.backends.tree.compile import (
+    LeafTree,
+    choose_diverse_sets,
+    fill_nearest_points,
+    flag_desired,
+    list_duals,
+    list_leaves,
+)
+from ironrule.errors import ModelError
+from ironrule.hitting.bits import count_words
+from ironrule.oracles.capabilities import CompleteDuals
+from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.certificate import Cover
+from ironrule.verdict.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeOracle:
+    """Decides boxes by the desired leaves that they meet. It is a model too: the tree that the model has confirmed."""
+
+    tree: LeafTree
+    forests: tuple[CompiledForest, ...]
+
+    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+        """Up to k counterfactuals, disjoint duals first, then small ones; ``Proven`` if no desired leaf meets it."""
+        meter.check()
+        duals, leaves = self._list_duals(case, box)
+        if len(leaves) == 0:
+            return case.build_proven(box, 0, tuple(LazyCover(forest, case, box) for forest in self.forests))
+        points = self._find_nearest(case, box, leaves)
+        chosen = np.empty(k, dtype=np.int64)
+        return case.build_refuted(points[chosen[: choose_diverse_sets(duals, chosen)]])
+
+    def enumerate_duals(self, case: Case) -> CompleteDuals | None:
+        """One counterfactual for every minimal dual of a leaf."""
+        box = case.components.box(0)
+        duals, leaves = self._list_duals(case, box)
+        return CompleteDuals(self._find_nearest(case, box, leaves), duals)
+
+    def find_nearest_points(self, case: Case, box: Box) -> Points:
+        """For every desired leaf with a point in the box, which holds the instance, the one nearest to the instance."""
+        tree, found = self.tree, np.empty(self.tree.leaf_count, dtype=np.int32)
+        stack = np.empty(tree.stack_size, dtype=np.int32)
+        return self._find_nearest(
+            case, box, found[: list_leaves(tree.nodes, tree.masks, (box.low, box.high), stack, found)]
+        )
+
+    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+        """Which points lie in a desired leaf."""
+        flags = np.zeros(len(points), dtype=np.bool_)
+        flag_desired(self.tree.nodes, self.tree.masks, points, np.empty(self.tree.stack_size, dtype=np.int32), flags)
+        return flags
+
+    def _list_duals(self, case: Case, box: Box) -> tuple[UInt64Array, Points]:
+        """The minimal duals of the leaves in a box, and a leaf for each."""
+        tree, words = self.tree, count_words(len(case.space))
+        found, leaves = np.empty((tree.leaf_count, words), dtype=np.uint64), np.empty(tree.leaf_count, dtype=np.int32)
+        stack, duals = (
+            np.empty(tree.stack_size, dtype=np.int32),
+            np.empty((tree.stack_size + 1, words), dtype=np.uint64),
+        )
+        bounds = case.components.low, case.components.high
+        count, _ = list_duals(
+            tree.nodes, tree.masks, (box.low, box.high), bounds, found, leaves, stack, duals, (0,) * words
+        )
+        return found[:count], leaves[:count]
+
+    def _find_nearest(self, case: Case, box: Box, leaves: Points) -> Points:
+        """For every leaf its point in the box that is nearest to the instance."""
+        points = np.empty((len(leaves), len(case.space)), dtype=np.int32)
+        fill_nearest_points(self.tree.nodes, self.tree.masks, leaves, case.instance, (box.low, box.high), points)
+        return points
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LazyCover:
+    """A proof by leaves, told again as a cover when somebody wants to see it."""
+
+    forest: CompiledForest
+    case: Case
+    box: Box
+
+    def cover(self) -> Cover:
+        """The cover that branch and bound finds for the same box."""
+        answer = ForestOracle((self.forest,)).find_or_prove(self.case, self.box, Meter(), np.random.default_rng(0))
+        if not isinstance(answer, tuple):
+            raise ModelError("two exact searches disagree about a box", hint="please report this model")
+        return answer[0].cover()

@@ -1,0 +1,16 @@
+"""Array types by what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray = npt.NDArray[Any]
+BoolArray = npt.NDArray[np.bool_]
+Float64Array = npt.NDArray[np.float64]
+Int32Array = npt.NDArray[np.int32]
+IntegerArray = npt.NDArray[np.integer[Any]]
+IntpArray = npt.NDArray[np.intp]
+UInt8Array = npt.NDArray[np.uint8]

@@ -1,0 +1,230 @@
+"""Upper bounds of a neural network's margins over pieces of a box, for many pieces at once.
+
+The bounds are those of :mod:`~ironrule.checker.bounds.bound_propagation`. A piece is closed if some margin, with all
+that the model's own arithmetic may be off, is not above zero anywhere in it.
+
+A piece that is not closed is halved, a few times: its halves have better bounds, and it is closed if all of them are.
+The search that wrote a certificate may have rounded otherwise, or used better lines, so that a bound just below zero
+there may be just above it here. A piece is halved at the feature that moves the first layer's sums most, in the middle
+of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray
+from ironrule.checker.bounds.bound_propagation import (
+    FirstLayer,
+    PreparedNetwork,
+    RelaxedNetwork,
+    build_first_layer,
+    prepare_network,
+    tighten_bound,
+)
+from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.readers.network_form import (
+    NetworkForm,
+    NetworkMargin,
+    bound_arithmetic_errors,
+    find_largest_sizes,
+)
+from ironrule.checker.readers.normal_form import NoReading
+
+MAX_HALVINGS = 8
+MAX_SUBPIECES = 1 << 14
+
+
+def flag_closed_by_halving(pieces: Pieces, close: Callable[[Pieces], BoolArray], layer: FirstLayer) -> BoolArray:
+    """Which pieces are closed, by themselves or part by part."""
+    closed = close(pieces)
+    owners, given_up = np.flatnonzero(~closed), np.zeros(len(pieces), dtype=np.bool_)
+    parts = pieces.select(owners)
+    for _ in range(MAX_HALVINGS):  # ``parts`` are those still open, ``owners`` the pieces they belong to
+        with np.errstate(over="ignore"):
+            spread = layer.measure_spread(parts)
+        given_up[owners[spread.max(axis=1, initial=0.0) == 0.0]] = True  # what is left of it is a single point
+        going = np.flatnonzero(~given_up[owners])
+        if not 0 < 2 * len(going) <= MAX_SUBPIECES:
+            break
+        parts = _halve_pieces(parts.select(going), spread[going].argmax(axis=1), layer)
+        left = np.flatnonzero(~close(parts))
+        owners, parts = np.repeat(owners[going], 2)[left], parts.select(left)
+    given_up[owners] = True
+    return ~given_up
+
+
+def _halve_pieces(parts: Pieces, features: IntpArray, layer: FirstLayer) -> Pieces:
+    """Both halves of every part, one after the other; equal sets of codes are split once."""
+    sets, rows = [list(some) for some in parts.sets], np.repeat(parts.rows, 2, axis=0)
+    known: dict[tuple[int, int], int] = {}
+    for place, feature in enumerate(features.tolist()):
+        number = int(parts.rows[place, feature])
+        if (feature, number) not in known:
+            known[feature, number] = len(sets[feature])
+            sets[feature] += _halve_codes(sets[feature][number], layer.find_cells(feature))
+        rows[2 * place : 2 * place + 2, feature] = known[feature, number] + np.arange(2)
+    return Pieces(tuple(map(np.array, sets)), rows)
+
+
+def _halve_codes(codes: BoolArray, cells: IntpArray) -> tuple[BoolArray, BoolArray]:
+    """The codes of the first half of the cells that are present, and all others."""
+    present = np.unique(cells[codes])
+    first = codes & (cells <= present[(len(present) - 1) // 2])
+    return first, codes & ~first
+
+
+MAX_BLOCK_ENTRIES = 1 << 18  # numbers in one array of a block of pieces
+POINTS_PER_BLOCK = 1 << 14
+
+
+class EstimatorColumnLike(Protocol):
+    """A column that the estimator sees: the feature it depends on, and its value for every code of that feature."""
+
+    @property
+    def feature(self) -> int:
+        """The feature's position."""
+        ...
+
+    @property
+    def values(self) -> AnyArray:
+        """A value for every code."""
+        ...
+
+
+class AlternativeMargins(NamedTuple):
+    """The margins of one alternative: factors of the outputs, offsets, and how far each may be off."""
+
+    factors: Float64Array
+    offsets: Float64Array
+    slack: Float64Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkBounds:
+    """A network prepared for bounds. ``cells`` has for every feature the cell of every code: codes that no column
+    tells apart are in the same cell.
+    """
+
+    cells: tuple[IntpArray, ...]
+    alternatives: tuple[AlternativeMargins, ...]
+    form: NetworkForm
+    features: IntpArray  # that every column depends on
+    values: tuple[Float64Array, ...]  # of every column, per code
+    network: PreparedNetwork
+    halves_pieces: ClassVar[bool] = True
+
+    def flag_closed(
+        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
+    ) -> BoolArray:
+        """Which pieces surely hold no point where all margins of this alternative are positive. ``flag_feasible``
+        says which pieces hold any point that can occur; those that hold none are closed.
+        """
+        limits = self.alternatives[alternative]
+
+        def close_whole(some: Pieces) -> BoolArray:
+            closed = np.asarray((self.bound(some, limits) <= -limits.slack).any(axis=1))
+            if flag_feasible is not None:
+                left = np.flatnonzero(~closed)
+                closed[left] = ~flag_feasible(some.select(left))
+            return closed
+
+        return flag_closed_by_halving(pieces, close_whole, self.network.first)
+
+    def bound(self, pieces: Pieces, margins: AlternativeMargins) -> Float64Array:
+        """For every piece and margin an upper bound."""
+        prepared, bounds = self.network.first.prepare_pieces(pieces), np.empty((len(pieces), len(margins.offsets)))
+        widest = max(len(layer.bias) for layer in self.network.layers)
+        rows = max(2 * widest, len(margins.offsets))
+        step = max(1, MAX_BLOCK_ENTRIES // (rows * max(widest, self.network.first.max_width)))
+        rounding = self.network.rounding * np.abs(margins.offsets)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for some in (slice(start, start + step) for start in range(0, len(pieces), step)):
+                relaxed = RelaxedNetwork.build(self.network, prepared.build_block(some))
+                bounds[some] = relaxed.bound(margins.factors) + margins.offsets + rounding
+                _tighten_bounds(bounds[some], relaxed, margins, rounding)
+        return np.where(np.isfinite(bounds), bounds, np.inf)
+
+    def decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
+        """Which points may be desired, and which surely are."""
+        parts = [
+            self._decide(points[start : start + POINTS_PER_BLOCK])
+            for start in range(0, max(1, len(points)), POINTS_PER_BLOCK)
+        ]
+        possible, sure = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return possible, sure
+
+    def _decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
+        columns = zip(self.features.tolist(), self.values, strict=True)
+        rows = np.stack([values[points[:, feature]] for feature, values in columns], axis=1)
+        outputs = self.form.compute_outputs(rows)
+        possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
+        for limits in self.alternatives:
+            margins = outputs @ limits.factors.T + limits.offsets
+            possible |= ~(margins <= -limits.slack).any(axis=1)
+            sure |= (margins > limits.slack).all(axis=1)
+        return possible, sure
+
+
+def _tighten_bounds(
+    bounds: Float64Array, relaxed: RelaxedNetwork, margins: AlternativeMargins, rounding: Float64Array
+) -> None:
+    """Improve the bound of the margin nearest to zero of every piece that is not closed, in place."""
+    above = bounds + margins.slack
+    nearest = np.where((above > 0.0).all(axis=1), above.argmin(axis=1), -1)
+    for margin in range(len(margins.offsets)):
+        rows = np.flatnonzero(nearest == margin)
+        if len(rows):
+            least = tighten_bound(relaxed.select(rows), margins.factors[margin])
+            bounds[rows, margin] = np.fmin(bounds[rows, margin], least + margins.offsets[margin] + rounding[margin])
+
+
+def prepare_network_bounds(
+    reading: NetworkForm, columns: Sequence[EstimatorColumnLike], sizes: Sequence[int]
+) -> NetworkBounds:
+    """Prepare a network for bounds; ``sizes`` has the number of codes of every feature.
+
+    Raises NoReading if its columns are not numbers or its arithmetic may overflow.
+    """
+    if len(columns) != reading.width:
+        raise NoReading(f"the network takes {reading.width} columns, but {len(columns)} reach it")
+    values = tuple(_to_float64(column.values) for column in columns)
+    features, largest = [int(column.feature) for column in columns], find_largest_sizes(values)
+    errors = bound_arithmetic_errors(reading, largest)
+    first = build_first_layer(features, values, reading.layers[0].weights, len(sizes))
+    network = prepare_network(reading.layers, first, largest)
+    limits = [_build_alternative(*both) for both in zip(reading.alternatives, errors, strict=True)]
+    cells = tuple(
+        _find_cells([column.values for column in columns if column.feature == feature], size)
+        for feature, size in enumerate(sizes)
+    )
+    return NetworkBounds(cells, tuple(limits), reading, np.array(features), values, network)
+
+
+def _to_float64(values: AnyArray) -> Float64Array:
+    """A column's values as doubles, as libraries cast them; the casting of whole numbers is rounded at the most."""
+    known = np.asarray(values)
+    if known.dtype.kind == "O" and all(isinstance(value, Real) for value in known.tolist()):
+        return np.array([float(value) for value in known.tolist()], dtype=np.float64)
+    if known.dtype.kind not in "biuf":
+        raise NoReading("a network takes numbers only, but some of its columns have other values")
+    return known.astype(np.float64)
+
+
+def _build_alternative(margins: tuple[NetworkMargin, ...], slack: tuple[float, ...]) -> AlternativeMargins:
+    factors = np.array([margin.coefficients for margin in margins], dtype=np.float64)
+    return AlternativeMargins(factors, np.array([margin.offset for margin in margins]), np.array(slack))
+
+
+def _find_cells(columns: list[AnyArray], size: int) -> IntpArray:
+    """The cell of every code of one feature."""
+    cells = np.zeros(size, dtype=np.intp)
+    for values in columns:  # the cells so far, refined by one more column
+        numbers = np.unique(values, return_inverse=True)[1].ravel()
+        cells = np.unique(np.stack([cells, numbers], axis=1), axis=0, return_inverse=True)[1].ravel()
+    return cells

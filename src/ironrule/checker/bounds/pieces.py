@@ -1,0 +1,150 @@
+"""The pieces that a cover splits a box into: for every piece and every feature the codes that are left.
+
+A split sends some codes of one feature to its first piece and all others to its second, so the pieces are a partition
+of the box whatever the splits are; there is nothing left out to look for. Most pieces share most of their sets of
+codes: every distinct set of a feature is kept once, and a piece is a row of numbers of sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.document import NO_SPLIT, CoverClaim
+from ironrule.checker.result import ClaimFailed
+
+CodeSets = list[npt.NDArray[np.intp]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """``sets[j]`` has the distinct sets of feature j, one row of flags over its codes each; ``rows`` has for every
+    piece the numbers of its sets. No set is empty: a piece with nothing in it needs no proof.
+    """
+
+    sets: tuple[BoolArray, ...]
+    rows: Int32Array
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def codes(self, piece: int) -> CodeSets:
+        """For every feature the codes of one piece."""
+        return [np.flatnonzero(sets[row]) for sets, row in zip(self.sets, self.rows[piece], strict=True)]
+
+    def select(self, chosen: npt.NDArray[np.intp]) -> Pieces:
+        """Some of the pieces."""
+        return Pieces(self.sets, self.rows[chosen])
+
+
+def split_box(cover: CoverClaim, low: Sequence[int], high: Sequence[int], sizes: Sequence[int]) -> Pieces:
+    """Split a box as a cover says; raises ClaimFailed if the cover is not well formed."""
+    splits = [_read_split(feature, ranges, sizes) for feature, ranges in cover.splits]
+    known = [_SetRegistry.from_range(first, last) for first, last in zip(low, high, strict=True)]
+    # The tree lists the parts depth first, so the parts still to be described wait on a stack.
+    rows, waiting = list[list[int]](), [[0] * len(sizes)]
+    for place in cover.tree:
+        if not waiting or not NO_SPLIT <= place < len(splits):
+            raise ClaimFailed("a cover's tree must name every part once, and only cuts that are listed")
+        here = waiting.pop()
+        if place == NO_SPLIT:
+            rows.append(here)
+            continue
+        feature, inside = splits[place]
+        other = here.copy()
+        here[feature], other[feature] = known[feature].divide(here[feature], place, inside)
+        waiting += [other, here]
+    if waiting:
+        raise ClaimFailed("a cover's tree must name every part once, but this one ends early")
+    return _drop_empty_pieces(known, np.array(rows, dtype=np.int32).reshape(-1, len(sizes)), sizes)
+
+
+def _read_split(feature: int, ranges: Sequence[tuple[int, int]], sizes: Sequence[int]) -> tuple[int, int]:
+    """The feature of a split, and the codes of its first part as bits."""
+    if not 0 <= feature < len(sizes):
+        raise ClaimFailed(f"a cut must name a feature from 0 to {len(sizes) - 1}, got {feature}")
+    inside, end = 0, -1
+    for first, last in ranges:
+        if not end < first <= last < sizes[feature]:
+            raise ClaimFailed(f"the ranges of a cut must be codes of its feature in order, got {first} to {last}")
+        inside |= _build_range_mask(first, last)
+        end = last
+    return feature, inside
+
+
+def _build_range_mask(first: int, last: int) -> int:
+    return (1 << last + 1) - (1 << first)
+
+
+@dataclass(slots=True)
+class _SetRegistry:
+    """The distinct sets of one feature, as bits, numbered as they come up."""
+
+    masks: list[int]
+    numbers_by_mask: dict[int, int]
+    parts: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def from_range(cls, low: int, high: int) -> _SetRegistry:
+        mask = _build_range_mask(low, high)
+        return cls([mask], {mask: 0})
+
+    def flags(self, size: int) -> BoolArray:
+        """A row of flags over the codes for every set."""
+        width = (size + 7) // 8
+        packed = np.frombuffer(b"".join(mask.to_bytes(width, "little") for mask in self.masks), dtype=np.uint8)
+        return np.unpackbits(packed.reshape(-1, width), axis=1, count=size, bitorder="little").astype(np.bool_)
+
+    def divide(self, number: int, split: int, inside: int) -> tuple[int, int]:
+        """The numbers of the two parts that a split makes of a set."""
+        if (number, split) not in self.parts:
+            whole = self.masks[number]
+            self.parts[number, split] = (self._number(whole & inside), self._number(whole & ~inside))
+        return self.parts[number, split]
+
+    def _number(self, mask: int) -> int:
+        if mask not in self.numbers_by_mask:
+            self.numbers_by_mask[mask] = len(self.masks)
+            self.masks.append(mask)
+        return self.numbers_by_mask[mask]
+
+
+def _drop_empty_pieces(known: list[_SetRegistry], rows: Int32Array, sizes: Sequence[int]) -> Pieces:
+    """The pieces that have something in them, and the sets without the empty one."""
+    sets, there = [one.flags(size) for one, size in zip(known, sizes, strict=True)], np.ones(len(rows), dtype=np.bool_)
+    filled = [np.asarray(some.any(axis=1)) for some in sets]
+    for j, some in enumerate(filled):
+        there &= some[rows[:, j]]
+    kept = rows[there]
+    for j, some in enumerate(filled):
+        kept[:, j] = (np.cumsum(some) - 1)[kept[:, j]]  # the set's number among those that are not empty
+    return Pieces(tuple(one[some] for one, some in zip(sets, filled, strict=True)), kept)
+
+
+def halve_pieces(pieces: Pieces, cells: Sequence[npt.NDArray[np.intp]]) -> Pieces:
+    """Both halves of every piece, split in the middle of the feature whose codes are of most cells; a piece whose codes
+    are of one cell each is kept. Equal sets are split once.
+    """
+    sizes = [np.array([len(np.unique(of[row])) for row in sets]) for sets, of in zip(pieces.sets, cells, strict=True)]
+    counts = np.stack([some[pieces.rows[:, j]] for j, some in enumerate(sizes)], axis=1)
+    sets, rows, known = [list(some) for some in pieces.sets], list[Int32Array](), dict[tuple[int, int], int]()
+    for row, feature in zip(pieces.rows, counts.argmax(axis=1).tolist(), strict=True):
+        number = int(row[feature])
+        if sizes[feature][number] < 2:
+            rows.append(row)
+            continue
+        if (feature, number) not in known:
+            whole = pieces.sets[feature][number]
+            codes = np.flatnonzero(whole)
+            turns = np.flatnonzero(np.diff(cells[feature][codes])) + 1  # where neighbouring codes differ in cell
+            first = whole & (np.arange(len(whole)) < codes[turns[len(turns) // 2]])
+            known[feature, number] = len(sets[feature])
+            sets[feature] += [first, whole & ~first]
+        for part in (0, 1):
+            rows.append(row.copy())
+            rows[-1][feature] = known[feature, number] + part
+    return Pieces(tuple(map(np.array, sets)), np.array(rows, dtype=np.int32).reshape(-1, len(sets)))

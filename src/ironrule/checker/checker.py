@@ -1,0 +1,247 @@
+"""The checker: from an explanation and the user's own model and data to what is true of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from ironrule.checker.claims import ClaimChecker
+from ironrule.checker.components import describe_rule
+from ironrule.checker.document import (
+    CertificateClaim,
+    DecisionClaim,
+    ExceptionClaim,
+    ExplanationDocument,
+    RuleClaim,
+    compute_digest,
+    parse_document,
+)
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
+from ironrule.checker.space.space import value_from_json
+from ironrule.checker.user_models import OutcomeTarget, describe_target, parse_target, require_same_target
+from ironrule.errors import InputError, OutcomeError
+
+NOT_GIVEN: Final = object()
+NOT_COMPARED = (
+    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
+    "compare it with what you mean"
+)
+MAX_CACHED_SCOPES = 8
+
+
+class Checker:
+    """Checks explanations of one model, made once for many of them.
+
+    Takes the model, the data, the space and the constraints as an :class:`~ironrule.Explainer` does. What counts as
+    desired stands in each explanation; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
+    explanation that means something else is refuted. ``intervals=True`` demands that the claims are about whole
+    intervals. A model that the checker cannot read itself is read as the explainer does, and the result says "reading
+    shared"; with ``allow_shared_reading=False`` its proofs stay undecided.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        space: Any = None,
+        constraints: Sequence[Any] = (),
+        columns: Sequence[str] | None = None,
+        models: Sequence[Any] = (),
+        intervals: bool = False,
+        desired: Any = NOT_GIVEN,
+        threshold: Any = NOT_GIVEN,
+        margin: float | None = None,
+        allow_shared_reading: bool = True,
+    ) -> None:
+        self._materials = read_user_inputs((model, *models), data, space, constraints, columns, allow_shared_reading)
+        self._intervals = intervals
+        self._expected: OutcomeTarget | None = None
+        if desired is not NOT_GIVEN or threshold is not NOT_GIVEN:
+            self._expected = parse_target(
+                None if desired is NOT_GIVEN else desired, None if threshold is NOT_GIVEN else threshold
+            )
+        self._margin = None if margin is None else parse_target(None, None, margin).margin
+        self._scopes: dict[str, CheckScope] = {}
+
+    def check(self, explanation: Any) -> Check:
+        """Check every claim of an explanation, given as such, as plain data or as JSON.
+
+        Raises InputError if it is no explanation, or its document is malformed.
+        """
+        document = parse_document(explanation)
+        findings = [run_claim_check("digest", partial(_check_digest, document))]
+        scope: CheckScope | None = None
+        try:
+            scope = self._find_scope(document)
+        except ClaimUndecided as reason:
+            findings.append(Finding("decision", "undecided", str(reason)))
+        if scope is not None:
+            findings += self._check_claims(document, scope)
+        best = document.rules[0]
+        sentence = describe_rule(best.components, best.outcome)
+        notes = tuple(self._list_notes(document))
+        return Check(sentence, _name_verdict(best), tuple(findings), _find_reading_source(document, scope), notes)
+
+    def _list_notes(self, document: ExplanationDocument) -> Iterator[str]:
+        """What was taken from the document without comparing it with what the caller means."""
+        if self._expected is None:
+            yield NOT_COMPARED
+        if document.decision.margin and self._margin is None:
+            yield "the margin by which scores may move was taken from the document; pass margin= (--margin) to compare"
+        permission = document.restrictions
+        if permission.require or permission.forbid or permission.weights:
+            yield "which rules were permitted, and what their components weigh, was taken from the document"
+        if self._materials.change_constraints:
+            texts = " and ".join(self._materials.change_constraints)
+            yield f"constraints on what may change say nothing about rules, and were not checked: {texts}"
+
+    def _find_scope(self, document: ExplanationDocument) -> CheckScope:
+        """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
+        key = repr((document.decision, document.breakpoints))
+        if key not in self._scopes:
+            target = _read_target(document.decision)
+            try:
+                scope = build_scope(self._materials, target, document.breakpoints)
+            except OutcomeError as error:
+                raise ClaimUndecided(
+                    f"the explanation's outcomes are not those of the model at hand: {error.statement}"
+                ) from None
+            while len(self._scopes) >= MAX_CACHED_SCOPES:
+                self._scopes.pop(next(iter(self._scopes)))
+            self._scopes[key] = scope
+        return self._scopes[key]
+
+    def _check_claims(self, document: ExplanationDocument, scope: CheckScope) -> list[Finding]:
+        """What is spoken of first: of another space or model nothing can be said."""
+        findings = []
+        for claim, check in (
+            ("decision", self._check_decision),
+            ("space", self._check_space),
+            ("model", _check_model),
+            ("models", _check_models),
+        ):
+            findings.append(run_claim_check(claim, partial(check, document, scope)))
+            if findings[-1].status != "holds":
+                return findings
+        try:
+            claims = ClaimChecker.build(document, scope)
+        except ClaimFailed as reason:
+            return [*findings, Finding("instance", "fails", str(reason))]
+        return [*findings, *claims.check_claims()]
+
+    def _check_decision(self, _: ExplanationDocument, scope: CheckScope) -> str:
+        sentence = describe_target(scope.user_models.decision, scope.target.margin)
+        if self._expected is None:
+            return f"{sentence}, as the document says; this was not compared with what the caller means"
+        try:
+            require_same_target(scope.target, self._expected, scope.user_models.decision, scope.models[0])
+        except InputError as reason:
+            raise ClaimFailed(f"the document speaks of another decision than the caller: {reason.statement}") from None
+        if self._margin is not None and scope.target.margin != self._margin:
+            raise ClaimFailed(f"the margin is {scope.target.margin!r} in the document, got {self._margin!r}")
+        return f"{sentence}, as the caller says"
+
+    def _check_space(self, document: ExplanationDocument, scope: CheckScope) -> str:
+        named, known = document.constraints, scope.space.constraints
+        if document.space != scope.space.fingerprint:
+            given = "" if named in (None, known) else f"; it was made with --constraint {shlex.join(named or ())}"
+            raise ClaimUndecided(
+                f"the explanation is about another space: other domains, features or constraints{given}"
+            )
+        if named not in (None, known):
+            raise ClaimFailed("the explanation names other constraints than those of the space that it speaks of")
+        if self._intervals and not scope.intervals:
+            raise ClaimUndecided("the explanation is about values seen, not about whole intervals")
+        where = f", where {' and '.join(known)}" if known else ""
+        what = "every number between the values of the domains" if scope.intervals else "the values seen"
+        return f"the explanation is about the space at hand, {what}{where}"
+
+
+def check(
+    explanation: Any,
+    model: Any,
+    data: Any,
+    *,
+    space: Any = None,
+    constraints: Sequence[Any] = (),
+    columns: Sequence[str] | None = None,
+    models: Sequence[Any] = (),
+    intervals: bool = False,
+    desired: Any = NOT_GIVEN,
+    threshold: Any = NOT_GIVEN,
+    margin: float | None = None,
+    allow_shared_reading: bool = True,
+) -> Check:
+    """Check every claim of an explanation against a model and the past rows.
+
+    ``explanation`` is an Explanation, its plain data or its JSON; the other arguments are those of :class:`Checker`.
+    Raises InputError if the document is malformed.
+    """
+    checker = Checker(
+        model,
+        data,
+        space=space,
+        constraints=constraints,
+        columns=columns,
+        models=models,
+        intervals=intervals,
+        desired=desired,
+        threshold=threshold,
+        margin=margin,
+        allow_shared_reading=allow_shared_reading,
+    )
+    return checker.check(explanation)
+
+
+def _check_digest(document: ExplanationDocument) -> str:
+    if document.digest != compute_digest(document.data):
+        raise ClaimFailed("digest mismatch: the document was modified after it was written")
+    return "the document is as it was written"
+
+
+def _read_target(decision: DecisionClaim) -> OutcomeTarget:
+    try:
+        desired = None if decision.desired is None else tuple(map(value_from_json, decision.desired))
+        return parse_target(desired, decision.threshold, decision.margin)
+    except (TypeError, ValueError) as error:
+        raise ClaimUndecided(f"the explanation's outcomes cannot be understood: {error}") from None
+
+
+def _check_model(document: ExplanationDocument, scope: CheckScope) -> str:
+    """Whether the model is the one explained: it is known by its decisions on past rows. What stands behind these in
+    the document identifies the model for the explainer, and is not checked.
+    """
+    if document.model.split("-")[0] != scope.decision_fingerprint:
+        raise ClaimUndecided("the explanation is about another model, or other past rows")
+    return "the model decides past rows as the one that was explained"
+
+
+def _check_models(document: ExplanationDocument, scope: CheckScope) -> str:
+    there = len(scope.models)
+    if document.models != there:
+        raise ClaimUndecided(f"the rule is said to hold for {document.models} models together, but {there} are at hand")
+    return "it is about that model alone" if document.models == 1 else f"it is about all {document.models} together"
+
+
+def _name_verdict(claim: RuleClaim) -> Any:
+    if isinstance(claim.verdict, CertificateClaim):
+        return "proven"
+    return "refuted" if isinstance(claim.verdict, ExceptionClaim) else "unrefuted"
+
+
+def _find_reading_source(document: ExplanationDocument, scope: CheckScope | None) -> ReadingSource:
+    """Who read the model, where a claim rests on a reading."""
+    claims = [*document.rules, *([document.wider] if document.wider is not None else [])]
+    covered = any(isinstance(one.verdict, CertificateClaim) and one.verdict.method == "cover" for one in claims)
+    if (
+        scope is None
+        or not covered
+        or "models_with_bounds" not in scope.__dict__
+        or isinstance(scope.models_with_bounds, str)
+    ):
+        return "none"
+    return "shared" if any(model.source == "shared" for model in scope.models_with_bounds) else "own"

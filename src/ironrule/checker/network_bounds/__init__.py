@@ -1,1 +1,0 @@
-"""Bounds of a network's margins over pieces of the space, with all rounding counted."""

@@ -1,0 +1,226 @@
+"""A scikit-learn pipeline in two parts: the steps before the estimator, and the columns that the estimator sees.
+
+A feature has finitely many codes, so preprocessing that works column by column is a table: the user's own transformers
+are run on every value of every domain, once. For every column that the estimator sees this gives the feature it comes
+from and its value for every code. Values keep the type in which they reach the estimator, so that a reader can cast
+them as the library does.
+
+Only transformers that work column by column are let through, by their exact class. Preprocessing that mixes columns all
+the same is noticed, because a column then depends on two features, or because points put together from the tables
+differ from what the transformers really give.
+
+For claims about whole intervals a transformer must moreover rise or fall all the way with a number, in floating point:
+a sum, a difference, a product or a quotient with one constant does, since a correctly rounded operation never changes
+the order of two numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.checker.arrays import AnyArray, Int32Array
+from ironrule.checker.readers.normal_form import NoReading
+from ironrule.checker.readers.registry import identify_class
+
+FEATURE_SELECTORS = frozenset(
+    (
+        "VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe",
+        "GenericUnivariateSelect", "SelectFromModel", "SequentialFeatureSelector", "RFE", "RFECV",
+    )
+)  # fmt: skip
+MONOTONE_TRANSFORMERS = frozenset(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer"))
+IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
+ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
+COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS | IMPUTERS | frozenset(
+    ("KBinsDiscretizer", "PowerTransformer", "QuantileTransformer", "SplineTransformer")
+)  # fmt: skip
+HYPERPARAMETER_SEARCHES = frozenset(
+    ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnwisePreprocessing:
+    """Fitted transformers, one after the other."""
+
+    steps: tuple[Any, ...]
+
+    def __call__(self, table: Any) -> Any:
+        for step in self.steps:
+            table = step.transform(table)
+        return table
+
+    def require_monotone(self) -> None:
+        """Raise NoReading unless every step lets its columns rise or fall all the way with the numbers it gets."""
+        for step in self.steps:
+            _require_monotone(step)
+
+
+def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
+    """What prepares a table for the final estimator, and that estimator; raises NoReading."""
+    steps: list[Any] = []
+    while True:
+        name = identify_class("sklearn", model)
+        if name in HYPERPARAMETER_SEARCHES:
+            if not hasattr(model, "best_estimator_"):
+                raise NoReading(f"the {name} keeps no best model (refit=False)")
+            model = model.best_estimator_
+        elif name == "FrozenEstimator":
+            model = model.estimator
+        elif name == "Pipeline":
+            *before, (_, model) = model.steps
+            for _, step in before:
+                _require_columnwise(step)
+            steps += [step for _, step in before if not _is_no_operation(step)]
+        else:
+            return ColumnwisePreprocessing(tuple(steps)), model
+
+
+def _is_no_operation(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
+
+
+def _require_columnwise(step: Any) -> None:
+    if _is_no_operation(step):
+        return
+    name = identify_class("sklearn", step)
+    if name in STEP_CONTAINERS:
+        for part in STEP_CONTAINERS[name](step):
+            _require_columnwise(part)
+    elif name == "FunctionTransformer":
+        if not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1)):
+            raise NoReading("a FunctionTransformer runs a function that may mix columns")
+    elif name not in COLUMNWISE_TRANSFORMERS:
+        raise NoReading(f"the step {type(step).__name__} mixes columns, or may")
+
+
+def _require_monotone(step: Any) -> None:
+    if _is_no_operation(step):
+        return
+    name = identify_class("sklearn", step)
+    if name in STEP_CONTAINERS:
+        for part in STEP_CONTAINERS[name](step):
+            _require_monotone(part)
+    elif name in ENCODERS:
+        categories = [one for kinds in step.categories_ for one in np.asarray(kinds).tolist()]
+        if any(isinstance(one, (int, float)) and one == one for one in categories):
+            raise NoReading(f"a {name} tells single numbers apart")
+    elif name in IMPUTERS:
+        if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
+            raise NoReading(f"a {name} for a value other than NaN tells single numbers apart")
+    elif not (
+        name in MONOTONE_TRANSFORMERS | {"VarianceThreshold"} or (name == "FunctionTransformer" and step.func is None)
+    ):
+        raise NoReading(f"a {type(step).__name__} may fall between two neighbouring numbers, or tell single ones apart")
+
+
+def _iterate_pipeline(step: Any) -> Iterator[Any]:
+    yield from (part for _, part in step.steps)
+
+
+def _iterate_union(step: Any) -> Iterator[Any]:
+    yield from (part for _, part in step.transformer_list)
+
+
+def _iterate_column_transformer(step: Any) -> Iterator[Any]:
+    yield from (part for _, part, _ in step.transformers_)
+
+
+STEP_CONTAINERS: dict[str, Callable[[Any], Iterator[Any]]] = {
+    "Pipeline": _iterate_pipeline,
+    "FeatureUnion": _iterate_union,
+    "ColumnTransformer": _iterate_column_transformer,
+}
+CHECKED_POINTS = 2048
+MAX_TABULATED_ROWS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatorColumn:
+    """One column that the estimator sees; one that no feature changes belongs to feature 0."""
+
+    feature: int
+    values: AnyArray
+
+
+def tabulate_columns(
+    preprocess: Callable[[Int32Array], Any], sizes: npt.NDArray[Any], past: Int32Array, absent_value: float = 0.0
+) -> tuple[EstimatorColumn, ...]:
+    """The tables of what ``preprocess`` gives for points, checked on past rows and random points; raises NoReading.
+
+    ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store.
+    """
+    if int(sizes.sum()) * 4 > MAX_TABULATED_ROWS:
+        raise NoReading(f"the domains have {int(sizes.sum()):,} values in all, too many to tabulate")
+    base, starts = past[0], np.concatenate([[0], np.cumsum(sizes)])
+    probes = np.repeat(base[None, :], int(sizes.sum()), axis=0)  # every value of every feature once
+    for j, size in enumerate(sizes.tolist()):
+        probes[starts[j] : starts[j + 1], j] = np.arange(size)
+    columns = []
+    for values in split_columns(preprocess(probes), absent_value):
+        blocks = [values[starts[j] : starts[j + 1]] for j in range(len(sizes))]
+        moved = [j for j, block in enumerate(blocks) if not _flag_same(block, block[base[j]]).all()]
+        if len(moved) > 1:
+            raise NoReading(f"the preprocessing mixes columns: features {moved[0]} and {moved[1]} meet in one")
+        feature = moved[0] if moved else 0
+        columns.append(EstimatorColumn(feature, _require_exact(blocks[feature])))
+    _check_tables(columns, lambda points: split_columns(preprocess(points), absent_value), sizes, past)
+    return tuple(columns)
+
+
+def split_columns(seen: Any, absent_value: float) -> list[AnyArray]:
+    """The columns of what reaches an estimator: a matrix, dense or sparse, or a table of any library."""
+    if hasattr(seen, "tocoo"):
+        stored, dense = seen.tocoo(), np.full(seen.shape, absent_value, dtype=np.result_type(seen.dtype, np.float32))
+        dense[stored.row, stored.col] = stored.data
+        seen = dense
+    if isinstance(seen, np.ndarray):
+        matrix = seen.reshape(len(seen), -1)
+        return [np.ascontiguousarray(matrix[:, k]) for k in range(matrix.shape[1])]
+    frame = nw.from_native(seen, eager_only=True)
+    return [_read_series(frame[name]) for name in frame.columns]
+
+
+def _read_series(series: nw.Series[Any]) -> AnyArray:
+    """Numbers in their own type, as floats with NaN where some are missing; anything else as its values, or None."""
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        plain = series.to_numpy()
+        if plain.dtype.kind in "biuf":
+            return plain
+        numbers = [np.nan if value is None or value != value else value for value in series.to_list()]
+        return np.array(numbers, dtype=np.float64)
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    values[series.is_null().to_numpy().astype(np.bool_)] = None
+    return values
+
+
+def _require_exact(values: AnyArray) -> AnyArray:
+    """The values; raises NoReading for whole numbers that float64 cannot hold, since libraries round them each in
+    their own way.
+    """
+    whole = [value for value in values.tolist() if isinstance(value, int)] if values.dtype.kind in "iuO" else []
+    if any(abs(value) > 2**53 and int(float(value)) != value for value in whole):
+        raise NoReading("a column holds integers beyond 2**53 that float64 cannot hold; rescale it, or use strings")
+    return values
+
+
+def _flag_same(left: AnyArray, right: Any) -> npt.NDArray[np.bool_]:
+    """Equal, or both missing."""
+    return np.asarray((left == right) | ((left != left) & (right != right)), dtype=np.bool_)
+
+
+def _check_tables(
+    columns: Sequence[EstimatorColumn], preprocess: Callable[[Int32Array], list[AnyArray]], sizes: Any, past: Int32Array
+) -> None:
+    random = np.random.default_rng(0).integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)
+    points = np.concatenate([random, past[np.unique(np.linspace(0, len(past) - 1, CHECKED_POINTS).astype(np.intp))]])
+    for column, values in zip(columns, preprocess(points), strict=True):
+        if not _flag_same(values, column.values[points[:, column.feature]]).all():
+            raise NoReading("the preprocessing mixes columns: what it gives does not follow from single values")

@@ -1,0 +1,105 @@
+"""Which reader reads an estimator, and whether an object is exactly a class of a library.
+
+A reader gets an estimator and a target and gives a reading, or None if the estimator is not one of its own, or raises
+NoReading with a reason. A reader is loaded when a model of its kind comes, so that a check loads only what it needs.
+
+A reading tells what the library's own code decides. A subclass, or an object whose ``predict`` was replaced, may decide
+otherwise, so it has no reading.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
+
+if TYPE_CHECKING:
+    from ironrule.checker.readers.network_form import NetworkForm
+
+
+READERS = (  # the library, what the class's name begins with, and the module and function that read it
+    ("sklearn", ("MLP",), "sklearn_mlp.read_sklearn_mlp"),
+    ("sklearn", ("Calibrated",), "sklearn_calibrated.read_sklearn_calibrated"),
+    ("sklearn", ("AdaBoost", "Bagging", "Voting"), "sklearn_ensembles.read_sklearn_ensembles"),
+    (
+        "sklearn",
+        ("DecisionTree", "ExtraTree", "RandomForest", "GradientBoosting", "HistGradient"),
+        "sklearn_trees.read_sklearn_trees",
+    ),
+    ("sklearn", ("",), "sklearn_additive.read_sklearn_additive"),
+    ("xgboost", ("",), "xgboost_models.read_xgboost"),
+    ("lightgbm", ("",), "lightgbm_models.read_lightgbm"),
+    ("catboost", ("",), "catboost_models.read_catboost"),
+    ("ironrule", ("OnnxNetwork",), "onnx_networks.read_onnx"),
+)
+ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
+
+
+def find_absent_value(estimator: Any) -> float:
+    """What an estimator takes an entry for that a sparse matrix does not store."""
+    return ABSENT_VALUES.get(type(estimator).__module__.split(".")[0], 0.0)
+
+
+def read_estimator(estimator: Any, target: EstimatorTarget) -> SumForm | NetworkForm:
+    """Read an estimator; raises NoReading, with the reason, if the checker has no reading of it."""
+    kind = type(estimator)
+    for library, beginnings, reader in READERS:
+        if kind.__module__.split(".")[0] == library and kind.__name__.startswith(beginnings):
+            module, function = reader.split(".")
+            read = getattr(import_module(f"ironrule.checker.readers.{module}"), function)
+            found: SumForm | NetworkForm | None = read(estimator, target)
+            if found is not None:
+                return found
+            break
+    raise NoReading(f"the checker has no reading of its own for {kind.__name__}")
+
+
+DECISION_METHODS = ("predict", "predict_proba", "decision_function", "predict_log_proba", "transform", "score_samples")
+WRAPPED_ATTRIBUTES = ("fn", "__wrapped__", "__func__", "fget")
+MAX_WRAPPERS = 8  # wrappers to look through
+
+
+def identify_class(library: str, instance: Any) -> str:
+    """The class's name if it is exactly a class of the library, or an empty text; raises NoReading if one of the
+    methods that decide was replaced.
+
+    >>> identify_class("builtins", 3), identify_class("numpy", 3)
+    ('int', '')
+    """
+    kind = type(instance)
+    if kind.__module__.split(".")[0] != library or not _is_importable(kind):
+        return ""
+    for method in DECISION_METHODS:
+        if method in getattr(instance, "__dict__", {}) or not _is_library_method(kind, method, library):
+            raise NoReading(
+                f"the {method} of this {kind.__name__} was replaced, so its structure does not tell what it decides"
+            )
+    return kind.__name__
+
+
+def _is_importable(kind: type) -> bool:
+    """Whether the module that a class names really has this very class."""
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is kind
+
+
+def _is_library_method(kind: type, method: str, library: str) -> bool:
+    """Whether a method, where there is one, was written by the library. A function is known by the module of its global
+    names, which no wrapper can copy; descriptors and wrappers keep what they wrap under one of a few names.
+    """
+    found = inspect.getattr_static(kind, method, None)
+    for _ in range(MAX_WRAPPERS):
+        if found is None:
+            return True
+        written_in = getattr(found, "__globals__", {}).get("__name__")
+        home = written_in or getattr(found, "__module__", None) or type(found).__module__
+        if home.split(".")[0] not in ({library} if written_in else {library, "builtins", "functools"}):
+            return False
+        found = next((getattr(found, name) for name in WRAPPED_ATTRIBUTES if hasattr(found, name)), None)
+    return False

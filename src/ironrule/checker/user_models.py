@@ -1,0 +1,399 @@
+"""The user's own models: how they are asked about points, and how their answers become decisions.
+
+A model that gives labels decides by them. A model that gives scores is desired where the score is above the threshold,
+so a tie is undesired. Scores for several classes are desired where a desired class beats every other one, or, with a
+threshold, where the desired classes together are above it. Nothing here computes what a model would say: it is asked.
+
+Points are laid out as a table of the user's own kind, and every point is asked about once. Rows rebuilt from their
+codes must get the outcome of the user's own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array
+from ironrule.checker.components import describe_changes
+from ironrule.checker.readers.normal_form import EstimatorTarget
+from ironrule.checker.result import ClaimFailed
+from ironrule.checker.space.layout import build_layout
+from ironrule.checker.space.space import CheckerSpace
+from ironrule.checker.space.table import UserTable, to_python_value
+from ironrule.errors import InputError, ModelError, OutcomeError, TableError
+
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeTarget:
+    """What counts as desired: the classes (None: the estimator's second of two, or a score), a threshold on scores, and
+    the margin by which every score may move.
+    """
+
+    desired: tuple[Any, ...] | None = None
+    threshold: float | None = None
+    margin: float = 0.0
+
+    def lower_threshold(self, model: Any) -> float | None:
+        """The threshold less the margin; raises OutcomeError if the model's decision has no score to move."""
+        if self.margin == 0 or self.threshold is not None:
+            return None if self.threshold is None else self.threshold - self.margin
+        classes = getattr(model, "classes_", None)
+        scored = classes is not None and len(classes) == 2 and hasattr(model, "predict_proba")
+        if not (scored or (classes is None and not hasattr(model, "predict"))):
+            raise _build_missing_error("threshold", "threshold-per-model", "a margin needs a score with a threshold")
+        return DEFAULT_THRESHOLD - self.margin
+
+
+def parse_target(desired: Any, threshold: Any, margin: Any = 0.0) -> OutcomeTarget:
+    """What a caller or a document says, checked; raises OutcomeError."""
+    level = None if threshold is None else _parse_finite(threshold, "threshold")
+    moved = _parse_finite(margin, "margin")
+    if moved < 0:
+        raise OutcomeError(expected="margin must be a non-negative number", got=repr(margin))
+    return OutcomeTarget(None if desired is None else parse_labels(desired), level, moved)
+
+
+def _parse_finite(value: Any, what: str) -> float:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    try:
+        if number and np.isfinite(float(value)):
+            return float(value)
+    except OverflowError:
+        pass
+    raise OutcomeError(expected=f"{what} must be a finite number", got=repr(value)[:40])
+
+
+def parse_labels(desired: Any) -> tuple[Any, ...]:
+    """The desired labels, each once; raises OutcomeError if there are none."""
+    given = desired.tolist() if isinstance(desired, np.ndarray) else desired
+    several = given if isinstance(given, (list, tuple, set, frozenset)) else (given,)
+    try:
+        labels = tuple(dict.fromkeys(to_python_value(label) for label in several))
+    except TypeError:
+        raise OutcomeError(expected="a desired class must be one value", got=repr(desired)[:40]) from None
+    if not labels:
+        raise OutcomeError(expected="at least one desired class must be named", got="an empty collection")
+    return labels
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDecision:
+    """How a model is asked (``ask``), how its answer is read (``criterion``), and both outcomes in words."""
+
+    ask: Callable[[Any], Any]
+    criterion: Callable[[AnyArray], BoolArray]
+    desired_name: str
+    undesired_name: str
+    target: EstimatorTarget
+    labels: tuple[Any, ...] | None  # the desired labels
+
+    def __call__(self, table: Any, rows: int) -> BoolArray:
+        """Which rows of the table have the desired outcome; raises ModelError if the model fails."""
+        try:
+            answer = np.asarray(self.ask(table))
+        except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
+            raise ModelError(f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}") from error
+        if answer.ndim == 2 and answer.shape[1] == 1:
+            answer = answer[:, 0]
+        if answer.ndim not in (1, 2) or len(answer) != rows:
+            raise ModelError(expected="the model must answer one value per row", got=f"{answer.shape} for {rows} rows")
+        if answer.dtype.kind == "f" and not np.isfinite(answer).all():
+            raise ModelError(expected="the model's answers must be finite", got="NaN or infinity")
+        return self.criterion(answer)
+
+
+def build_decision(model: Any, target: OutcomeTarget, threshold: float | None) -> ModelDecision:
+    """The decision of an estimator (anything with ``predict``) or of a function; raises OutcomeError or ModelError."""
+    classes = getattr(model, "classes_", None) if hasattr(model, "predict") else None
+    if classes is not None and len(classes):
+        known = [to_python_value(label) for label in np.asarray(classes).ravel()]
+        return _build_classifier_decision(model, known, target, threshold)
+    if not hasattr(model, "predict") and not callable(model):
+        raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
+    ask = model.predict if hasattr(model, "predict") else model
+    labels = target.desired
+    if labels is None:
+        if threshold is None and hasattr(model, "predict"):
+            raise _build_missing_error(
+                "threshold", "threshold-required", "a model without classes (regression) needs a threshold"
+            )
+        level = DEFAULT_THRESHOLD if threshold is None else threshold
+        names = (f"a score above {level!r}", f"a score of at most {level!r}")
+        return ModelDecision(ask, lambda answer: _flag_above(answer, level), *names, EstimatorTarget((), level), None)
+    named = " or ".join(map(repr, labels))
+    names = (
+        (named, f"not {named}")
+        if threshold is None
+        else (f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}")
+    )
+    return ModelDecision(
+        ask,
+        lambda answer: _flag_function_answer(answer, labels, threshold),
+        *names,
+        EstimatorTarget((), threshold),
+        labels,
+    )
+
+
+def _build_classifier_decision(
+    model: Any, known: list[Any], target: OutcomeTarget, threshold: float | None
+) -> ModelDecision:
+    labels = resolve_desired_labels(target.desired, known)
+    places = tuple(place for place, label in enumerate(known) if label in labels)
+    others = [label for label in known if label not in labels]
+    named = " or ".join(map(repr, labels))
+    estimator_target = EstimatorTarget(places, threshold)
+    if threshold is None:
+        name = repr(others[0]) if len(others) == 1 else f"not {named}"
+        return ModelDecision(
+            model.predict, lambda answer: _flag_labels(answer, labels), named, name, estimator_target, labels
+        )
+    if not hasattr(model, "predict_proba"):
+        raise OutcomeError(expected="a threshold needs a classifier with predict_proba", got=type(model).__name__)
+    names = (f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}")
+    return ModelDecision(
+        model.predict_proba,
+        lambda answer: _flag_columns_above(answer, places, threshold, len(known)),
+        *names,
+        estimator_target,
+        labels,
+    )
+
+
+def resolve_desired_labels(desired: tuple[Any, ...] | None, known: Sequence[Any]) -> tuple[Any, ...]:
+    """The desired labels among those that a classifier knows; raises OutcomeError."""
+    if desired is None:
+        if len(known) == 2 and set(known) <= {0, 1}:
+            return (1,)
+        raise _build_missing_error("desired", "desired-required", f"the desired class must be one of {list(known)}")
+    unknown = [label for label in desired if label not in known]
+    if unknown or len(desired) == len(known):
+        raise OutcomeError(expected=f"the desired classes must be some of {list(known)}, not all", got=list(desired))
+    return desired
+
+
+def require_probability_threshold(model: Any, threshold: float | None) -> None:
+    """Raise OutcomeError for a threshold on a probability that is none."""
+    classes = getattr(model, "classes_", None)
+    if threshold is not None and classes is not None and len(classes) and not 0 <= threshold <= 1:
+        raise OutcomeError(expected="the threshold of a classifier must be a probability from 0 to 1", got=threshold)
+
+
+def _build_missing_error(argument: str, code: str, expected: str, got: str = "none") -> OutcomeError:
+    return OutcomeError(expected=expected, got=got, hint=f"pass {argument}=...", code=code)
+
+
+def _flag_labels(answer: AnyArray, labels: tuple[Any, ...]) -> BoolArray:
+    if answer.ndim != 1:
+        raise ModelError(expected="the model must answer one label per row", got=f"an array of shape {answer.shape}")
+    mask = np.zeros(len(answer), dtype=np.bool_)
+    for label in labels:
+        mask |= np.asarray(answer == label, dtype=np.bool_)
+    return mask
+
+
+def _require_numbers(answer: AnyArray) -> AnyArray:
+    if answer.dtype.kind not in "biuf":
+        raise _build_missing_error("desired", "desired-required", "scores must be numbers", str(answer.dtype))
+    return answer if answer.dtype.kind == "f" else answer.astype(np.float64)
+
+
+def _flag_above(answer: AnyArray, threshold: float) -> BoolArray:
+    if answer.ndim != 1:
+        raise _build_missing_error(
+            "desired", "desired-required", f"one of {answer.shape[1]} columns of scores must be desired"
+        )
+    return np.asarray(_require_numbers(answer) > threshold)
+
+
+def _flag_columns_above(answer: AnyArray, places: tuple[int, ...], threshold: float | None, columns: int) -> BoolArray:
+    scores = _require_numbers(answer)
+    known = all(type(place) is int for place in places) and set(places) < set(range(columns))
+    if scores.ndim != 2 or scores.shape[1] != columns or not known:
+        got = f"{list(places)} in an array of shape {answer.shape}"
+        raise OutcomeError(expected=f"desired must be some of {columns} columns of scores, not all", got=got)
+    chosen = scores[:, list(places)]
+    if threshold is not None:
+        return np.asarray(chosen.sum(axis=1) > threshold)
+    return np.asarray(chosen.max(axis=1) > np.delete(scores, list(places), axis=1).max(axis=1))
+
+
+def _flag_function_answer(answer: AnyArray, labels: tuple[Any, ...], threshold: float | None) -> BoolArray:
+    """A function's answer: labels, or a column for every class."""
+    if answer.ndim == 2:
+        return _flag_columns_above(answer, labels, threshold, answer.shape[1])
+    if threshold is not None:
+        raise OutcomeError(expected="one number per row needs either a desired class or a threshold", got="both")
+    return _flag_labels(answer, labels)
+
+
+def describe_target(decision: ModelDecision, margin: float) -> str:
+    """What counts as desired, in words, with all digits."""
+    return f"desired is {decision.desired_name}" + (f", where every score may move by {margin!r}" if margin else "")
+
+
+def require_same_target(document: OutcomeTarget, caller: OutcomeTarget, decision: ModelDecision, model: Any) -> None:
+    """Raise InputError unless the caller means the same by desired as the document."""
+    classes = getattr(model, "classes_", None) if hasattr(model, "predict") else None
+    known = [] if classes is None else [to_python_value(label) for label in np.asarray(classes).ravel()]
+    wanted = resolve_desired_labels(caller.desired, known) if known else caller.desired
+    if (wanted is None) != (decision.labels is None) or set(wanted or ()) != set(decision.labels or ()):
+        expected = f"the document's desired classes are {list(decision.labels or ())}"
+        raise InputError(expected=expected, got=list(wanted or ()))
+    if document.threshold != caller.threshold:
+        raise InputError(expected=f"the document's threshold is {document.threshold!r}", got=repr(caller.threshold))
+
+
+BATCH_ROWS = 1 << 16
+CHECKED_ROWS = 512
+
+
+class PointClassifier(Protocol):
+    """Whatever says which points have the desired outcome."""
+
+    def desired(self, points: Int32Array) -> BoolArray:
+        """Which points have the desired outcome."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UserModel:
+    """One model with its decision, and how points of a space are laid out as a table for it."""
+
+    layout: Callable[[Int32Array], Any]
+    decision: ModelDecision
+    layout_for: Callable[[CheckerSpace], Callable[[Int32Array], Any]]  # the same for a space of other values
+
+    def desired(self, points: Int32Array) -> BoolArray:
+        """Which points have the desired outcome, by the model's own decision."""
+        starts = range(0, len(points), BATCH_ROWS)
+        parts = [points[start : start + BATCH_ROWS] for start in starts]
+        return np.concatenate([np.zeros(0, np.bool_), *(self.decision(self.layout(some), len(some)) for some in parts)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UserModelSet:
+    """Models that are asked together; ``primary`` is the first as it is, whose decision was explained. A point is
+    desired where one of ``members`` says so, its threshold lowered by the margin.
+    """
+
+    primary: PointClassifier
+    members: tuple[PointClassifier, ...]
+    decision: ModelDecision
+
+    def desired(self, points: Int32Array) -> BoolArray:
+        """Which points some member gives the desired outcome."""
+        return np.asarray(np.any([member.desired(points) for member in self.members], axis=0), dtype=np.bool_)
+
+
+def build_user_models(
+    models: Sequence[Any], table: UserTable, space: CheckerSpace, target: OutcomeTarget
+) -> UserModelSet:
+    """The models as they are asked, checked; raises OutcomeError or ModelError."""
+    require_probability_threshold(models[0], target.threshold)  # as it was given: a margin may move it anywhere
+    own = _build_user_model(models[0], table, space, target, target.threshold)
+    if len(models) == 1 and target.margin == 0:
+        return UserModelSet(own, (own,), own.decision)
+    members = tuple(
+        _build_user_model(model, table, space, target, level)
+        for model, level in list_models_with_thresholds(models, target)
+    )
+    return UserModelSet(own, members, own.decision)
+
+
+def list_models_with_thresholds(models: Sequence[Any], target: OutcomeTarget) -> list[tuple[Any, float | None]]:
+    """The models with the thresholds of their members. A classifier that decides by its labels is asked for these too:
+    its labels need not be those of the largest probability.
+    """
+    if len(models) == 1 and target.margin == 0:
+        return [(models[0], target.threshold)]
+    levels = [(model, target.lower_threshold(model)) for model in models]
+    return [(models[0], None), *levels] if target.margin and target.threshold is None else levels
+
+
+def find_fitted_columns(model: Any, table: UserTable) -> tuple[str, ...] | None:
+    """The table's columns that a model was fitted on, where it says so; raises TableError if the table lacks one.
+
+    LightGBM keeps underscores in the place of blanks, so that its names are not always those of the table.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None
+    return tuple(_find_column(str(name), set(map(str, names)), table) for name in names)
+
+
+def _find_column(name: str, fitted: set[str], table: UserTable) -> str:
+    """The table's column that a model calls so; raises TableError if there is none, or no telling which."""
+    alike = [one for one in table.names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
+    if name in table.names and not alike:
+        return name
+    expected, there = f"the data must have one column that the model calls {name!r}", ", ".join(table.names)
+    if not alike:
+        raise TableError(expected=expected, got=f"columns {there}", code="missing-columns")
+    if len(alike) > 1:
+        raise TableError(expected=expected, got=f"{alike}, which LightGBM does not tell apart")
+    return alike[0]
+
+
+def _build_user_model(
+    model: Any, table: UserTable, space: CheckerSpace, target: OutcomeTarget, threshold: float | None
+) -> UserModel:
+    """A model over a space; rows rebuilt from codes must get the outcome of the user's own rows."""
+    order = find_fitted_columns(model, table)
+    as_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and order is None
+    layout_for = partial(build_layout, table=table, as_array=as_array, order=order)
+    user_model = UserModel(layout_for(space), build_decision(model, target, threshold), layout_for)
+    names = order if order is not None else tuple(name for name in table.names if name in space.columns)
+    rows = np.unique(np.linspace(0, len(table) - 1, CHECKED_ROWS).astype(np.intp))
+    original = user_model.decision(_select_rows(table, rows, names, as_array), len(rows))
+    rebuilt = user_model.desired(space.encode(_select_rows(table, rows, table.names, False)))
+    if (original != rebuilt).any():
+        got = f"another outcome for row {int(rows[np.flatnonzero(original != rebuilt)[0]])} rebuilt from them"
+        raise ModelError(expected="the model must decide by the values of the space alone", got=got)
+    return user_model
+
+
+def _select_rows(table: UserTable, rows: npt.NDArray[np.intp], names: Sequence[str], as_array: bool) -> Any:
+    """Some of the user's own rows and columns, in the user's own kind of table or as an array."""
+    if table.frame is None:
+        return table.native[rows][:, [table.names.index(name) for name in names]]
+    frame = table.frame[rows.tolist()].select(list(names))
+    return frame.to_numpy() if as_array else frame.to_native()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerCache:
+    """What a model said of points, seen from an instance; each point is asked about once."""
+
+    model: PointClassifier
+    space: CheckerSpace
+    instance: Int32Array
+    answers: dict[bytes, bool] = field(default_factory=dict)
+
+    def for_model(self, model: PointClassifier) -> AnswerCache:
+        """The answers of one model alone."""
+        return AnswerCache(model, self.space, self.instance)
+
+    def desired(self, points: Int32Array) -> BoolArray:
+        """Which points have the desired outcome."""
+        keys = [point.tobytes() for point in np.ascontiguousarray(points, dtype=np.int32)]
+        new = {key: place for place, key in enumerate(keys) if key not in self.answers}
+        answers = self.model.desired(points[list(new.values())]) if new else ()
+        self.answers.update(zip(new, map(bool, answers), strict=True))
+        return np.array([self.answers[key] for key in keys], dtype=np.bool_)
+
+    def list_desired_inside(self, low: Int32Array, high: Int32Array) -> list[Int32Array]:
+        """The points in a box that are known to have the desired outcome."""
+        points = [np.frombuffer(key, dtype=np.int32) for key, desired in self.answers.items() if desired]
+        return [point for point in points if ((low <= point) & (point <= high)).all()]
+
+    def refute_with(self, point: Int32Array) -> None:
+        """Raise ClaimFailed with a point that has the desired outcome and can occur."""
+        raise ClaimFailed(f"there is an exception: {describe_changes(self.space, self.instance, point)}")

@@ -1,0 +1,114 @@
+"""ironrule batch: explain every row that a model gives the undesired outcome, on all processors.
+
+Finished rows are written to a folder as Parquet. Whatever ends the work, the same command goes on where it ended:
+
+  ironrule batch model.skops loans.csv --desired paid --output denials/
+  ironrule batch model.skops loans.csv --rows tonight.csv --desired paid --output tonight/
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ironrule.cli import options as shared
+from ironrule.cli.errors import CommandInterrupted
+from ironrule.errors import InputError
+from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.cli.output import CommandResult
+    from ironrule.results.batch import Batch
+
+
+NAME, HELP = "batch", "explain every denied row, on all processors"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    shared.add_model_options(parser)
+    shared.add_data_options(parser)
+    shared.add_cache_option(parser)
+    group = parser.add_argument_group("batch")
+    group.add_argument(
+        "--output", metavar="FOLDER", type=Path, required=True, help="where finished rows are written, and found again"
+    )
+    group.add_argument("--rows", metavar="FILE", type=Path, help="the rows to explain (default: all rows of DATA)")
+    group.add_argument("--workers", metavar="N", type=int, help="processes at work (default: one per processor)")
+    group.add_argument("--engine", choices=("local", "ray"), default="local", help="who works (default: this machine)")
+    group.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster (default: one is started here)")
+    group.add_argument(
+        "--reuse",
+        action="store_true",
+        help="rows that another row's proven rule covers get that one, without a search",
+    )
+    group.add_argument("--no-documents", action="store_true", help="keep no proofs, only what a table shows")
+    shared.add_search_options(parser)
+    shared.add_rule_options(parser)
+    shared.add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> CommandResult:
+    """Read the files, explain the rows."""
+    from rich.text import Text
+
+    from ironrule.cli.files import read_data
+    from ironrule.cli.inputs import read_files
+    from ironrule.cli.output import CommandResult
+
+    budget, constraints = shared.build_budget(options), shared.parse_constraints(options)
+    files = read_files(options, options.models)
+    rows = None if options.rows is None else read_data(options.rows)
+    explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
+    with add_resume_hint(options.output):
+        batch = explainer.explain_many(
+            rows,
+            options.algorithm,
+            output=options.output,
+            workers=options.workers,
+            engine=options.engine,
+            address=options.address,
+            documents=not options.no_documents,
+            reuse=options.reuse,
+            k=options.k,
+            budget=budget,
+            seed=options.seed,
+            require=options.require,
+            forbid=options.forbid,
+            widen=not options.no_widen,
+        )
+    return CommandResult(Text(str(batch)), lambda: build_summary(batch))
+
+
+@contextlib.contextmanager
+def add_resume_hint(folder: Path) -> Iterator[None]:
+    """An interrupt that comes inside says what is safe, and how to have the rest."""
+    from ironrule.results.batch import Batch
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        try:
+            found = Batch.open(folder)
+        except InputError:  # it had not begun
+            raise CommandInterrupted("interrupted before a row was finished", "run the same command again") from None
+        done = f"{len(found):,} of {format_count(found.counts['total'], 'denied row')}"
+        raise CommandInterrupted(
+            f"interrupted: {done} explained and safe in {str(folder)!r}", "run the same command again for the others"
+        ) from None
+
+
+def build_summary(batch: Batch) -> dict[str, Any]:
+    """What a batch comes to, as plain data."""
+    few = batch.find_rule_cover()
+    return {
+        "rows": len(batch),
+        **batch.counts,
+        "verdicts": dict(batch.verdicts),
+        "few_rules": [{"rule": rule.rule, "row": rule.row, "rows": rule.rows} for rule in few.rules],
+        "fewest": few.minimum,
+        "at_least": few.lower_bound,
+    }

@@ -1,0 +1,77 @@
+"""ironrule explain: a rule that explains why a model gave one row the undesired outcome.
+
+MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the options after them:
+
+  ironrule explain model.skops loans.csv --row 17 --target status --desired paid
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ironrule.cli import options as shared
+
+if TYPE_CHECKING:
+    from ironrule.cli.output import CommandResult
+    from ironrule.results.explanation import Explanation
+
+
+NAME, HELP = "explain", "explain one row of your data by a rule"
+OUTPUT_ENDINGS = (".json", ".html", ".txt")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    shared.add_model_options(parser)
+    shared.add_data_options(parser)
+    shared.add_cache_option(parser)
+    shared.add_row_option(parser)
+    shared.add_search_options(parser)
+    shared.add_rule_options(parser)
+    shared.add_json_option(parser)
+    shared.add_output_option(parser, "the explanation (.json, .html or .txt)")
+
+
+def run(options: argparse.Namespace) -> CommandResult:
+    """Read the files, explain the row."""
+    from ironrule.cli.output import CommandResult, check_output_path
+    from ironrule.cli.render import render_explanation
+
+    output = check_output_path(options, OUTPUT_ENDINGS)
+    explanation = explain_row(options)
+    text = "" if output is None else _format_output(explanation, output.suffix.lower(), options)
+    return CommandResult(render_explanation(explanation), explanation.to_dict, output, text)
+
+
+def explain_row(options: argparse.Namespace) -> Explanation:
+    """The explanation that the options ask for."""
+    from ironrule.cli.inputs import read_row_inputs
+    from ironrule.cli.render import show_spinner
+
+    budget = shared.build_budget(options)
+    inputs = read_row_inputs(
+        options, shared.parse_constraints(options), options.models, options.margin, options.intervals
+    )
+    with show_spinner():
+        return inputs.explainer.explain(
+            inputs.row,
+            options.algorithm,
+            k=options.k,
+            budget=budget,
+            seed=options.seed,
+            require=options.require,
+            forbid=options.forbid,
+            widen=not options.no_widen,
+        )
+
+
+def _format_output(explanation: Explanation, ending: str, options: argparse.Namespace) -> str:
+    from ironrule.cli.output import format_json_file
+    from ironrule.cli.saved import build_check_command
+    from ironrule.report.audiences import render_report
+    from ironrule.report.text import format_explanation
+
+    if ending == ".html":
+        return render_report(explanation, "validator", build_check_command(options))
+    return format_json_file(explanation.to_dict()) if ending == ".json" else format_explanation(explanation) + "\n"

@@ -1,0 +1,47 @@
+"""ironrule inspect: the features of your data and the values they can take, as Ironrule understands them.
+
+Write them to a file, correct it, and pass it back by --space:
+
+  ironrule inspect loans.csv --target status --output space.toml
+  ironrule explain model.skops loans.csv --row 17 --space space.toml
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ironrule.cli import options as shared
+
+if TYPE_CHECKING:
+    from ironrule.cli.output import CommandResult
+
+
+NAME, HELP = "inspect", "show what values the features can take, to correct it in a file"
+OUTPUT_ENDINGS = (".toml", ".json")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    shared.add_data_options(parser)
+    shared.add_json_option(parser)
+    shared.add_output_option(parser, "the space (.toml or .json)")
+
+
+def run(options: argparse.Namespace) -> CommandResult:
+    """Read the data, show its space."""
+    from ironrule.cli.files import read_data
+    from ironrule.cli.inputs import read_space
+    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+    from ironrule.cli.render import render_space
+    from ironrule.space.files import to_toml
+    from ironrule.space.space import Space
+
+    output = check_output_path(options, OUTPUT_ENDINGS)
+    data = read_data(options.data, options.target)
+    space = read_space(options, data)
+    document = space.to_dict()
+    as_toml = output is not None and output.suffix.lower() == ".toml"
+    seen = Space.infer(data, constant="keep", progress=False).to_dict()
+    text = to_toml(document, seen) if as_toml else format_json_file(document)
+    return CommandResult(render_space(space, len(data)), lambda: document, output, text)

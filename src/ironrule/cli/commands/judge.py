@@ -1,0 +1,66 @@
+"""ironrule judge: how good a rule is that somebody has found for a row, by proof.
+
+Give the conditions of the rule, each as one text; --rule may be repeated to judge several rules:
+
+  ironrule judge model.skops loans.csv --row 17 --desired paid --rule 'months >= 30' '20 < age <= 37' 'housing = rent'
+
+A rule fails on the past rows (failed data consistency) or elsewhere (failed global consistency), or it holds: with
+something that can go (consistent but redundant), as one that is longer than it had to be (irredundant but not minimum),
+or as one of the shortest there are (minimum). Not judged is what could not be proven.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ironrule.cli import options as shared
+
+if TYPE_CHECKING:
+    from ironrule.cli.output import CommandResult
+    from ironrule.results.judgement import Judgement
+
+
+NAME, HELP = "judge", "say how good a rule for one row is"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    shared.add_model_options(parser)
+    shared.add_data_options(parser)
+    shared.add_row_option(parser)
+    group = parser.add_argument_group("rule")
+    text = "the rule's conditions, such as 'age <= 30' 'job = cook' '20 < age <= 37'; may be repeated for other rules"
+    group.add_argument("--rule", metavar="CONDITION", nargs="+", action="append", required=True, help=text)
+    shared.add_robustness_options(group)
+    group = parser.add_argument_group("search")
+    shared.add_constraint_option(group)
+    shared.add_budget_options(group)
+    shared.add_seed_option(group)
+    shared.add_json_option(parser)
+    shared.add_output_option(parser, "the judgements (.json)")
+
+
+def run(options: argparse.Namespace) -> CommandResult:
+    """Read the files, judge the rules."""
+    from ironrule.cli.inputs import read_row_inputs
+    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+    from ironrule.cli.render import render_judgements, show_spinner
+
+    output, budget = check_output_path(options, (".json",)), shared.build_budget(options)
+    inputs = read_row_inputs(
+        options, shared.parse_constraints(options), options.models, options.margin, options.intervals
+    )
+    with show_spinner():
+        found = inputs.explainer.judge(inputs.row, options.rule, budget=budget, seed=options.seed)
+    return CommandResult(
+        render_judgements(found),
+        lambda: _build_document(found),
+        output,
+        "" if output is None else format_json_file(_build_document(found)),
+    )
+
+
+def _build_document(judgements: Sequence[Judgement]) -> dict[str, Any]:
+    return {"judgements": [judgement.to_dict() for judgement in judgements]}

@@ -1,0 +1,83 @@
+"""ironrule recheck: put stored explanations to a new version of the model.
+
+Says which rules still hold, and for those that break who breaks them. EXPLANATIONS are the folder of an ironrule batch,
+or JSON files of ironrule explain:
+
+  ironrule recheck denials/ --model new.skops --data loans.csv --desired paid
+
+Exit codes: 0 every rule holds or its row is no longer denied, 1 a rule breaks, 2 input that cannot be used, 3 none
+breaks, but some cannot be decided.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ironrule.cli import options as shared
+from ironrule.errors import InputError
+from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.cli.output import CommandResult
+    from ironrule.results.batch import Batch
+    from ironrule.results.explanation import Explanation
+
+
+NAME, HELP = "recheck", "put stored explanations to a new version of the model"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "explanations", metavar="EXPLANATIONS", type=Path, nargs="+", help="the folder of a batch, or JSON files"
+    )
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the new model")
+    shared.add_desired_and_trust_options(group)
+    group = parser.add_argument_group("data")
+    group.add_argument("--data", metavar="DATA", type=Path, required=True, help="past rows")
+    shared.add_space_options(group)
+    group = parser.add_argument_group("search")
+    shared.add_constraint_option(group)
+    shared.add_budget_options(group)
+    shared.add_seed_option(group)
+    group = parser.add_argument_group("rule")
+    shared.add_robustness_options(group)
+    shared.add_json_option(parser)
+    shared.add_output_option(parser, "the answer (.json)")
+
+
+def run(options: argparse.Namespace) -> CommandResult:
+    """Read the files, recheck every explanation."""
+    from rich.text import Text
+
+    from ironrule.cli.inputs import read_files
+    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+
+    output, budget = check_output_path(options, (".json",)), shared.build_budget(options)
+    constraints, stored = shared.parse_constraints(options), _read_saved(options.explanations)
+    files = read_files(options, options.models)
+    explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
+    found = explainer.recheck(stored, budget=budget, seed=options.seed)
+    counts = found.counts
+    code = 1 if counts["breaks"] else 3 if counts["undecided"] else 0
+    return CommandResult(Text(str(found)), found.to_dict, output, format_json_file(found.to_dict()), code)
+
+
+def _read_saved(paths: list[Path]) -> Batch | dict[str, Explanation]:
+    """A batch by its folder, or explanations by the names of their files."""
+    from ironrule.cli.saved import read_explanation
+    from ironrule.results.batch import Batch
+
+    if len(paths) == 1 and paths[0].is_dir():
+        return Batch.open(paths[0])
+    folders = [path for path in paths if path.is_dir()]
+    if folders:
+        raise InputError(
+            expected="the explanations must be files or the folder of one batch",
+            got=f"the folder {str(folders[0])!r} and {format_count(len(paths) - 1, 'other')}",
+            hint="recheck each folder by itself",
+        )
+    return {str(path): read_explanation(path) for path in paths}

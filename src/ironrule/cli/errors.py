@@ -1,0 +1,132 @@
+"""Errors on the command line: one clear message on standard error, and an exit code.
+
+The hints of the library are for Python. Where one names a Python argument, its error has a code, and the hint for the
+command line is in ``CLI_HINTS``. A test looks at every error of the library and fails where one is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ironrule.errors import IronruleError, ModelError, format_with_hint
+
+CLI_HINTS: dict[str, str | None] = {
+    "value-outside-domain": "add --extend-domain, or list the value in a --space file",
+    "constant-column": "drop it, declare its domain in a --space file, or add --keep-constant",
+    "missing-among-values": "set missing to true for this feature in the --space file instead",
+    "desired-required": "add --desired LABEL",
+    "threshold-required": "add --threshold T",
+    "threshold-per-model": "add --threshold T",
+    "unknown-algorithm": None,
+    "exact-counterfactuals-unavailable": "add --algorithm geco",
+    "batch-without-documents": "explain the row again, or make the batch again without --no-documents",
+    "ray-address-without-engine": "add --engine ray",
+    "output-required": "save the model with a single output",
+    "probabilities-required": "save the model with its sigmoid or softmax, or explain it from Python",
+    "network-classes": "save the model with one output, or with two; explain one of more classes from Python",
+}
+
+
+def find_hint(error: IronruleError) -> str | None:
+    """The hint that the command line gives with an error.
+
+    >>> from ironrule.errors import OutcomeError
+    >>> find_hint(OutcomeError("the desired class is unknown", hint="pass desired=...", code="desired-required"))
+    'add --desired LABEL'
+    """
+    return CLI_HINTS.get(error.code, error.hint)
+
+
+UNEXPECTED, BAD_INPUT, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
+DEBUG_VARIABLE = "IRONRULE_DEBUG"
+
+
+class CommandInterrupted(KeyboardInterrupt):
+    """An interrupt that says what is done, and how to get the rest."""
+
+    def __init__(self, statement: str, hint: str) -> None:
+        super().__init__(statement)
+        self.statement, self.hint = statement, hint
+
+
+def run_with_exit_code(command: Callable[[], int], as_json: bool) -> int:
+    """Run a command for its exit code; whatever it raises becomes a message and an exit code, never a traceback."""
+    try:
+        with ignore_broken_pipe():
+            return command()
+    except SystemExit as end:  # argparse ends so after --help and --version
+        return end.code if isinstance(end.code, int) else UNEXPECTED if end.code else 0
+    except KeyboardInterrupt as stop:
+        _print_error("Interrupted", _convert_interrupt(stop), as_json)
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            traceback.print_exc()
+        code, shown = _classify_error(error)
+        _print_error(type(error).__name__, shown, as_json)
+        return code
+    return 0
+
+
+@contextlib.contextmanager
+def ignore_broken_pipe() -> Iterator[None]:
+    """Print without complaint to a reader, such as head, that has seen enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _convert_interrupt(stop: KeyboardInterrupt) -> IronruleError:
+    if isinstance(stop, CommandInterrupted):
+        return IronruleError(stop.statement, hint=stop.hint, code="interrupted")
+    return IronruleError("interrupted", code="interrupted")
+
+
+def _classify_error(error: Exception) -> tuple[int, IronruleError]:
+    """The exit code of an error, and the error to show."""
+    if isinstance(error, IronruleError):
+        return (MODEL_FAILED if isinstance(error, ModelError) else BAD_INPUT), error
+    kind = type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None:
+        statement = f"cannot use {str(error.filename)!r}: {error.strerror or kind}"
+        return BAD_INPUT, IronruleError(statement, hint="check the path and its permissions", code="file")
+    hint = f"set {DEBUG_VARIABLE}=1 to see the traceback"
+    return UNEXPECTED, IronruleError(f"unexpected {kind}: {error}", hint=hint, code="unexpected")
+
+
+@contextlib.contextmanager
+def print_warnings_as_lines(as_json: bool) -> Iterator[None]:
+    """Show each warning as one line on standard error, without file names and source code."""
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        _print_message("warning", {"type": category.__name__, "message": str(message)}, as_json)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _print_error(kind: str, error: IronruleError, as_json: bool) -> None:
+    hint = find_hint(error)
+    fields = {
+        "type": kind,
+        "code": error.code,
+        "message": format_with_hint(error, hint),
+        "expected": error.expected,
+        "got": error.got,
+        "hint": hint,
+    }
+    _print_message("error", fields, as_json)
+
+
+def _print_message(what: str, fields: Mapping[str, str | None], as_json: bool) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the reader is gone
+        print(json.dumps({what: fields}) if as_json else f"{what}: {fields['message']}", file=sys.stderr)

@@ -1,0 +1,188 @@
+"""From the options to what the library needs: the model, the data, the space, an explainer, and the row to explain."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ironrule.cli.files import require_file
+from ironrule.errors import InputError, OutcomeError, TableError
+
+if TYPE_CHECKING:
+    from ironrule.explain.explainer import Explainer
+    from ironrule.space.constraints.syntax import Constraint
+    from ironrule.space.space import Space
+
+
+Row = Mapping[str, Any]
+MAX_LISTED_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RowInputs:
+    """An explainer, and the row to ask it about."""
+
+    explainer: Explainer
+    row: Row | int
+
+
+def read_row_inputs(
+    options: argparse.Namespace,
+    constraints: Sequence[Constraint] = (),
+    other_models: Sequence[Path] = (),
+    margin: float = 0.0,
+    intervals: bool = False,
+) -> RowInputs:
+    """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
+    wanted = parse_row(options.row)
+    files = read_files(options, other_models)
+    row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files.data, options.target)
+    space = files.space.extend_domains(row) if options.extend_domain and isinstance(row, Mapping) else files.space
+    explainer = files.build_explainer(options, space, constraints, margin, intervals)
+    if isinstance(wanted, int):
+        _check_undesired(wanted, explainer)
+    return RowInputs(explainer, row)
+
+
+def _check_undesired(number: int, explainer: Explainer) -> None:
+    """Raise OutcomeError if a past row has the desired outcome, naming some that have not."""
+    denied = explainer.row_numbers[~explainer.outcomes]
+    if number in denied or number not in explainer.row_numbers:  # one that is left out is refused for its own reason
+        return
+    listed = ", ".join(map(str, denied[:MAX_LISTED_ROWS]))
+    some = f"rows that it denies: {listed}{', ...' if len(denied) > MAX_LISTED_ROWS else ''}"
+    none = "it denies no row of this data: check --desired and --threshold"
+    raise OutcomeError(
+        f"row {number} already has the desired outcome", hint=some if len(denied) else none, code="row-not-denied"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """What the files hold that an explainer needs."""
+
+    model: Any
+    models: list[Any]
+    desired: Any
+    data: Any  # a table, or the path of one that is read in chunks
+    space: Space
+    cache: Path | None = None
+
+    def build_explainer(
+        self,
+        options: argparse.Namespace,
+        space: Space,
+        constraints: Sequence[Constraint],
+        margin: float,
+        intervals: bool,
+    ) -> Explainer:
+        """An explainer for them."""
+        from ironrule.explain.explainer import Explainer
+
+        return Explainer(
+            self.model,
+            self.data,
+            desired=self.desired,
+            threshold=options.threshold,
+            space=space,
+            constraints=constraints,
+            margin=margin,
+            models=self.models,
+            intervals=intervals,
+            cache=self.cache,
+        )
+
+
+def read_files(options: argparse.Namespace, other_models: Sequence[Path] = ()) -> InputFiles:
+    """Read the model, the data and the space."""
+    from ironrule.cli.files import load_model, parse_desired, read_data
+
+    model = load_model(options.model, options.trust, options.trust_pickle)
+    desired = parse_desired(options.desired, model)
+    models = [load_model(path, options.trust, options.trust_pickle) for path in other_models]
+    cache = getattr(options, "cache", None)
+    if cache is not None:
+        return InputFiles(
+            model, models, desired, options.data, _read_stored_space(options, find_model_columns(model), cache), cache
+        )
+    data = read_data(options.data, options.target)
+    return InputFiles(model, models, desired, data, read_space(options, data, find_model_columns(model)))
+
+
+def _read_stored_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:
+    """The space of data that is read in chunks, by what the explainer will find in the cache."""
+    from ironrule.model.blackbox import match_column_names
+    from ironrule.space.column_store.ingest import open_source
+    from ironrule.space.sources import as_source
+
+    source = as_source(options.data)
+    names = () if source is None else source.names
+    fitted = None if columns is None else match_column_names(columns, names)
+    wanted = [name for name in names if name != options.target and (fitted is None or name in fitted)]
+    if source is None or not wanted:
+        raise TableError(expected="the data must have the model's columns", got=f"columns {', '.join(names)}")
+    return read_space(options, open_source(source, wanted, cache, None).table.sample, wanted)
+
+
+def parse_row(text: str) -> int | Row:
+    """A row number, or a row as a JSON object."""
+    try:
+        row = json.loads(text, object_pairs_hook=_parse_row_object)
+    except json.JSONDecodeError as error:
+        raise InputError(expected="a row must be a row number or a JSON object", got=f"invalid JSON: {error}") from None
+    if isinstance(row, int) and row < 0:
+        raise InputError(expected="the row number must be a non-negative integer", got=row)
+    if isinstance(row, dict) or (isinstance(row, int) and not isinstance(row, bool)):
+        return row
+    raise InputError(expected="a row must be a row number or a JSON object", got=f"a {type(row).__name__}")
+
+
+def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
+    """The space from the file that the user gave, or as inferred from the data."""
+    from ironrule.model.blackbox import match_column_names
+    from ironrule.space.space import Space
+    from ironrule.space.table import read_table
+
+    if options.space is not None:
+        hint = "check the path, or make one: ironrule inspect DATA --output space.toml"
+        return Space.from_file(require_file(options.space, "space file", hint), data)
+    chosen = None if columns is None else match_column_names(columns, read_table(data).names)
+    return Space.infer(data, columns=chosen, constant="keep" if options.keep_constant else "refuse")
+
+
+def find_model_columns(model: Any) -> list[str] | None:
+    """The columns that the model was fitted on, where it says so."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _get_row(wanted: int | Row, data: Any, target: str | None) -> Row:
+    from ironrule.space.table import read_table
+
+    if isinstance(wanted, int):
+        table = read_table(data)
+        if wanted >= len(table):
+            raise TableError(expected=f"the row number must be from 0 to {len(table) - 1}", got=wanted)
+        return table.row(wanted)
+    return {name: value for name, value in wanted.items() if name != target}
+
+
+def _parse_row_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    from ironrule.space.feature import value_from_json
+
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+        raise TableError(
+            expected="a row must have every column once", got=f"{', '.join(map(repr, twice))} more than once"
+        )
+    try:
+        plain: dict[str, Any] = value_from_json(row)
+    except (TypeError, ValueError):
+        raise TableError(expected='a date must be written as {"date": "2024-12-31"}', got=repr(row["date"])) from None
+    return plain

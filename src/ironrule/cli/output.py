@@ -1,0 +1,86 @@
+"""The result of a command, and how it reaches the user: on standard output, and in a file where one was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ironrule.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """One result in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``; and the
+    exit code. Data is put together when it is wanted: certificates can be long.
+    """
+
+    view: RenderableType
+    data: Callable[[], dict[str, Any]]
+    output: Path | None = None
+    text: str = ""
+    code: int = 0
+
+
+def write_result(result: CommandResult, as_json: bool) -> None:
+    """Print the result, then write its file: what was found is shown even if the disk is full."""
+    _write_stdout(_format_json(result.data(), sys.stdout.encoding) if as_json else _render_text(result.view))
+    if result.output is not None:
+        result.output.write_text(result.text, encoding="utf-8")
+
+
+def format_json_file(data: dict[str, Any]) -> str:
+    """The text of a JSON file."""
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def check_output_path(options: argparse.Namespace, endings: tuple[str, ...]) -> Path | None:
+    """The path of the file to be written, if it can be: told before the work, not after it."""
+    output: Path | None = options.output
+    if output is None:
+        return None
+    if output.suffix.lower() not in endings:
+        raise InputError(expected=f"the output file must end in {' or '.join(endings)}", got=repr(output.name))
+    if not output.parent.is_dir():
+        raise InputError(
+            f"the folder of the output file does not exist: {str(output.parent)!r}", hint="create it first"
+        )
+    if output.is_dir():
+        raise InputError(
+            expected="the output must be a file", got=f"the folder {str(output)!r}", hint="name a file in it"
+        )
+    if output.exists() and not options.overwrite:
+        raise InputError(
+            f"the output file already exists: {str(output)!r}",
+            hint="add --overwrite to replace it",
+            code="output-exists",
+        )
+    return output
+
+
+def _format_json(data: dict[str, Any], encoding: str | None) -> str:
+    unicode = (encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(data, indent=2, ensure_ascii=not unicode) + "\n"
+
+
+def _render_text(view: RenderableType) -> str:
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(view)
+    return capture.get()
+
+
+def _write_stdout(text: str) -> None:
+    """Write to standard output; what its encoding cannot say becomes a question mark, not a failure."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()

@@ -1,0 +1,147 @@
+"""Explain the rows of a batch on many machines: Ray's workers.
+
+The explainer is pickled once, its arrays apart, and put into Ray's object store. There it is kept once per machine, and
+every worker on a machine reads large arrays in place, without copies. Rows go out in tasks, as many rows as take about
+a quarter of a second, a few tasks per processor at a time; a worker that dies is replaced by Ray, and its task is run
+again. Results come back as they are finished, and do not depend on which worker gave them.
+
+Histories that are mapped from files are sent along: other machines need not see those files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import sys
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ironrule.errors import InputError, IronruleError, MissingExtraError
+from ironrule.explain.batch.process_pool import TaskQueue, pickle_with_buffers, unwrap_result
+from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, Task, run_task
+from ironrule.results.batch_storage import BatchRow
+from ironrule.wording import format_count
+
+MIN_SHARED_BYTES = 1 << 20  # smaller arrays are copied, so that they can be written to
+TASKS_PER_PROCESSOR = 2  # that are under way at a time
+RETRIES = 3
+_LOADED_EXPLAINERS: dict[str, RowExplainer] = {}  # in a worker: the one that it was given last
+
+
+def require_ray() -> Any:
+    """Ray; raises MissingExtraError now, not after the work."""
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("ray", "ray", "a batch on Ray") from None
+    return ray
+
+
+def explain_on_ray(
+    row_explainer: RowExplainer,
+    pending: PendingRows,
+    is_covered: IsCovered | None,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+) -> Iterator[list[BatchRow]]:
+    """The explanations of all rows, as they are finished: by the cluster at an address, or by one on this machine."""
+    if not len(pending[0]):
+        return
+    ray = require_ray()
+    with _connect(ray, workers, address):
+        name, references = uuid.uuid4().hex, _put_row_explainer(ray, row_explainer)
+        listed = [ray.put(references)]  # one reference, since every one that a task is given costs its driver time
+        remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_run_remote_task)
+        processors = workers or int(ray.cluster_resources().get("CPU", 1))
+        tasks = TaskQueue(pending, TASKS_PER_PROCESSOR * processors, is_covered)
+        yield from _iterate_results(
+            ray, lambda task: remote.remote(name, listed, task), tasks, TASKS_PER_PROCESSOR * processors
+        )
+
+
+def _iterate_results(ray: Any, submit: Any, tasks: TaskQueue, max_tasks: int) -> Iterator[list[BatchRow]]:
+    """Keep some tasks under way until all are done."""
+    under_way: list[Any] = []
+    try:
+        while True:
+            while len(under_way) < max_tasks and (task := tasks.take()) is not None:
+                under_way.append(submit(task))
+            if not under_way:
+                return
+            finished, under_way = ray.wait(under_way)
+            for one in finished:
+                rows = unwrap_result(_fetch_result(ray, one))
+                tasks.record_times(rows)
+                yield rows
+    finally:
+        for one in under_way:
+            ray.cancel(one, force=True)
+
+
+def _fetch_result(ray: Any, one: Any) -> list[BatchRow] | Exception:
+    try:
+        answer: list[BatchRow] | Exception = ray.get(one)
+    except ray.exceptions.RayError as error:
+        return IronruleError(
+            f"a Ray worker died {format_count(RETRIES + 1, 'time')}: {error}",
+            hint="check that it has enough memory",
+            code="worker-died",
+        )
+    return answer
+
+
+@contextlib.contextmanager
+def _connect(ray: Any, workers: int | None, address: str | None) -> Iterator[None]:
+    """Ray as it is, where it is connected already; else connected for this batch alone."""
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else 15: others would come first
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False, "include_dashboard": False}
+    known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
+    try:
+        if address is None:
+            ray.init(num_cpus=workers or os.cpu_count() or 1, runtime_env=known, **quiet)
+        else:
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        what = "start Ray" if address is None else f"connect to the Ray cluster at {address!r}"
+        raise InputError(f"cannot {what}: {error}", code="ray-unavailable") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _put_row_explainer(ray: Any, row_explainer: RowExplainer) -> list[Any]:
+    """References to the pickled explainer and to its arrays, in the object store."""
+    try:
+        content, buffers = pickle_with_buffers(row_explainer, in_files=False)
+    except Exception as error:  # pickling fails in as many ways as there are models
+        raise InputError(
+            f"cannot pickle the model to send it to other machines: {type(error).__name__}: {error}",
+            code="model-not-picklable",
+        ) from None
+    return [ray.put(content), *(ray.put(np.frombuffer(one.raw(), dtype=np.uint8)) for one in buffers)]
+
+
+def _run_remote_task(name: str, listed: list[Any], task: Task) -> list[BatchRow] | Exception:
+    """In a worker: explained rows, or what went wrong."""
+    if name not in _LOADED_EXPLAINERS:
+        _LOADED_EXPLAINERS.clear()
+        _LOADED_EXPLAINERS[name] = _get_row_explainer(require_ray().get(listed[0]))
+    return run_task(_LOADED_EXPLAINERS[name], task)
+
+
+def _get_row_explainer(references: list[Any]) -> RowExplainer:
+    content, *arrays = require_ray().get(references)
+    buffers = [one if one.nbytes >= MIN_SHARED_BYTES else one.copy() for one in arrays]
+    row_explainer: RowExplainer = pickle.loads(content, buffers=buffers)  # of whoever started the batch
+    return row_explainer

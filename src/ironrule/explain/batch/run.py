@@ -1,0 +1,204 @@
+"""Run a batch: explain the rows that are not explained yet, and store finished rows every few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ironrule.errors import InputError
+from ironrule.explain.batch.process_pool import explain_in_processes
+from ironrule.explain.batch.reuse import NoReuse, RuleReuse
+from ironrule.explain.batch.rows import SelectedRows, UndesiredRows, select_undesired_rows
+from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer
+from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions
+from ironrule.progress import ProgressBar
+from ironrule.results.batch import Batch
+from ironrule.results.batch_storage import (
+    BatchRow,
+    FolderBatchReader,
+    InMemoryBatch,
+    lock_folder,
+    open_batch_folder,
+    require_pyarrow,
+)
+
+FLUSH_SECONDS = 5.0
+FLUSH_ROWS = 2_000
+ENGINES = ("local", "ray")
+WorkerPool = Callable[[RowExplainer, PendingRows, IsCovered | None], Iterator[list[BatchRow]]]
+"""Explains rows, but for those that are covered by then, and hands them out as they are finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """Where a batch is kept, whether with documents, and whether proven rules are reused."""
+
+    folder: str | Path | None
+    documents: bool
+    reuse: bool
+
+
+class BatchWriter(Protocol):
+    """Takes finished rows."""
+
+    def finished_row_numbers(self) -> set[int]:
+        """The numbers of the rows that it has already."""
+        ...
+
+    def read_rows(self) -> Iterable[BatchRow]:
+        """The rows that it has already, in the order in which they were added."""
+        ...
+
+    def add(self, rows: list[BatchRow]) -> None:
+        """Keep them, all or none."""
+        ...
+
+
+def run_batch(
+    explainer: Any,
+    context: ExplainerContext,
+    rows: Any,
+    options: SearchOptions,
+    output: BatchOptions,
+    pool: WorkerPool,
+    progress: bool | None,
+) -> Batch:
+    """Explain every undesired row, or those that a folder lacks."""
+    options_hash = options.fingerprint()
+    if output.folder is not None:
+        require_pyarrow()
+    chosen = select_undesired_rows(context, rows)
+    row_explainer = RowExplainer(explainer, options, output.documents)
+    counts = _count_rows(chosen)
+
+    def fill(writer: BatchWriter) -> None:
+        missing = _MissingRows(chosen, writer.finished_row_numbers())
+        reuse: RuleReuse | NoReuse = NoReuse()
+        if output.reuse:
+            reuse = RuleReuse.from_finished(writer.read_rows(), context, options, missing.pending)
+        _explain_missing(writer, missing, row_explainer, reuse, pool, progress)
+
+    if output.folder is None:
+        memory = InMemoryBatch()
+        fill(memory)
+        return Batch(memory, counts, context.space)
+    path = Path(output.folder)
+    keys = {"rows": chosen.fingerprint, "history": context.history.fingerprint(), "space": context.space.fingerprint}
+    keys |= {"model": context.fingerprint, "question": f"{options_hash}, reuse" if output.reuse else options_hash}
+    with contextlib.closing(lock_folder(path)):
+        folder = open_batch_folder(
+            path, {**keys, **counts, "documents": output.documents, "features": context.space.to_dict()}
+        )
+        fill(folder)
+    return Batch(FolderBatchReader(folder), counts, context.space)
+
+
+def choose_pool(engine: str, workers: int | None, address: str | None) -> WorkerPool:
+    """Who explains rows; raises InputError, or MissingExtraError, before any work."""
+    if engine not in ENGINES:
+        raise InputError(expected=f"engine must be one of {', '.join(ENGINES)}", got=repr(engine))
+    if address is not None and engine != "ray":
+        raise InputError(
+            expected="a Ray address needs the engine 'ray'",
+            got=f"the engine {engine!r}",
+            hint="pass engine='ray'",
+            code="ray-address-without-engine",
+        )
+    count = None if workers is None else _parse_workers(workers)
+    if engine == "local":
+        return partial(explain_in_processes, workers=count or os.cpu_count() or 1)
+    from ironrule.explain.batch.ray_pool import explain_on_ray, require_ray
+
+    require_ray()
+    return partial(explain_on_ray, workers=count, address=address)
+
+
+def _parse_workers(workers: int) -> int:
+    if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
+        raise InputError(expected="workers must be a positive integer", got=repr(workers))
+    return int(workers)
+
+
+def _count_rows(chosen: UndesiredRows) -> Mapping[str, int]:
+    return {"total": len(chosen), "desired": chosen.desired, "beyond": chosen.out_of_reach}
+
+
+def _explain_missing(
+    writer: BatchWriter,
+    missing: _MissingRows,
+    row_explainer: RowExplainer,
+    reuse: RuleReuse | NoReuse,
+    pool: WorkerPool,
+    progress: bool | None,
+) -> None:
+    """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
+    buffer, done = _WriteBuffer(writer), missing.finished
+    with ProgressBar("Explaining", missing.total, progress, already_done=done) as bar, buffer:
+        for rows in chain(pool(row_explainer, missing.pending, reuse.is_covered), [[]]):
+            finished = [
+                one.for_equal_row(number) if number != one.row else one
+                for one in reuse.settle(rows)
+                for number in missing.equal_rows(one.row)
+            ]
+            buffer.add(finished)
+            done += len(finished)
+            bar.update(done)
+
+
+class _MissingRows:
+    """The rows that a batch still lacks: those that are to be explained, and for each the ones that it stands for."""
+
+    def __init__(self, chosen: UndesiredRows, finished: set[int]) -> None:
+        lacking = np.flatnonzero(~np.isin(chosen.numbers, np.fromiter(finished, np.int64, len(finished))))
+        lacking = lacking[np.argsort(chosen.first_equal[lacking], kind="stable")]
+        waiting, self._starts = np.unique(chosen.first_equal[lacking], return_index=True)
+        self.total, self.finished = len(chosen), len(chosen) - len(lacking)
+        self.numbers, self.points = chosen.numbers[waiting], SelectedRows(chosen.points, waiting)
+        self._equal_rows = chosen.numbers[lacking]
+        self._order = np.argsort(self.numbers)
+
+    @property
+    def pending(self) -> PendingRows:
+        """The rows that are to be explained, in order."""
+        return self.numbers, self.points
+
+    def equal_rows(self, row: int) -> list[int]:
+        """The numbers of all rows equal to one that is to be explained."""
+        place = int(self._order[np.searchsorted(self.numbers, row, sorter=self._order)])
+        ends = self._starts[place + 1] if place + 1 < len(self._starts) else len(self._equal_rows)
+        return [int(number) for number in self._equal_rows[self._starts[place] : ends]]
+
+
+class _WriteBuffer:
+    """Rows that are finished but not written yet."""
+
+    def __init__(self, writer: BatchWriter) -> None:
+        self._writer, self._rows, self._since = writer, list[BatchRow](), time.monotonic()
+
+    def __enter__(self) -> _WriteBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+
+    def add(self, rows: list[BatchRow]) -> None:
+        """Write rows, at the latest some seconds later."""
+        self._rows += rows
+        if len(self._rows) >= FLUSH_ROWS or time.monotonic() - self._since >= FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        rows, self._rows = self._rows, []
+        self._since = time.monotonic()
+        if rows:
+            self._writer.add(rows)

@@ -1,0 +1,112 @@
+"""A worker: another process that explains rows for a batch.
+
+It reads from standard input where the pickled explainer is, then which rows to explain, and writes results to what was
+its standard output; what a user's model prints goes to standard error instead. When the process that started it ends,
+for whatever reason, standard input ends, and so does the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Points
+from ironrule.explain.options import SearchOptions
+from ironrule.explain.query import ConfirmationQueue, EncodedRow
+from ironrule.results.batch_storage import BatchRow, build_batch_row
+
+
+class EncodedRows(Protocol):
+    """Rows whose codes can be had, some at a time."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, chosen: Any) -> Points: ...
+
+
+Task = tuple[tuple[int, ...], Points]
+"""The numbers of some rows, and their codes."""
+
+PendingRows = tuple[Sequence[int] | npt.NDArray[np.int64], EncodedRows]
+"""The numbers of many rows, and their codes, which may lie on disk."""
+
+IsCovered = Callable[[Points], npt.NDArray[np.bool_]]
+"""Which of some rows need not be explained any more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowExplainer:
+    """An explainer, and the options with which it explains every row of a batch."""
+
+    explainer: Any
+    options: SearchOptions
+    documents: bool
+
+    def explain_row(self, row: int, point: Points, confirmations: ConfirmationQueue) -> BatchRow:
+        """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
+        found = self.explainer.explain(EncodedRow(point, confirmations), **self.options.to_kwargs())
+        if found.statistics.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return build_batch_row(row, tuple(point.tolist()), found, self.documents)
+
+    def explain_task(self, task: Task) -> list[BatchRow]:
+        """The explanations of several rows, confirmed by the model, in one thread: the cores share out rows."""
+        from ironrule.backends.parallel import use_one_core
+
+        confirmations = ConfirmationQueue()
+        with use_one_core():
+            rows = [self.explain_row(row, point, confirmations) for row, point in zip(*task, strict=True)]
+            confirmations.confirm()
+        return rows
+
+
+def run_worker() -> None:
+    """Serve until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is interrupted too, and decides
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    tasks = sys.stdin.buffer
+    with contextlib.suppress(EOFError, BrokenPipeError):  # so it is told that nobody is left to work for
+        row_explainer = _load_row_explainer(Path(pickle.load(tasks)))
+        answer: Any = "ready"
+        while True:
+            pickle.dump(answer, answers, protocol=5)
+            answers.flush()
+            answer = run_task(row_explainer, pickle.load(tasks))
+    os._exit(0)  # what is still in the pipe can go nowhere
+
+
+def _load_row_explainer(path: Path) -> RowExplainer:
+    from ironrule.explain.batch.process_pool import read_pickle
+
+    row_explainer: RowExplainer = read_pickle(path)
+    return row_explainer
+
+
+def run_task(row_explainer: RowExplainer, task: Task) -> list[BatchRow] | Exception:
+    """Explained rows, or what went wrong."""
+    try:
+        return row_explainer.explain_task(task)
+    except Exception as error:  # raised again by whoever asked
+        return _make_picklable(error)
+
+
+def _make_picklable(error: Exception) -> Exception:
+    """The error itself if it survives the way to another process, else its text."""
+    from ironrule.errors import IronruleError
+
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # a library's own kind of error; what it says is what counts
+        return IronruleError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,382 @@
+"""What an explainer knows before it is asked anything: the space, the model in normal form, and the history.
+
+``build_context`` reads the data and the model; what cannot be used is refused here, before any search.
+``restrict_context`` adds constraints on what can occur: data, domains and the outcomes of past rows stay, past rows
+that break a constraint are left out, and the model is read again, since the constraints are part of what the exact
+oracle works on. The result is what a new explainer with all constraints would know.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import BoolArray, Points
+from ironrule.backends.compiled_model import CompiledModel, compile_models
+from ironrule.errors import ConstraintError, InputError, ModelError, TableError
+from ironrule.explain.options import as_list
+from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
+from ironrule.model.blackbox import match_column_names
+from ironrule.model.decision import DecisionTarget
+from ironrule.model.history import History, build_history, fingerprint_outcomes
+from ironrule.model.intervals import Gaps, find_gaps, refine_space
+from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.read_model import read_models
+from ironrule.model.robustness import ModelSet, build_model_set
+from ironrule.rule.instance_components import ComponentCache
+from ironrule.space.codes import EncodedTable
+from ironrule.space.column_store.ingest import open_source
+from ironrule.space.constraints.binding import bind_constraint
+from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.feature import Value
+from ironrule.space.sources import as_source
+from ironrule.space.space import Space, as_constraint
+from ironrule.space.table import Table, read_table
+from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.backends.network.engine import BoundEngine
+    from ironrule.backends.tree.oracle import TreeOracle
+    from ironrule.oracles.protocol import Oracle
+
+
+CHECKED_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplainerContext:
+    """Everything about a model and its data that stays the same from row to row."""
+
+    space: Space
+    model: ModelSet
+    history: History
+    outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
+    row_store: RowTable
+    change_constraints: tuple[Constraint, ...]
+    compiled_model: CompiledModel | str  # what the exact oracle works on, or why there is none
+    oracle: Oracle | None  # the exact oracle, if there is one
+    point_model: Model  # decides single points: the models, a final estimator, or a tree whose leaves they confirmed
+    fingerprint: str
+    target: DecisionTarget
+    row_numbers: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
+    engine: BoundEngine | None = None  # where networks are bounded, if not on the cores
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
+    gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
+    component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
+
+    @property
+    def table(self) -> Table:
+        """A table of the data's columns: all rows, or a few where they are on disk."""
+        return self.row_store.table
+
+    def get_row_numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The row numbers in the data of rows of the history."""
+        return places if self.row_numbers is None else self.row_numbers[places]
+
+    def find_positions(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where in the history rows of the data are; raises an InputError if one is not there."""
+        total = len(self.row_store)
+        wrong = numbers[(numbers < -total) | (numbers >= total)]
+        if len(wrong):
+            raise TableError(
+                expected=f"the row number must be between {-total} and {total - 1} ({format_count(total, 'row')})",
+                got=wrong[0],
+            )
+        counted = np.where(numbers < 0, numbers + total, numbers)
+        if self.row_numbers is None:
+            return counted
+        places = np.minimum(np.searchsorted(self.row_numbers, counted), len(self.row_numbers) - 1)
+        left_out = counted[self.row_numbers[places] != counted]
+        if len(left_out):
+            raise ConstraintError(
+                f"row {left_out[0]} does not satisfy the constraints on the space", code="row-violates-constraint"
+            )
+        return places
+
+    def get_row_number(self, past: int) -> int:
+        """The number in the table of a row of the history."""
+        return past if self.row_numbers is None else int(self.row_numbers[past])
+
+    @property
+    def tree_oracle(self) -> TreeOracle | None:
+        """The leaves of the model itself, where it is a single tree."""
+        from ironrule.backends.tree.oracle import TreeOracle
+
+        return self.oracle if isinstance(self.oracle, TreeOracle) and not self.is_robust else None
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether rules must hold for more than the model as it is."""
+        return self.model.black_boxes != (self.model.primary,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplainerArguments:
+    """What an explainer was made of, the data aside."""
+
+    models: tuple[Any, ...]
+    target: DecisionTarget
+    space: Space | None
+    constraints: tuple[str | Constraint, ...]
+    columns: Sequence[str] | None
+    intervals: bool
+    device: str | None
+
+    def build_context(
+        self, data: Any, progress: bool | None, cache: str | Path | None, quiet: bool = False
+    ) -> ExplainerContext:
+        """All that with data; if ``quiet``, without a warning of rows that are left out."""
+        given = (self.target, self.space, self.constraints, self.columns, self.intervals)
+        return build_context(self.models, data, *given, progress, self.device, cache, quiet)
+
+
+def build_context(
+    models: Sequence[Any],
+    data: Any,
+    target: DecisionTarget,
+    space: Space | None,
+    constraints: Sequence[str | Constraint],
+    columns: Sequence[str] | None,
+    intervals: bool,
+    progress: bool | None,
+    device: str | None = None,
+    cache: str | Path | None = None,
+    quiet: bool = False,
+) -> ExplainerContext:
+    """Read the data and the model; what cannot be used is refused here, before any search."""
+    engine = None if device is None else _open_engine(device)
+    if space is not None and not isinstance(space, Space):
+        raise InputError(expected="space must be a Space, such as Space.from_file returns", got=type(space).__name__)
+    row_store = _open_row_store(models[0], data, space, columns, cache, progress)
+    parsed = tuple(as_constraint(constraint) for constraint in as_list(constraints))
+    change_constraints = tuple(constraint for constraint in parsed if constraint.mentions_instance)
+    inferred = space
+    if inferred is None:
+        chosen = columns if columns is not None else _find_model_columns(models[0], row_store.table)
+        inferred = Space.infer(row_store.table, columns=chosen, progress=progress)
+    on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
+    whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
+    for constraint in change_constraints:
+        bind_constraint(constraint, whole.features)
+    if isinstance(row_store, OnDiskRows):
+        row_store.encode(whole, progress)  # first of all: a value of any row that does not fit is refused here
+    model_set, gaps = build_model_set(models, row_store.table, whole, target), None
+    if intervals:
+        whole, gaps = _extend_to_intervals(whole, models, model_set, row_store, target)
+        model_set = build_model_set(models, row_store.table, whole, target)
+    codes, row_numbers = _filter_rows(whole, row_store, progress, quiet)
+    checked = codes.points(slice(0, CHECKED_ROWS))
+    compiled_model, oracle, point_model = read_exactly(models, model_set, whole, checked, target, engine)
+    if gaps is not None and isinstance(compiled_model, str):
+        raise ModelError(
+            f"whole intervals need a model that can be read: {compiled_model}", code="intervals-unavailable"
+        )
+    name = None if isinstance(row_store, InMemoryRows) else build_cache_key(models, compiled_model, whole, target)
+    history, outcomes = _build_history(whole, row_store, codes, model_set, name, progress)
+    return ExplainerContext(
+        whole,
+        model_set,
+        history,
+        outcomes,
+        row_store,
+        change_constraints,
+        compiled_model,
+        _add_gaps(oracle, gaps),
+        point_model,
+        fingerprint_model(history, compiled_model),
+        target,
+        row_numbers,
+        engine,
+        _find_breakpoints(inferred, whole, row_store) if intervals else None,
+        gaps,
+    )
+
+
+def _add_gaps(oracle: Oracle | None, gaps: Gaps | None) -> Oracle | None:
+    """The exact oracle, told which numbers lie between the values of the domains."""
+    from ironrule.backends.forest.oracle import ForestOracle
+
+    return replace(oracle, gaps=gaps) if isinstance(oracle, ForestOracle) and gaps is not None else oracle
+
+
+def fingerprint_model(history: History, compiled_model: CompiledModel | str) -> str:
+    """A model by what it decides on past rows, which anybody can compute, and behind that by its structure."""
+    decisions = fingerprint_outcomes(history)[:32]  # so that both together are as long as a SHA-256
+    return decisions if isinstance(compiled_model, str) else f"{decisions}-{compiled_model.fingerprint[:31]}"
+
+
+def _find_breakpoints(seen: Space, whole: Space, past: RowStore) -> Mapping[str, tuple[Value, ...]]:
+    """The numbers that are in domains although no past row has them."""
+    found: dict[str, tuple[Value, ...]] = {}
+    for old, new in zip(seen.features, whole.features, strict=True):
+        more = {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
+        if more:
+            found[new.name] = tuple(sorted(more))
+    return found
+
+
+def _open_row_store(
+    model: Any,
+    data: Any,
+    space: Space | None,
+    columns: Sequence[str] | None,
+    cache: str | Path | None,
+    progress: bool | None,
+) -> RowStore:
+    """The data as past rows: a table as it is, a source read into a cache, past rows as they are."""
+    if hasattr(type(data), "encode") and hasattr(type(data), "row_numbers"):
+        row_store: RowStore = data
+        return row_store
+    source = as_source(data)
+    if source is None:
+        if cache is not None:
+            raise InputError(expected="a cache needs data from files or a database", got="a table in memory")
+        return InMemoryRows(
+            read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
+        )
+    fitted = getattr(model, "feature_names_in_", None)
+    used = (
+        columns if columns is not None else source.names if fitted is None else match_column_names(fitted, source.names)
+    )
+    chosen = used if space is None else [name for name in source.names if name in space.columns]
+    return OnDiskRows(open_source(source, tuple(chosen), None if cache is None else Path(cache), progress))
+
+
+def _build_history(
+    space: Space, past: RowStore, codes: EncodedTable, model_set: ModelSet, name: str | None, progress: bool | None
+) -> tuple[History, npt.NDArray[np.bool_]]:
+    """The history under all versions of the model, and the outcomes by the model itself."""
+    outcomes = past.compute_outcomes(model_set.primary, codes, None if name is None else f"{name}-own", progress)
+    withstood = outcomes
+    if model_set.black_boxes != (model_set.primary,):
+        withstood = past.compute_outcomes(model_set, codes, None if name is None else f"{name}-all", progress)
+    desired = past.take(codes, withstood, None if name is None else f"{name}-desired")
+    return build_history(space, codes, withstood, desired), outcomes
+
+
+def _open_engine(device: str) -> BoundEngine:
+    from ironrule.backends.network.engine import choose_engine
+
+    return choose_engine(device)
+
+
+def _extend_to_intervals(
+    space: Space, models: Sequence[Any], model_set: ModelSet, past: RowStore, target: DecisionTarget
+) -> tuple[Space, Gaps]:
+    """The space of whole intervals, and what its domains leave out."""
+    some = _filter_rows(space, past, progress=False, quiet=True)[0].points(slice(0, CHECKED_ROWS))
+    try:
+        each = read_models(models, model_set, space, some, target)
+        reads = [read for _, read in each]
+        refined = refine_space(space, [model for model, _ in each], reads, past.table)
+        return refined, find_gaps(refined, reads)
+    except Unreadable as reason:
+        raise ModelError(
+            f"whole intervals need a model whose thresholds can be read: {reason}", code="intervals-unavailable"
+        ) from None
+
+
+def read_exactly(
+    models: Sequence[Any],
+    model_set: ModelSet,
+    space: Space,
+    past: Points,
+    target: DecisionTarget,
+    engine: BoundEngine | None,
+) -> tuple[CompiledModel | str, Oracle | None, Model]:
+    """What could be read, or why nothing; the exact oracle; and who decides single points."""
+    try:
+        compiled_model = compile_models(models, model_set, space, past, target)
+        from ironrule.backends.registry import build_exact_oracle
+
+        oracle = build_exact_oracle(compiled_model.alternatives, model_set, space, engine)
+    except Unreadable as reason:
+        return str(reason), None, model_set
+    point_model = oracle if isinstance(oracle, Model) else compiled_model.final_estimator or model_set
+    return compiled_model, oracle, point_model
+
+
+def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
+    """The columns that a model was fitted on, where it says so; other columns, such as the target, are left alone."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None
+    chosen = match_column_names(names, table.names)
+    absent = [name for name in chosen if name not in table.names]
+    if absent:
+        raise TableError(
+            expected=f"the data must have the model's column {absent[0]!r}",
+            got=f"columns {', '.join(table.names)}",
+            code="missing-columns",
+        )
+    return chosen
+
+
+def _filter_rows(
+    space: Space, past: RowStore, progress: bool | None = None, quiet: bool = False
+) -> tuple[EncodedTable, npt.NDArray[np.int64] | None]:
+    """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
+    codes = past.encode(space, progress)
+    if not space.feasible.predicates:
+        return codes, past.row_numbers
+    starts = range(0, len(codes), 1 << 16)
+    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
+    if not kept.any():
+        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    if not kept.all() and not quiet:
+        broken = int((~kept).sum())
+        warnings.warn(
+            f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4
+        )
+    rows = np.flatnonzero(kept)
+    return past.take(codes, kept, space.fingerprint[:32]), rows if past.row_numbers is None else past.row_numbers[rows]
+
+
+CHUNK_ROWS = 1 << 16
+
+
+def restrict_context(
+    context: ExplainerContext, models: Sequence[Any], constraints: Sequence[Constraint]
+) -> ExplainerContext:
+    """The same under further constraints; raises ConstraintError if no past row satisfies them."""
+    space = replace(context.space, constraints=(*context.space.constraints, *constraints))
+    kept = _find_satisfying_rows(space, context.history.codes)
+    codes = _take_rows(context, context.history.codes, kept, space.fingerprint[:32])
+    withstood = context.history.outcomes[kept]
+    checked = codes.points(slice(0, CHECKED_ROWS))
+    compiled_model, oracle, point_model = read_exactly(
+        models, context.model, space, checked, context.target, context.engine
+    )
+    history = build_history(space, codes, withstood, _take_rows(context, codes, withstood, None))
+    return replace(
+        context,
+        space=space,
+        history=history,
+        outcomes=context.outcomes[kept],
+        compiled_model=compiled_model,
+        oracle=oracle,
+        point_model=point_model,
+        fingerprint=fingerprint_model(history, compiled_model),
+        row_numbers=context.get_row_numbers(np.flatnonzero(kept)),
+        component_cache=ComponentCache(),
+    )
+
+
+def _find_satisfying_rows(space: Space, codes: EncodedTable) -> BoolArray:
+    starts = range(0, len(codes), CHUNK_ROWS)
+    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts])
+    if not kept.any():
+        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    return np.asarray(kept, dtype=np.bool_)
+
+
+def _take_rows(context: ExplainerContext, codes: EncodedTable, rows: BoolArray, name: str | None) -> EncodedTable:
+    """The chosen rows; those of a source stay on disk."""
+    store = context.row_store
+    return store.take(codes, rows, name) if isinstance(store, (InMemoryRows, OnDiskRows)) else codes.take(rows)

@@ -1,0 +1,174 @@
+"""Find the nearest counterfactuals of a row, within what may change.
+
+What may change is given in the words that users of DiCE know: features to vary and permitted ranges. The exact search
+is used where the model can be read, GeCo otherwise. With whole intervals, "nearest" is called proven only if that holds
+between the values of the domains too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ironrule.arrays import Points
+from ironrule.backends.compiled_model import CompiledModel
+from ironrule.errors import InputError, ModelError
+from ironrule.model.intervals import Gaps
+from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.read_model import TabulatedModel
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.explanation import Statistics
+from ironrule.rule.box import Box
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.instance_components import InstanceComponents
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
+from ironrule.space.feature import Feature, Value
+from ironrule.space.space import Space
+from ironrule.space.table import to_python_value
+from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.verdict import Refuted, Verdict
+
+if TYPE_CHECKING:
+    from ironrule.backends.nearest import NearestCounterfactuals
+    from ironrule.backends.network.engine import BoundEngine
+    from ironrule.backends.tree.oracle import TreeOracle
+    from ironrule.oracles.protocol import Case, Oracle
+
+
+def build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
+    """The whole space, except that features which may not vary keep the instance's value."""
+    box = components.box(0)
+    if features_to_vary == "all":
+        return box
+    names = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary
+    free = [components.space.index(name) for name in names]
+    fixed = np.setdiff1d(np.arange(len(components.space)), free)
+    low, high = box.low.copy(), box.high.copy()
+    low[fixed] = high[fixed] = components.instance[fixed]
+    return Box(low, high)
+
+
+def build_range_constraints(space: Space, permitted_range: Mapping[str, Sequence[Value]]) -> list[Constraint]:
+    """Permitted ranges as constraints: lowest and highest for an ordered feature, a list of values otherwise."""
+    return [parse_constraint(_format_range(space[name], values)) for name, values in permitted_range.items()]
+
+
+def _format_range(feature: Feature, values: Sequence[Value]) -> str:
+    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+        raise InputError(expected=f"the permitted range of {feature.name!r} must be a non-empty list", got=repr(values))
+    name, literals = Reference(Subject.POINT, feature.name), [_format_literal(value) for value in values]
+    if not feature.ordered:
+        return f"{name} in ({', '.join(literals)})"
+    if len(values) != 2:
+        raise InputError(
+            expected=f"the permitted range of {feature.name!r} must be [lowest, highest]", got=list(values)
+        )
+    return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
+
+
+def _format_literal(value: Value) -> str:
+    plain = to_python_value(value)
+    return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
+
+
+def choose_tabulated_model(algorithm: str, compiled_model: CompiledModel | str) -> TabulatedModel | None:
+    """What the exact search reads, or None where GeCo is to search."""
+    if algorithm not in ("auto", "exact", "geco"):
+        raise InputError(
+            expected="algorithm must be one of auto, exact, geco", got=repr(algorithm), code="unknown-algorithm"
+        )
+    if algorithm == "exact" and isinstance(compiled_model, str):
+        raise InputError(
+            f"exact counterfactuals need a model that can be read: {compiled_model}",
+            hint="use algorithm='geco'",
+            code="exact-counterfactuals-unavailable",
+        )
+    return None if algorithm == "geco" or isinstance(compiled_model, str) else compiled_model.tabulated
+
+
+def find_counterfactuals(
+    tabulated_model: TabulatedModel | None,
+    case: Case,
+    box: Box,
+    k: int,
+    meter: Meter,
+    seed: int,
+    exact_only: bool = False,
+    engine: BoundEngine | None = None,
+    tree_oracle: TreeOracle | None = None,
+) -> Counterfactuals:
+    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
+    from ironrule.backends.registry import find_nearest
+
+    rng = np.random.default_rng(seed)
+    if tabulated_model is None:
+        found, name = _find_by_geco(case, box, k, meter, rng), "GeCo"
+    else:
+        try:
+            found, name = (
+                find_nearest(tabulated_model, case, box, k, meter, rng, engine=engine, tree_oracle=tree_oracle),
+                "Nearest",
+            )
+        except Unreadable as reason:  # constraints on what may change that are too intricate
+            if exact_only:
+                raise InputError(
+                    f"exact counterfactuals are not available here: {reason}",
+                    hint="use algorithm='geco'",
+                    code="exact-counterfactuals-unavailable",
+                ) from None
+            found, name = _find_by_geco(case, box, k, meter, rng), "GeCo"
+    if tabulated_model is not None and not _are_desired(case.model, found.points):
+        raise ModelError(
+            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
+        )
+    items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in found.points)
+    statistics = Statistics.from_meter(meter, name, seed, found.stopped)
+    return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)
+
+
+def check_between_values(found: Counterfactuals, gaps: Gaps | None, case: Case, box: Box) -> Counterfactuals:
+    """The same counterfactuals, called proven only if that is so for the numbers between values too.
+
+    Where the decision may turn between two values, a nearer counterfactual may lie there; but if the values have none,
+    there is none. Where a constraint may hold between two values and at neither, nothing is proven.
+    """
+    if gaps is None or not found.proven:
+        return found
+    nearer = len(found) > 0 and gaps.may_turn_within(box.low, box.high)
+    if nearer or not gaps.are_respected_by(case.feasible.predicates, case.instance):
+        return replace(found, proven=False)
+    return found
+
+
+def _find_by_geco(case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> NearestCounterfactuals:
+    from ironrule.backends.nearest import NearestCounterfactuals
+    from ironrule.oracles.geco.oracle import GeCo
+
+    verdict, stopped = ask_oracle(GeCo(fill_to_k=True), case, box, k, meter, rng)
+    none = np.empty((0, len(case.space)), dtype=np.int32)
+    return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
+
+
+def ask_oracle(
+    oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator
+) -> tuple[Verdict | None, str | None]:
+    """An oracle's answer, or None, and what stopped it."""
+    try:
+        verdict = oracle.find(case, box, k, meter, rng)
+    except BudgetExhausted:
+        return None, "budget"
+    except KeyboardInterrupt:
+        return None, "interrupted"
+    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
+
+
+def _are_desired(model: Model, points: Points) -> bool:
+    """Whether a model gives all points the desired outcome. Where a decision hangs on the last bit, some libraries
+    answer differently for one row than for many; then the answer for the row alone counts.
+    """
+    denied = points[~model.desired(points)]
+    return all(model.desired(point[None, :])[0] for point in denied)

@@ -1,0 +1,219 @@
+"""Read what callers pass: rows in all the usual forms, algorithms by name, budgets, seeds, weights.
+
+``parse_*`` functions check one argument each and raise InputError before any work. ``SearchOptions`` holds the
+arguments of ``Explainer.explain`` without the row, so that a batch can hash them, store the hash and send them to
+workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random.bit_generator import ISeedSequence
+
+from ironrule.errors import BudgetError, InputError, TableError
+from ironrule.hitting.weights import get_unit_weights, parse_weight, scale_to_integers, to_storable_weight
+from ironrule.rule.instance_components import InstanceComponents
+from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.feature import Value
+from ironrule.space.space import Space
+from ironrule.space.table import Table, read_table
+from ironrule.verdict.budget import Budget
+from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.search.problem import Algorithm
+
+
+DEFAULT_BUDGET = Budget(evaluations=5_000_000)
+DEFAULT_ALGORITHM = "auto"
+Weights = Mapping[str, int | float | Fraction | Decimal] | Literal["paper"] | None
+
+
+def parse_row(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Value]:
+    """A row given in any of the usual ways, as a mapping from column to value."""
+    if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
+        return table.row(int(row))
+    if isinstance(row, Mapping):
+        return row
+    if hasattr(row, "columns") or hasattr(row, "column_names"):
+        read = read_table(row)
+        if len(read) != 1:
+            raise TableError(expected="row must be a single row", got=f"a table of {format_count(len(read), 'row')}")
+        return read.row(0)
+    if hasattr(row, "to_dict"):
+        return dict(row.to_dict())
+    values = row[0] if isinstance(row, np.ndarray) and row.ndim == 2 and len(row) == 1 else row
+    if isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str):
+        for names in (table.names, columns):
+            if len(values) == len(names):
+                return dict(zip(names, values, strict=True))
+        raise TableError(
+            expected=f"row must have {format_count(len(table.names), 'value')}, like the data", got=len(values)
+        )
+    raise TableError(
+        expected="row must be a dictionary, a Series, a sequence of values, a table of one row or a row number",
+        got=repr(row),
+    )
+
+
+def as_list(names: Any) -> list[Any]:
+    """Several names, or one by itself."""
+    if isinstance(names, (str, Constraint)):
+        return [names]
+    if not isinstance(names, Iterable):
+        raise InputError(expected="names or constraints must be a list of strings", got=repr(names))
+    return list(names)
+
+
+def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
+    """An algorithm by its name, with its defaults, or as it is."""
+    from ironrule.search import ALGORITHMS
+
+    if not isinstance(algorithm, str) and hasattr(algorithm, "run") and not isinstance(algorithm, type):
+        return algorithm
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        names = ", ".join(ALGORITHMS)
+        raise InputError(
+            expected=f"algorithm must be one of {names}",
+            got=repr(algorithm),
+            hint="or pass an object such as GreedyRuleCF()",
+            code="unknown-algorithm",
+        )
+    return ALGORITHMS[algorithm]()
+
+
+def parse_budget(budget: Budget | float | None) -> Budget:
+    """A budget as it is, from a number of seconds, or the default."""
+    if budget is None or isinstance(budget, Budget):
+        return DEFAULT_BUDGET if budget is None else budget
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise BudgetError(expected="budget must be a Budget or a number of seconds", got=repr(budget))
+    return Budget(seconds=float(budget))
+
+
+def parse_positive(k: int) -> int:
+    """How many rules or counterfactuals are wanted."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(expected="k must be a positive integer", got=repr(k))
+    return int(k)
+
+
+def parse_seed(seed: int) -> int:
+    """The seed of a search."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(expected="seed must be a non-negative integer", got=repr(seed))
+    return int(seed)
+
+
+class _CachedSeedSequence(ISeedSequence):
+    """A seed whose words for a generator are worked out once: that takes longer than many a search."""
+
+    def __init__(self, seed: int) -> None:
+        self._words = np.random.SeedSequence(seed).generate_state(4, np.uint64)
+
+    def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> npt.NDArray[Any]:
+        """The words that PCG64 asks for."""
+        if n_words != 4 or np.dtype(dtype) != np.uint64:
+            raise ValueError(f"expected a request for 4 words of 64 bits, got {n_words} of {dtype}")
+        return self._words
+
+
+@lru_cache(maxsize=64)
+def _expand_seed(seed: int) -> _CachedSeedSequence:
+    return _CachedSeedSequence(seed)
+
+
+def make_generator(seed: int) -> np.random.Generator:
+    """A new generator, the same as ``numpy.random.default_rng(seed)``.
+
+    >>> make_generator(3).random() == np.random.default_rng(3).random()
+    True
+    """
+    return np.random.Generator(np.random.PCG64(cast(np.random.SeedSequence, _expand_seed(seed))))
+
+
+def parse_weights(weights: Weights, components: InstanceComponents) -> tuple[npt.NDArray[np.float64], Fraction]:
+    """What every component counts: 1, or as the caller says by feature or by component, of which the latter counts
+    where both are given; in whole multiples of a unit, and this unit.
+    """
+    if weights is None:
+        return get_unit_weights(2 * len(components.space)), Fraction(1)
+    if not isinstance(weights, Mapping):
+        if not isinstance(weights, str) or weights != "paper":
+            raise InputError(
+                expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights)
+            )
+        counted_twice = np.ones(2 * len(components.space))
+        counted_twice[[2 * j for j, feature in enumerate(components.space.features) if not feature.ordered]] = 2.0
+        return counted_twice, Fraction(1)
+    each = {part: Fraction(1) for part in _list_components(components.space)}
+    for name, weight in sorted(weights.items(), key=lambda one: one[0] not in components.space.names):
+        exact, (j, op) = parse_weight(name, weight), components.parse_component(name)
+        each |= {(bit, own): exact for bit, own in each if bit // 2 == j and op in ("", own)}
+    multiples, unit = scale_to_integers(list(each.values()))
+    known = dict(zip(each, multiples.tolist(), strict=True))
+    parts = [(bit, components.operator(bit)) for bit in range(2 * len(components.space))]
+    return np.array([known.get(part, known.get((part[0], ">="))) for part in parts], dtype=np.float64), unit
+
+
+def _list_components(space: Space) -> list[tuple[int, str]]:
+    """The components that rules for any row may have, by number and operator.
+
+    All have a part in the unit, so that whether weights are refused does not depend on the row.
+    """
+    found = []
+    for j, feature in enumerate(space.features):
+        found += [(2 * j, "<="), (2 * j + 1, ">=")] if feature.ordered else [(2 * j, "=="), (2 * j + 1, "==")]
+        found += [(2 * j, "==")] if feature.ordered and feature.missing else []
+    return found
+
+
+def normalize_weights(weights: Weights) -> Mapping[str, int | float | Fraction] | Literal["paper"] | None:
+    """The weights as a document keeps them: what the caller wrote, in plain types; None where there are none."""
+    if isinstance(weights, Mapping):
+        return {name: to_storable_weight(name, weight) for name, weight in weights.items()} or None
+    return weights or None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchOptions:
+    """The arguments of ``Explainer.explain``, without the row."""
+
+    algorithm: str | Algorithm = DEFAULT_ALGORITHM
+    k: int = 5
+    budget: Budget | float | None = None
+    seed: int = 0
+    require: Sequence[str] = ()
+    forbid: Sequence[str] = ()
+    weights: Weights = None
+    widen: bool = True
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """The same by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def fingerprint(self) -> str:
+        """A hash of it; raises InputError, before any work, if something in it cannot be used."""
+        algorithm = self.algorithm if self.algorithm == DEFAULT_ALGORITHM else parse_algorithm(self.algorithm)
+        kept = normalize_weights(self.weights)
+        weights = sorted(kept.items()) if isinstance(kept, Mapping) else kept
+        parts = (
+            algorithm,
+            parse_positive(self.k),
+            parse_budget(self.budget),
+            parse_seed(self.seed),
+            as_list(self.require),
+            as_list(self.forbid),
+            weights,
+            bool(self.widen),
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -1,0 +1,285 @@
+"""List minimal hitting sets: all of them (MMCS), or those up to a weight (branch and bound). Compiled.
+
+MMCS (Murakami and Uno, "Efficient algorithms for dualizing large-scale hypergraphs", Discrete Applied Mathematics 170,
+2014) grows a set S one element at a time and keeps it minimal on the way: every member must be the only one that hits
+some dual. It branches on an open dual with fewest candidates; a child that takes one of its elements may use later
+those that come before it, not those after it, so that no set is met twice. Here the duals that S hits, and those that
+it hits exactly once, are two bit sets per level; the duals that need member i are then `hit[i] & once`, and going back
+up costs nothing. To prefer small sets when there are too many, the search is repeated with size 0, 1, 2, ... and only
+sets of that size counted; pairwise disjoint open duals bound the size from below.
+
+The sets up to a weight are found by the search of :mod:`ironrule.hitting.minimum` with two changes. The ceiling stays
+where it is, so that nothing within it is cut off. And as in MMCS every element taken must stay the only one to hit some
+dual, so that every set met in the end is minimal. A child may not use what its elder siblings took, so that no set is
+met twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
+from ironrule.hitting.bounds import (
+    choose_branch,
+    compute_counting_bound,
+    compute_reduced_costs,
+    list_open_duals,
+    mark_taken,
+    run_subgradient_ascent,
+    set_initial_prices,
+)
+from ironrule.jit import ONE, ZERO, kernel, kernel_helper, lowest_bit
+
+ALL_SIZES = -1
+
+
+@kernel_helper
+def _are_members_needed(hit: Any, chosen: Int64Array, size: Any, once: UInt64Array) -> bool:
+    """Whether every member is the only one to hit some dual."""
+    for c in range(size):
+        k = 0
+        while k < once.size and hit[chosen[c], k] & once[k] == ZERO:
+            k += 1
+        if k == once.size:
+            return False
+    return True
+
+
+@kernel_helper
+def _choose_open_dual(
+    starts: Int64Array, elements: Int64Array, covered: UInt64Array, allowed: BoolArray, used: BoolArray
+) -> Any:
+    """An open dual with fewest candidates (-1 if none is open), how many, and the size of a disjoint family."""
+    d, pick, fewest, family = starts.size - 1, -1, elements.size + 1, 0
+    for i in range(used.size):
+        used[i] = False
+    for k in range(covered.size):
+        word = ~covered[k]
+        while word != ZERO:
+            e = 64 * k + lowest_bit(word)
+            word &= word - ONE
+            if e >= d:
+                break
+            size, free = 0, True
+            for p in range(starts[e], starts[e + 1]):
+                size += 1 if allowed[elements[p]] else 0
+                free &= not (allowed[elements[p]] and used[elements[p]])
+            if size < fewest:
+                pick, fewest = e, size
+            if free:
+                family += 1
+                for p in range(starts[e], starts[e + 1]):
+                    used[elements[p]] |= allowed[elements[p]]
+    return pick, fewest, family
+
+
+@kernel_helper
+def _double_rows(found: Any) -> Any:
+    larger = np.zeros((2 * found.shape[0], found.shape[1]), np.bool_)
+    for r in range(found.shape[0]):
+        for i in range(found.shape[1]):
+            larger[r, i] = found[r, i]
+    return larger
+
+
+@kernel
+def _search_transversals(incidence: Any, exact: int, found: Any, count: int, limit: int, nodes: int, work: Any) -> Any:
+    """Append minimal hitting sets to `found`, all or of one exact size; stop beyond `limit` or without nodes left.
+
+    Returns (found, count, nodes left, whether a larger size may hold more).
+    """
+    hit, starts, elements = incidence
+    covered, once, branch, total, left, chosen, allowed, used = work
+    words = hit.shape[1]
+    for i in range(allowed.size):
+        allowed[i] = True
+    level, entered, more = np.int64(0), True, False
+    while level >= 0:
+        if entered:
+            entered = False
+            nodes -= 1
+            if nodes < 0:
+                return found, count, nodes, True
+            left[level] = 0
+            pick, fewest, family = _choose_open_dual(starts, elements, covered[level], allowed, used)
+            if pick < 0:
+                if exact == ALL_SIZES or level == exact:
+                    if count == limit:
+                        return found, count + 1, nodes, True
+                    if count == found.shape[0]:
+                        found = _double_rows(found)
+                    for c in range(level):
+                        found[count, chosen[c]] = True
+                    count += 1
+            elif exact != ALL_SIZES and level + family > exact:
+                more = True
+            elif fewest > 0:
+                for p in range(starts[pick], starts[pick + 1]):
+                    if allowed[elements[p]]:
+                        branch[level, left[level]] = elements[p]
+                        left[level] += 1
+                        allowed[elements[p]] = False
+            total[level] = left[level]
+        if left[level] == 0:
+            for c in range(total[level]):
+                allowed[branch[level, c]] = True
+            level -= 1
+            if level >= 0:
+                allowed[chosen[level]] = True
+            continue
+        left[level] -= 1
+        one = branch[level, left[level]]
+        for k in range(words):
+            once[level + 1, k] = (once[level, k] & ~hit[one, k]) | (hit[one, k] & ~covered[level, k])
+            covered[level + 1, k] = covered[level, k] | hit[one, k]
+        chosen[level] = one
+        if _are_members_needed(hit, chosen, level, once[level + 1]):
+            level += 1
+            entered = True
+    return found, count, nodes, more
+
+
+def list_minimal_sets(
+    hit: UInt64Array, starts: Int64Array, elements: Int64Array, limit: int, nodes: int
+) -> tuple[BoolArray, bool]:
+    """The minimal hitting sets as flags per element, and whether these are all."""
+    u, levels = len(hit), min(len(hit), len(starts) - 1) + 2
+    work = (
+        *np.zeros((2, levels, hit.shape[1]), np.uint64),
+        np.zeros((levels, u), np.int64),
+        *np.zeros((3, levels), np.int64),
+        *np.zeros((2, u), np.bool_),
+    )
+    found, count, left, more, size = np.zeros((min(limit, 64), u), np.bool_), 0, nodes, True, ALL_SIZES
+    while more and count < limit and left >= 0:
+        found, count, left, more = _search_transversals((hit, starts, elements), size, found, count, limit, left, work)
+        if size == ALL_SIZES and not more:
+            return found[:count], True
+        if size == ALL_SIZES and left >= 0:
+            found, count = np.zeros((min(limit, 64), u), np.bool_), 0
+        size += 1
+    return found[: min(count, limit)], False
+
+
+ROOT_ASCENT_STEPS = 40
+NODE_ASCENT_STEPS = 8
+
+
+def allocate_listing_workspace(elements: int, duals: int, limit: int) -> Any:
+    """What :func:`list_light_sets` works on; the sets found are the flags that come first."""
+    u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
+    sets = np.zeros((limit, u), np.bool_), *np.zeros((2, levels, words), np.uint64), np.ones((levels, u), np.bool_)
+    numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
+    positions = (np.zeros((levels, u), np.int64), *np.zeros((2, levels), np.int64), np.zeros(d, np.int64))
+    return sets, numbers, positions
+
+
+@kernel_helper
+def _are_taken_needed(hit: Any, once: UInt64Array, branch: Any, child: Int64Array, level: Any) -> bool:
+    """Whether every element taken on the way to a level is the only one to hit some dual."""
+    for above in range(level):
+        one, k = branch[above, child[above] - 1], 0
+        while k < once.size and hit[one, k] & once[k] == ZERO:
+            k += 1
+        if k == once.size:
+            return False
+    return True
+
+
+@kernel_helper
+def _has_unhittable_dual(starts: Int64Array, elements: Int64Array, active: Int64Array, allowed: Any) -> bool:
+    """Whether some open dual has nothing left to hit it with."""
+    for e in active:
+        p = starts[e]
+        while p < starts[e + 1] and not allowed[elements[p]]:
+            p += 1
+        if p == starts[e + 1]:
+            return True
+    return False
+
+
+@kernel
+def list_light_sets(
+    hit: Any,
+    starts: Int64Array,
+    elements: Int64Array,
+    weights: Float64Array,
+    ceiling: float,
+    node_limit: int,
+    work: Any,
+) -> Any:
+    """How many minimal hitting sets within the ceiling were found, the least that any other weighs, and completeness.
+
+    It ends early, which is then said, when the room for sets is full or the nodes are spent.
+    """
+    words, d = hit.shape[1], starts.size - 1
+    found, open_, once, allowed = work[0]
+    prices, cost, bounds, reduced, slope, trial = work[1]
+    branch, children, child, room = work[2]
+    for e in range(d):
+        open_[0, e >> 6] |= ONE << np.uint64(e & 63)
+    set_initial_prices(hit, starts, elements, weights, prices[0])
+    total = weights.sum()
+    level, nodes, count, beyond, fresh = np.int64(0), 0, 0, np.inf, True
+    while level >= 0:
+        if not fresh:
+            if child[level] == children[level]:
+                level -= 1
+                continue
+            pick, down = branch[level, child[level]], level + 1
+            child[level] += 1
+            for k in range(words):
+                once[down, k] = (once[level, k] & ~hit[pick, k]) | (hit[pick, k] & open_[level, k])
+                open_[down, k] = open_[level, k] & ~hit[pick, k]
+            allowed[level, pick] = False
+            if not _are_taken_needed(hit, once[down], branch, child, down):
+                continue
+            for i in range(weights.size):
+                allowed[down, i] = allowed[level, i]
+            for e in range(d):
+                prices[down, e] = prices[level, e]
+            cost[down], bounds[down] = cost[level] + weights[pick], bounds[level]
+            level = down
+        fresh = False
+        if nodes == node_limit:
+            return count, beyond, False
+        nodes += 1
+        children[level], child[level] = 0, 0
+        active = room[: list_open_duals(open_[level], room)]
+        if active.size == 0:
+            if cost[level] > ceiling:
+                beyond = min(beyond, cost[level])
+            elif count == found.shape[0]:
+                return count, beyond, False
+            else:
+                mark_taken(found[count], branch, child, level)
+                count += 1
+            continue
+        if _has_unhittable_dual(starts, elements, active, allowed[level]):
+            continue
+        counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
+        bounds[level] = max(bounds[level], counting)
+        forced = -1
+        if bounds[level] <= ceiling:
+            for e in active:
+                trial[e] = prices[level, e]
+            top, _factor, forced, ruled_out = run_subgradient_ascent(
+                starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
+                cost[level], total, ceiling, ceiling, ROOT_ASCENT_STEPS if level == 0 else NODE_ASCENT_STEPS,
+                1.0, -np.inf,
+            )  # fmt: skip
+            bounds[level], beyond = max(bounds[level], top), min(beyond, ruled_out)
+        if bounds[level] > ceiling:
+            beyond = min(beyond, bounds[level])
+        elif forced >= 0:
+            branch[level, 0], children[level] = forced, 1
+        else:
+            compute_reduced_costs(
+                starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total
+            )
+            children[level] = choose_branch(
+                starts, elements, active, allowed[level], prices[level], reduced, branch[level]
+            )
+    return count, beyond, True

@@ -1,0 +1,111 @@
+"""How compiled code is compiled (Numba), and the operations on bits and addresses that Numba does not offer.
+
+``@kernel`` is for functions that Python calls: they release the interpreter lock, so that plain threads run them side
+by side, and are cached on disk, so that only the first use on a machine pays for the compiler. ``@kernel_helper`` is
+for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time.
+
+Importing this module loads Numba. Modules that ``import ironrule.explain`` loads import it, and every module that holds
+kernels, at first use only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from ironrule.arrays import Int64Array, UInt64Array
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_njit: Any = njit  # whose published types lack two of its options
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile without bounds checks, without the interpreter lock and with IEEE division."""
+    compiled: Any = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return cast(_Function, compiled)
+
+
+def kernel_helper(function: _Function) -> _Function:
+    """Compile for other kernels only, which keep its code in their own caches: that saves compile time."""
+    compiled: Any = _njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
+    return cast(_Function, compiled)
+
+
+def _declare_intrinsic(typing: Callable[..., Any]) -> Callable[..., Any]:
+    return cast(Callable[..., Any], intrinsic(typing))
+
+
+@_declare_intrinsic
+def popcount(_context: Any, _word: Any) -> Any:
+    """The number of ones in a uint64: one instruction, and one that vectorises."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@_declare_intrinsic
+def lowest_bit(_context: Any, _word: Any) -> Any:
+    """The position of the lowest one in a uint64 that is not zero."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.uint64), generate
+
+
+@_declare_intrinsic
+def set_bit_if_outside(_context: Any, _byte: Any, code: Any, _low: Any, _span: Any, _bit: Any) -> Any:
+    """`byte | bit` if the code lies outside [low, low + span], else `byte`.
+
+    Written in LLVM because Numba widens all integers to 64 bits, and the vectoriser then handles an eighth of the rows
+    per register.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        byte, code, low, span, bit = arguments
+        outside = builder.icmp_unsigned(">", builder.sub(code, low), span)
+        return builder.or_(byte, builder.select(outside, bit, context.get_constant(types.uint8, 0)))
+
+    return types.uint8(types.uint8, code, code, code, types.uint8), generate
+
+
+def _build_pointer_cast(item: Any) -> Callable[..., Any]:
+    """A cast of an address to a typed pointer, so that one kernel reads columns that lie anywhere in memory."""
+    make: Any = types.CPointer
+    typed = make(item)
+
+    def pointer(_context: Any, _address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return typed(types.int64), generate
+
+    return _declare_intrinsic(pointer)
+
+
+pointer_to_uint8 = _build_pointer_cast(types.uint8)
+pointer_to_uint16 = _build_pointer_cast(types.uint16)
+pointer_to_uint32 = _build_pointer_cast(types.uint32)
+
+
+@kernel
+def _count_bits_per_row(words: UInt64Array) -> Int64Array:
+    """The number of ones per row."""
+    counts = np.zeros(words.shape[0], np.int64)
+    for r in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            counts[r] += int(popcount(words[r, w]))
+    return counts
+
+
+def count_bits(words: UInt64Array) -> Int64Array:
+    """The number of components in every row."""
+    return _count_bits_per_row(np.ascontiguousarray(np.atleast_2d(words), dtype=np.uint64))

@@ -1,0 +1,250 @@
+"""Take a scikit-learn Pipeline apart: its preprocessing of the user's table, and the final estimator behind it.
+
+Only transformers that work column by column are let through, by their class: that is what makes their result a table
+over one feature's codes (:func:`ironrule.model.model_input.tabulate`, which also checks it on points).
+
+Most of what a pipeline takes for a few rows goes into preparing them, although all that its preprocessing can give is
+tabulated already. So a few points are put to the final estimator directly (:class:`FinalEstimator`), on the columns
+that the tables give. That serves only if it decides as the whole pipeline does wherever the two were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import BoolArray, Points
+from ironrule.model.blackbox import BlackBox
+from ironrule.model.decision import Decision, build_decision
+from ironrule.model.model_input import TabulatedColumns
+from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
+from ironrule.space.feature import is_missing
+
+COLUMNWISE_TRANSFORMERS = frozenset(
+    (
+        "StandardScaler",
+        "MinMaxScaler",
+        "MaxAbsScaler",
+        "RobustScaler",
+        "Binarizer",
+        "KBinsDiscretizer",
+        "OneHotEncoder",
+        "OrdinalEncoder",
+        "TargetEncoder",
+        "SimpleImputer",
+        "MissingIndicator",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "SplineTransformer",
+        "VarianceThreshold",
+        "SelectKBest",
+        "SelectPercentile",
+        "SelectFpr",
+        "SelectFdr",
+        "SelectFwe",
+        "GenericUnivariateSelect",
+        "SelectFromModel",
+        "SequentialFeatureSelector",
+        "RFE",
+        "RFECV",
+    )
+)
+
+HYPERPARAMETER_SEARCHES = frozenset(
+    (
+        "GridSearchCV",
+        "RandomizedSearchCV",
+        "HalvingGridSearchCV",
+        "HalvingRandomSearchCV",
+    )
+)
+
+THRESHOLD_WRAPPERS = frozenset(
+    (
+        "FixedThresholdClassifier",
+        "TunedThresholdClassifierCV",
+    )
+)
+
+NO_OPERATIONS = (None, "passthrough", "drop")
+ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
+IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
+
+MONOTONE_TRANSFORMERS = frozenset(
+    (
+        "StandardScaler",
+        "MinMaxScaler",
+        "MaxAbsScaler",
+        "RobustScaler",
+        "Binarizer",
+        "VarianceThreshold",
+    )
+)
+
+NON_MONOTONE_TRANSFORMERS = frozenset(("PowerTransformer", "QuantileTransformer"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransformerSteps:
+    """Fitted transformers, one after the other."""
+
+    transformers: tuple[Any, ...]
+
+    def __call__(self, table: Any) -> Any:
+        for part in self.transformers:
+            table = part.transform(table)
+        return table
+
+
+def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
+    """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
+    parts: list[Any] = []
+    while True:
+        name = get_library_class_name(model, "sklearn")
+        if name in HYPERPARAMETER_SEARCHES | {"FrozenEstimator", "Pipeline"}:
+            require_own_methods(model, deep=False)
+        if name in THRESHOLD_WRAPPERS:
+            raise Unreadable(
+                f"a {name} moves the threshold of another model; pass that model and the threshold instead"
+            )
+        if name in HYPERPARAMETER_SEARCHES and not hasattr(model, "best_estimator_"):
+            raise Unreadable(f"the {name} keeps no best model (refit=False)")
+        if name in HYPERPARAMETER_SEARCHES:
+            model = model.best_estimator_
+        elif name == "FrozenEstimator":
+            model = model.estimator
+        elif name == "Pipeline":
+            *before, (_, model) = model.steps
+            for label, step in before:
+                _require_columnwise(step, label)
+            parts += [step for _, step in before if not _is_no_operation(step)]
+        else:
+            break
+    if _is_no_operation(model):
+        raise Unreadable("the last step of the Pipeline is not a model")
+    return (TransformerSteps(tuple(parts)) if parts else None), model
+
+
+def _is_no_operation(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step in NO_OPERATIONS)
+
+
+def _require_columnwise(step: Any, label: str) -> None:
+    if _is_no_operation(step):
+        return
+    name = get_library_class_name(step, "sklearn")
+    if name in COLUMNWISE_TRANSFORMERS or name in STEP_CONTAINERS or name == "FunctionTransformer":
+        require_own_methods(step, deep=name not in STEP_CONTAINERS)
+    inner = STEP_CONTAINERS.get(name)
+    if inner is not None:
+        for part_label, part in inner(step):
+            _require_columnwise(part, f"{label}.{part_label}")
+    elif name == "FunctionTransformer":
+        if not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1)):
+            raise Unreadable(f"step {label!r} (FunctionTransformer) runs a function that may mix columns")
+    elif name not in COLUMNWISE_TRANSFORMERS:
+        raise Unreadable(f"step {label!r} ({type(step).__name__}) mixes columns, or may")
+
+
+def require_monotone(steps: TransformerSteps | None) -> None:
+    """Raise Unreadable unless every step lets its columns rise or fall all the way with the numbers that it gets."""
+    for step in () if steps is None else steps.transformers:
+        _require_monotone_step(step)
+
+
+def _require_monotone_step(step: Any) -> None:
+    name = get_library_class_name(step, "sklearn")
+    if name in STEP_CONTAINERS:
+        for _, part in STEP_CONTAINERS[name](step):
+            _require_monotone_step(part)
+    elif name in ENCODERS:
+        if any(_is_number(kind) for kinds in step.categories_ for kind in np.asarray(kinds).tolist()):
+            raise Unreadable(f"its {name} tells single numbers apart")
+    elif name in IMPUTERS:
+        if _is_number(step.missing_values):
+            raise Unreadable(
+                f"its {name} takes the single number {step.missing_values!r} for missing, so it tells that from its "
+                f"neighbours; put NaN in its place in the data, or leave intervals out"
+            )
+    elif name in NON_MONOTONE_TRANSFORMERS:
+        raise Unreadable(
+            f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; use a "
+            f"StandardScaler, MinMaxScaler or RobustScaler, or leave intervals out"
+        )
+    elif name not in MONOTONE_TRANSFORMERS and not _is_no_operation(step) and not _is_passthrough(step):
+        raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that a column of numbers can hold; NaN is none."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and not is_missing(value)
+
+
+def _is_passthrough(step: Any) -> bool:
+    """Whether a step hands on what it gets, as scikit-learn makes it of "passthrough"."""
+    return get_library_class_name(step, "sklearn") == "FunctionTransformer" and step.func is None
+
+
+def _iterate_pipeline(step: Any) -> Iterator[tuple[str, Any]]:
+    yield from step.steps
+
+
+def _iterate_union(step: Any) -> Iterator[tuple[str, Any]]:
+    yield from step.transformer_list
+
+
+def _iterate_column_transformer(step: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((name, part) for name, part, _ in step.transformers_)
+
+
+STEP_CONTAINERS: dict[str, Callable[[Any], Iterator[tuple[str, Any]]]] = {
+    "Pipeline": _iterate_pipeline,
+    "FeatureUnion": _iterate_union,
+    "ColumnTransformer": _iterate_column_transformer,
+}
+
+MAX_TABLE_VALUES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinalEstimator:
+    """The final estimator of a pipeline, and what it sees of every code: the tables of all columns end to end."""
+
+    features: npt.NDArray[np.intp]  # per column, where it comes from, and where its table begins
+    starts: npt.NDArray[np.intp]
+    values: npt.NDArray[Any]
+    decision: Decision
+
+    def desired(self, points: Points) -> BoolArray:
+        """Which points have the desired outcome."""
+        if len(points) == 0:
+            return np.zeros(0, dtype=np.bool_)
+        seen = self.values[self.starts + points[:, self.features]]
+        return self.decision(np.ascontiguousarray(seen), len(points))  # by rows, as pipelines hand it on
+
+
+def build_final_estimator(
+    model: Any,
+    columns: TabulatedColumns,
+    black_box: BlackBox,
+    desired: Any,
+    threshold: float | None,
+    points: Points,
+    outcomes: BoolArray,
+) -> FinalEstimator | None:
+    """A pipeline's final estimator, if it is handed plain numbers and decides on the points as the pipeline did."""
+    steps, final = split_pipeline(model)
+    sizes = [len(table) for table in columns.values]
+    if steps is None or not 0 < sum(sizes) <= MAX_TABLE_VALUES:
+        return None
+    seen, values = steps(black_box.layout.decode(points[:1])), np.concatenate(columns.values)
+    if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
+        return None
+    starts = np.cumsum([0, *sizes[:-1]])
+    made = FinalEstimator(columns.features, starts, values, build_decision(final, desired, threshold))
+    return made if np.array_equal(made.desired(points), outcomes) else None

@@ -1,0 +1,154 @@
+"""Read a user's model: its normal form, and for every code of the space what the final estimator sees.
+
+Both together are all that the model's decision depends on (:class:`TabulatedModel`). Nothing is compiled here, so
+that reading a model loads nothing of the search. That a normal form decides as the model does is checked where
+it is compiled (:mod:`ironrule.backends.compiled_model`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ironrule.arrays import Points
+from ironrule.model.blackbox import BlackBox
+from ironrule.model.decision import DecisionTarget
+from ironrule.model.model_input import (
+    TabulatedColumns,
+    compute_model_input,
+    has_inexact_integer,
+    raise_inexact_column,
+    tabulate,
+)
+from ironrule.model.normal_form.cells import DistinctSplits
+from ironrule.model.normal_form.network import Network
+from ironrule.model.normal_form.tree_sum import LinkedGroup, TreeSum
+from ironrule.model.pipeline import split_pipeline
+from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.registry import get_input_conversion, read_estimator
+from ironrule.model.robustness import ModelSet, list_thresholds
+from ironrule.space.space import Space
+
+MAX_NODES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TabulatedModel:
+    """A model's normal form, and what the model sees for every code of the space: all that its decision depends on."""
+
+    normal_form: TreeSum | Network
+    columns: TabulatedColumns
+
+    @property
+    def tree_sum(self) -> TreeSum:
+        """The normal form of a model that is no network; raises Unreadable if it is one."""
+        if isinstance(self.normal_form, Network):
+            raise Unreadable(
+                "a network has no thresholds: between two values its decision may turn anywhere, so no list of values "
+                "speaks for those in between; a space with a finer grid of values comes nearest"
+            )
+        return self.normal_form
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of how the model decides in the space, whatever file or library version it came from."""
+        digest = hashlib.sha256()
+        if isinstance(self.normal_form, Network):
+            self._hash_network(digest, self.normal_form)
+        else:
+            self._hash_tree_sum(digest, self.normal_form)
+        return digest.hexdigest()
+
+    def _hash_network(self, digest: Any, network: Network) -> None:
+        digest.update(np.array([network.roundoff]).tobytes() + self.columns.features.astype("<i8").tobytes())
+        for values in self.columns.values:
+            digest.update(np.asarray(values, dtype=np.float64).tobytes())
+        for layer in network.layers:
+            digest.update(repr((layer.activation, layer.weights.shape)).encode())
+            digest.update(np.asarray(layer.weights, dtype=np.float64).tobytes())
+            digest.update(np.asarray(layer.bias, dtype=np.float64).tobytes())
+        for margins in network.alternatives:
+            digest.update(b"alternative")
+            for margin in margins:
+                digest.update(np.array([margin.offset, margin.error, *margin.coefficients]).tobytes())
+
+    def _hash_tree_sum(self, digest: Any, normal_form: TreeSum) -> None:
+        splits, groups = DistinctSplits(self.columns), list_groups(normal_form)
+        splits.add(tree for group in groups for tree in group.trees)
+        for feature, left in splits.numbers:
+            digest.update(feature.to_bytes(4, "little") + left)
+        for margins in normal_form.alternatives:
+            digest.update(b"alternative")
+            for margin in margins:
+                digest.update(np.array([margin.offset, margin.error, margin.relative_error]).tobytes())
+                for group in margin.groups:
+                    self._hash_group(digest, group, splits)
+
+    def _hash_group(self, digest: Any, group: LinkedGroup, splits: DistinctSplits) -> None:
+        digest.update(repr(group.link).encode())
+        for tree in group.trees:
+            for part in (splits.number_nodes(tree), tree.left, tree.right, tree.value):
+                digest.update(part.tobytes())
+        for term in group.terms:
+            values = term.contribution(self.columns.values[term.column])
+            digest.update(int(self.columns.features[term.column]).to_bytes(4, "little"))
+            digest.update(np.asarray(values, dtype=np.float64).tobytes())
+
+
+def read_model(
+    model: Any, black_box: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
+) -> TabulatedModel:
+    """Read a model; raises Unreadable, with the reason, if it cannot be read."""
+    if not hasattr(model, "predict"):
+        raise Unreadable("a plain function can only be asked, not read")
+    transform, final = split_pipeline(model)
+    normal_form = read_estimator(final, desired, threshold)
+    _require_size(normal_form)
+    _require_exact_layout(black_box, space, past)
+    intake, names = get_input_conversion(final), black_box.layout.names
+    return TabulatedModel(
+        normal_form,
+        tabulate(
+            lambda points: compute_model_input(transform, black_box.layout.decode(points), intake, names), space, past
+        ),
+    )
+
+
+def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> None:
+    """Raise Unreadable if whole numbers are no longer exact where they are laid out beside others in one array."""
+    laid = black_box.layout.decode(past[:1])
+    if black_box.layout.is_array and laid.dtype.kind == "f":
+        for name, source in zip(black_box.layout.names, black_box.layout.feature_indices, strict=True):
+            if has_inexact_integer(space.features[source].values):
+                raise_inexact_column(name)
+
+
+def list_groups(normal_form: TreeSum) -> list[LinkedGroup]:
+    """The groups of all margins of a normal form."""
+    return [group for margins in normal_form.alternatives for margin in margins for group in margin.groups]
+
+
+def _require_size(normal_form: TreeSum | Network) -> None:
+    if isinstance(normal_form, Network):
+        return
+    nodes = sum(len(tree.left) for group in list_groups(normal_form) for tree in group.trees)
+    if nodes > MAX_NODES:
+        raise Unreadable(f"its trees have {nodes:,} nodes, and models of up to {MAX_NODES:,} are read so far")
+
+
+def read_models(
+    models: Sequence[Any], model_set: ModelSet, space: Space, past: Points, target: DecisionTarget
+) -> list[tuple[Any, TabulatedModel]]:
+    """Every model with its normal form, for every way in which it is asked, not yet checked against it; the first one
+    also as it is, since counterfactuals are its own. Raises Unreadable if one of them cannot be read.
+    """
+    found = [
+        (model, read_model(model, box, space, past, target.desired, level))
+        for (model, level), box in zip(list_thresholds(models, target), model_set.black_boxes, strict=True)
+    ]
+    own = [(models[0], read_model(models[0], model_set.primary, space, past, target.desired, target.threshold))]
+    return [*found, *(own if target.margin and target.threshold is not None else [])]

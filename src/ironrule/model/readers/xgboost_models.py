@@ -1,0 +1,278 @@
+"""XGBoost's scikit-learn classes, read from the booster's own JSON.
+
+XGBoost keeps leaves and thresholds as float32 (its JSON gives them exactly) and adds in float32, tree after tree. How
+its decisions follow from the scores, and how the errors are bounded, is in :mod:`ironrule.model.readers.boosting`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import BoolArray
+from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
+from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.boosting import (
+    EXPONENTIAL_RESPONSE,
+    IDENTITY_RESPONSE,
+    LOGISTIC_RESPONSE,
+    SINGLE_ROUNDOFF,
+    STEP_RESPONSE,
+    BoostedScore,
+    Response,
+    bound_probability_error,
+    find_class_positions,
+    order_parents_first,
+    read_largest_score,
+    read_softmax_threshold,
+    read_threshold,
+    sum_trees,
+)
+from ironrule.model.readers.library_class import require_own_methods
+
+
+@dataclass(frozen=True, slots=True)
+class XGBoostThresholdSplit:
+    """XGBoost's numeric split: as float32, below the threshold goes left; missing goes where the tree says."""
+
+    column: int
+    threshold: float
+    missing_left: bool
+    missing: float | None = None  # a number that stands for missing, beside NaN
+
+    @property
+    def turns_once(self) -> bool:
+        """Unless a number that stands for missing goes where its neighbours do not."""
+        return self.missing is None or self.missing_left == (self.missing < self.threshold)
+
+    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Which of these values of the column go left."""
+        numbers, missing = _to_float32(values, self.missing)
+        return np.asarray(np.where(missing, self.missing_left, numbers < np.float32(self.threshold)), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class XGBoostSplitFactory:
+    """Makes numeric splits; their kind is 1 where missing goes left."""
+
+    missing: float | None
+
+    def __call__(self, column: int, threshold: float, missing_left: int) -> TreeSplit:
+        return XGBoostThresholdSplit(column, threshold, bool(missing_left), self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class XGBoostCategorySplit:
+    """XGBoost's categorical split: categories outside the chosen set go left; missing goes where the tree says.
+
+    Where the model keeps the categories of a pandas column, their labels are the values, else category numbers.
+    """
+
+    column: int
+    chosen: frozenset[int]
+    missing_left: bool
+    missing: float | None = None
+    labels: tuple[Hashable, ...] | None = None
+
+    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Which of these values of the column go left."""
+        codes = values if self.labels is None else encode_categories(values, self.labels, self.column)
+        numbers, missing = _to_float32(codes, self.missing if self.labels is None else None)
+        # a negative or huge number is no category: it is not chosen
+        chosen = np.isin(np.trunc(numbers), np.array(sorted(self.chosen), dtype=np.float64)) & (numbers >= 0)
+        return np.asarray(np.where(missing, self.missing_left, ~chosen), dtype=np.bool_)
+
+
+def encode_categories(
+    values: npt.NDArray[Any], labels: tuple[Hashable, ...], column: int, unseen: float | None = None
+) -> Any:
+    """The category numbers of labels, NaN where missing; an unknown label is ``unseen`` or refused."""
+    known = {label: float(code) for code, label in enumerate(labels)}
+    codes = np.empty(len(values))
+    for row, value in enumerate(values.tolist()):
+        code = math.nan if value is None or value != value else known.get(value, unseen)
+        if code is None:
+            raise Unreadable(
+                f"the value {value!r} of column {column} is none of the categories that the model was fitted on"
+            )
+        codes[row] = code
+    return codes
+
+
+def _to_float32(values: npt.NDArray[Any], missing: float | None) -> tuple[npt.NDArray[np.float32], BoolArray]:
+    """The values as float32, and which of them are missing."""
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float32)
+        alias = np.float32(math.nan if missing is None else missing)
+    return numbers, np.isnan(numbers) | (numbers == alias)
+
+
+_RESPONSES: dict[str, Response] = {
+    "binary:logistic": LOGISTIC_RESPONSE,
+    "reg:logistic": LOGISTIC_RESPONSE,
+    "binary:logitraw": IDENTITY_RESPONSE,
+    "binary:hinge": STEP_RESPONSE,  # 1 where the score is above 0, else 0
+    "reg:squarederror": IDENTITY_RESPONSE,
+    "reg:linear": IDENTITY_RESPONSE,
+    "reg:absoluteerror": IDENTITY_RESPONSE,
+    "reg:pseudohubererror": IDENTITY_RESPONSE,
+    "reg:quantileerror": IDENTITY_RESPONSE,
+    "reg:squaredlogerror": IDENTITY_RESPONSE,
+    "count:poisson": EXPONENTIAL_RESPONSE,
+    "reg:gamma": EXPONENTIAL_RESPONSE,
+    "reg:tweedie": EXPONENTIAL_RESPONSE,
+}
+
+
+def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
+    """The normal form of an XGBClassifier, XGBRFClassifier, XGBRegressor or XGBRFRegressor; None for anything else."""
+    library = sys.modules.get("xgboost")
+    if library is None or not isinstance(estimator, library.XGBModel):
+        return None
+    if not isinstance(estimator, (library.XGBClassifier, library.XGBRegressor)) or isinstance(
+        estimator, library.XGBRanker
+    ):
+        raise Unreadable(f"{type(estimator).__name__} is neither a classifier nor a regressor")
+    require_own_methods(estimator)
+    booster = estimator.get_booster()
+    learner = json.loads(booster.save_raw("json"))["learner"]
+    objective = str(learner["objective"]["name"])
+    if objective not in _RESPONSES and objective not in ("multi:softprob", "multi:softmax"):
+        raise Unreadable(f"XGBoost's objective {objective} is not a threshold on a sum of trees")
+    if (estimator.objective == "multi:softmax") != (objective == "multi:softmax"):
+        raise Unreadable(f"its objective was set to {estimator.objective!r} after it was fitted with {objective!r}")
+    scores = _read_scores(estimator, booster, learner, objective)
+    if isinstance(estimator, library.XGBClassifier):
+        return _read_classifier(estimator, scores, objective, desired, threshold)
+    if threshold is None or desired or len(scores) != 1 or objective not in _RESPONSES:
+        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
+    return read_threshold(scores[0], _RESPONSES[objective], threshold, bound_probability_error(SINGLE_ROUNDOFF))
+
+
+def _read_classifier(
+    estimator: Any, scores: list[BoostedScore], objective: str, desired: tuple[Any, ...], threshold: float | None
+) -> TreeSum:
+    wanted = find_class_positions(estimator, desired)
+    if len(scores) == 1 and len(estimator.classes_) <= 2 and objective in _RESPONSES:
+        if len(wanted) != 1:
+            raise Unreadable("one of two classes must be desired")
+        level = 0.5 if threshold is None else threshold
+        return read_threshold(
+            scores[0], _RESPONSES[objective], level, bound_probability_error(SINGLE_ROUNDOFF), first=wanted == [0]
+        )
+    if len(scores) != len(estimator.classes_) or len(scores) < 3:
+        raise Unreadable(f"{len(scores)} outputs for {len(estimator.classes_)} classes are not one decision")
+    if threshold is None:
+        return read_largest_score(scores, wanted, bound_probability_error(SINGLE_ROUNDOFF, len(scores)))
+    return read_softmax_threshold(scores, wanted, threshold, SINGLE_ROUNDOFF)
+
+
+def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[BoostedScore]:
+    """Per output group its score; the base is the one that the booster's own answer for a row of NaN confirms."""
+    machine = learner["gradient_booster"]
+    if machine["name"] not in ("gbtree", "dart"):
+        raise Unreadable(f"XGBoost's {machine['name']} booster has no trees")
+    model = machine["gbtree"]["model"] if machine["name"] == "dart" else machine["model"]
+    parameters = learner["learner_model_param"]
+    outputs = max(int(parameters["num_class"]), 1)
+    if int(parameters.get("num_target", 1)) > 1 or any(
+        int(t["tree_param"]["size_leaf_vector"]) > 1 for t in model["trees"]
+    ):
+        raise Unreadable("XGBoost trees with several outputs per leaf are not read")
+    rounds = int(booster.attr("best_iteration") or -1) + 1 or booster.num_boosted_rounds()
+    count = model["iteration_indptr"][rounds] if model["trees"] else 0
+    weights = np.array(machine.get("weight_drop", [1.0] * count), dtype=np.float32).astype(np.float64)
+    missing = None if math.isnan(estimator.missing) else float(estimator.missing)
+    labels = _read_labels(model.get("cats"))
+    trees: list[list[Tree]] = [[] for _ in range(outputs)]
+    for tree, weight, output in zip(model["trees"][:count], weights, model["tree_info"], strict=False):
+        trees[output].append(_read_tree(tree, float(weight), missing, labels))
+    blank = np.full((1, int(parameters["num_feature"])), np.nan, dtype=np.float32)
+    probe = booster.inplace_predict(blank, iteration_range=(0, rounds), predict_type="margin", validate_features=False)
+    stored = [float(x) for x in str(parameters["base_score"]).strip("[]").split(",")]
+    stored = stored * outputs if len(stored) == 1 else stored
+    dart = machine["name"] == "dart"
+    asked = np.asarray(probe, dtype=np.float64).ravel()
+    return [_read_score(*each, objective, blank, dart) for each in zip(stored, trees, asked.tolist(), strict=True)]
+
+
+def _read_score(
+    stored: float, trees: list[Tree], asked: float, objective: str, blank: npt.NDArray[np.float32], dart: bool
+) -> BoostedScore:
+    if not trees:
+        return sum_trees(asked, (), SINGLE_ROUNDOFF)
+    rest = asked - float(sum(tree.evaluate(blank)[0] for tree in trees))
+    base = min(_list_base_scores(np.float32(stored), _RESPONSES.get(objective)), key=lambda b: abs(b - rest))
+    # Its logarithm is within 2 units. Dart multiplies each tree by its weight, with the base added and taken off again.
+    extra = 4 * SINGLE_ROUNDOFF * abs(base)
+    if dart:
+        extra += 4 * SINGLE_ROUNDOFF * sum(abs(base) + float(np.abs(tree.value).max()) for tree in trees)
+    score = sum_trees(base, trees, SINGLE_ROUNDOFF, extra)
+    if not abs(base - rest) <= score.error:
+        raise Unreadable(f"the base score {stored:g} must explain XGBoost's own answer, but {rest:g} is left")
+    return score
+
+
+def _list_base_scores(stored: np.float32, response: Response | None) -> list[float]:
+    """What a stored base score may be as a raw score: as it is, or through the objective's link, in float32."""
+    bases = [float(stored)]
+    if response is LOGISTIC_RESPONSE:
+        edge = np.float32(1e-6)
+        held = np.clip(stored, edge, np.float32(1) - edge)
+        bases.append(-math.log(float(np.float32(1) / held - np.float32(1))))
+    if response is EXPONENTIAL_RESPONSE and stored > 0:
+        bases.append(math.log(float(stored)))
+    return bases
+
+
+def _read_labels(cats: dict[str, Any] | None) -> list[tuple[Hashable, ...] | None]:
+    """Per column the labels of its categories, where the model keeps them: texts as bytes with offsets, or numbers.
+
+    XGBoost 3 counts offsets in characters but cuts bytes, so labels beyond ASCII are lost: () stands for that.
+    """
+    labels: list[tuple[Hashable, ...] | None] = []
+    for kept in (cats or {}).get("enc", []):
+        if "offsets" in kept:
+            text = bytes(value % 256 for value in kept["values"])
+            ends = kept["offsets"]
+            kept_labels = tuple(text[a:b].decode() for a, b in pairwise(ends)) if text.isascii() else ()
+            labels.append(kept_labels if text else None)
+        else:
+            labels.append(tuple(kept["values"]) or None)
+    return labels
+
+
+def _read_tree(
+    tree: dict[str, Any], weight: float, missing: float | None, labels: list[tuple[Hashable, ...] | None]
+) -> Tree:
+    sides = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
+    order, left, right = order_parents_first(*sides)
+    numbers = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)[order]
+    default, kind, column = (
+        np.array(tree[k], dtype=np.int32)[order] for k in ("default_left", "split_type", "split_indices")
+    )
+    inner = left >= 0
+    spans = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+    chosen = {node: frozenset(tree["categories"][start : start + size]) for node, start, size in spans}
+
+    def outside(place: int) -> TreeSplit:
+        here = int(column[place])
+        kept = labels[here] if here < len(labels) else None
+        if kept == ():
+            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {here}")
+        return XGBoostCategorySplit(here, chosen[int(order[place])], bool(default[place]), missing, kept)
+
+    others = {place: outside(place) for place in np.flatnonzero(inner & (kind != 0)).tolist()}
+    splits = ThresholdSplits(
+        np.where(inner & (kind == 0), column, -1), numbers, default, XGBoostSplitFactory(missing), others
+    )
+    return Tree(splits, left, right, np.where(inner, 0.0, numbers * weight))

@@ -1,0 +1,414 @@
+"""Classifiers that are written by hand, with the methods of a scikit-learn estimator.
+
+- :class:`Scorecard`: points per bin of every feature (:class:`Bins`), added up and compared with a cut-off.
+- :class:`TwoLayerAdditive`: sums of points through logistic functions, weighted, added up, and through one more. The
+  model of Chen, Lin, Rudin, Shaposhnik, Wang and Wang for the FICO challenge is one ("An Interpretable Model with
+  Globally Consistent Explanations for Credit Risk", 2018).
+- :class:`RuleClassifier`: rows that satisfy one of the rules get one outcome, all others the other. With a single
+  rule this is the synthetic classifier of Geng, Schleich and Suciu (VLDB 2022): the shortest rule that explains a
+  denial is then the classifier's own, and a search can be judged by whether it finds it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Float64Array, IntpArray
+from ironrule.errors import InputError, ModelError, TableError
+from ironrule.model.model_input import as_matrix
+from ironrule.rule.rule import Rule
+from ironrule.space.feature import Value, is_missing, value_from_json, value_to_json
+from ironrule.space.table import read_table
+from ironrule.wording import format_count
+
+Labels = tuple[Any, Any]
+
+
+def require_two_labels(labels: Sequence[Any]) -> Labels:
+    """Two distinct labels; raises InputError otherwise."""
+    given = tuple(labels) if not isinstance(labels, str) else (labels,)
+    if len(given) != 2 or given[0] == given[1]:
+        raise InputError(expected="classes must be two distinct labels", got=repr(labels))
+    return given[0], given[1]
+
+
+def choose_labels(second: npt.NDArray[np.bool_], labels: Labels) -> npt.NDArray[Any]:
+    """The second label where it holds, the first elsewhere."""
+    return np.array(labels)[second.astype(np.intp)]
+
+
+BINS_KEYS = {"column", "edges", "points", "values", "missing", "other"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """The points of one column.
+
+    A value listed in ``values`` (a category, or a number that stands for itself, such as a code for "no record") has
+    the points listed there. Any other number has those of its bin: bin k holds ``edges[k - 1] <= x < edges[k]``, so
+    there is one bin more than edges. Missing has ``missing``, and whatever is left has ``other``; None there means
+    that such a value is refused.
+
+    >>> age = Bins("age", edges=(25, 40), points=(0, 12, 20), missing=5)
+    >>> age.look_up(np.array([24.5, 25, 90, np.nan])).tolist()
+    [0.0, 12.0, 20.0, 5.0]
+    >>> Bins("home", values={"own": 15, "rent": 3}, other=0).look_up(np.array(["rent", "boat"], dtype=object)).tolist()
+    [3.0, 0.0]
+    """
+
+    column: str
+    edges: Sequence[float] = ()
+    points: Sequence[float] = ()
+    values: Mapping[Value, float] | Sequence[tuple[Value, float]] = ()
+    missing: float | None = None
+    other: float | None = None
+
+    def __post_init__(self) -> None:
+        pairs = self.values.items() if isinstance(self.values, Mapping) else self.values
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
+        object.__setattr__(self, "points", tuple(float(points) for points in self.points))
+        object.__setattr__(self, "values", tuple((value, float(points)) for value, points in pairs))
+        for name in ("missing", "other"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else float(given))
+        self._check()
+
+    def _check(self) -> None:
+        if self.points and len(self.points) != len(self.edges) + 1:
+            raise InputError(
+                expected=f"{self.column!r} must have points for one bin more than it has edges",
+                got=f"{format_count(len(self.points), 'point')} for {format_count(len(self.edges), 'edge')}",
+            )
+        if (self.edges and not self.points) or any(low >= high for low, high in pairwise(self.edges)):
+            raise InputError(
+                expected=f"the edges of {self.column!r} must be strictly increasing, with points for their bins",
+                got=f"edges {self.edges} and points {self.points}",
+            )
+        if len({value for value, _ in self.listed_values}) < len(self.listed_values) or any(
+            is_missing(v) for v, _ in self.listed_values
+        ):
+            raise InputError(
+                expected=f"the values of {self.column!r} must be distinct and not missing",
+                got=repr([value for value, _ in self.listed_values]),
+                hint="give the points of a missing value as missing=",
+            )
+        if not all(map(math.isfinite, (*self.edges, *self.point_table))):
+            raise InputError(
+                expected=f"the edges and points of {self.column!r} must be finite numbers",
+                got=f"edges {self.edges} and points {self.point_table}",
+            )
+
+    @property
+    def listed_values(self) -> tuple[tuple[Value, float], ...]:
+        """The values that stand for themselves, with their points."""
+        return cast(tuple[tuple[Value, float], ...], self.values)
+
+    @property
+    def point_table(self) -> tuple[float, ...]:
+        """All points, by place: those of the bins, of the values, of missing and of anything else."""
+        rest = [points for points in (self.missing, self.other) if points is not None]
+        return (*self.points, *(points for _, points in self.listed_values), *rest)
+
+    def find_places(self, values: npt.NDArray[Any]) -> IntpArray:
+        """For every value its place in the table; raises ModelError if one has none."""
+        numbers = _to_numbers(values)
+        after = len(self.points) + len(self.listed_values)
+        rest = after + (self.missing is not None) if self.other is not None else -1
+        places = np.searchsorted(np.array(self.edges), numbers, "right") if self.points else np.full(len(values), rest)
+        places[np.isnan(numbers)] = rest
+        for place, (value, _) in enumerate(self.listed_values, start=len(self.points)):
+            places[np.asarray(values == value, dtype=np.bool_)] = place
+        places[_find_missing(values)] = after if self.missing is not None else -1
+        if (places < 0).any():
+            odd = values[np.flatnonzero(places < 0)[0]]
+            raise ModelError(f"the model has no points for {odd!r} in column {self.column!r}")
+        return places
+
+    def look_up(self, values: npt.NDArray[Any]) -> Float64Array:
+        """The points of every value."""
+        return np.array(self.point_table)[self.find_places(values)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The points as plain data, without what is not set."""
+        values = [[value_to_json(value), points] for value, points in self.listed_values]
+        data = {"column": self.column, "edges": list(self.edges), "points": list(self.points), "values": values}
+        return {name: item for name, item in data.items() if item} | {
+            name: getattr(self, name) for name in ("missing", "other") if getattr(self, name) is not None
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Bins:
+        """The points that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
+        if "column" not in data or not set(data) <= BINS_KEYS:
+            raise InputError(
+                expected=f"points must have the key 'column', and no keys but {sorted(BINS_KEYS)}",
+                got=f"keys {sorted(data)}",
+            )
+        values = tuple((value_from_json(value), points) for value, points in data.get("values", ()))
+        return cls(**{**data, "values": values})
+
+
+def _to_numbers(values: npt.NDArray[Any]) -> Float64Array:
+    """Values as numbers, NaN where they are none."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.array([float(v) if isinstance(v, (int, float, np.number)) else np.nan for v in values], dtype=np.float64)
+
+
+def _find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if values.dtype.kind in "biuf":
+        return np.asarray(values != values, dtype=np.bool_)
+    return np.fromiter(map(is_missing, values), np.bool_, len(values))
+
+
+def list_columns(parts: Sequence[Bins]) -> tuple[str, ...]:
+    """The columns of these, each once, in order."""
+    return tuple(dict.fromkeys(part.column for part in parts))
+
+
+def read_columns(table: Any, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """These columns of a table as a model sees them; an array must have just them, in this order."""
+    if isinstance(table, np.ndarray):
+        if table.ndim != 2 or table.shape[1] != len(names):
+            raise TableError(expected=f"an array must have the columns {', '.join(names)}", got=f"shape {table.shape}")
+        seen = as_matrix(table)
+        return {name: seen[:, place] for place, name in enumerate(names)}
+    read = read_table(table)
+    absent = [name for name in names if name not in read.names]
+    if absent:
+        raise TableError(
+            expected=f"the table must have the column {absent[0]!r}",
+            got=f"columns {', '.join(map(repr, read.names))}",
+            code="missing-columns",
+        )
+    return {name: as_matrix(read.frame.select(name).to_native())[:, 0] for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Scorecard:
+    """Whoever has ``cutoff`` points or more gets the second class, everybody else the first.
+
+    >>> import pandas as pd
+    >>> card = Scorecard(
+    ...     (Bins("age", edges=(25, 40), points=(0, 12, 20)), Bins("home", values={"own": 15, "rent": 3})),
+    ...     cutoff=20, classes=("denied", "approved"),
+    ... )
+    >>> people = pd.DataFrame({"age": [30, 41], "home": ["rent", "own"]})
+    >>> card.points(people).tolist(), card.predict(people).tolist()
+    ([15.0, 35.0], ['denied', 'approved'])
+    """
+
+    parts: Sequence[Bins]
+    cutoff: float
+    base: float = 0.0
+    classes: Labels = (0, 1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        object.__setattr__(self, "classes", require_two_labels(self.classes))
+        if not np.isfinite([self.cutoff, self.base]).all():
+            raise InputError(expected="cutoff and base must be finite", got=f"{self.cutoff!r} and {self.base!r}")
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The two labels."""
+        return np.array(self.classes)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The columns that the scorecard looks at."""
+        return np.array(list_columns(self.parts), dtype=object)
+
+    def points(self, table: Any) -> Float64Array:
+        """The points of every row: the base, and those of every part, added in order."""
+        columns = read_columns(table, list_columns(self.parts))
+        total = np.full(len(table), float(self.base))
+        for part in self.parts:
+            total += part.look_up(columns[part.column])
+        return total
+
+    def predict(self, table: Any) -> npt.NDArray[Any]:
+        """The class of every row."""
+        return choose_labels(self.points(table) >= self.cutoff, self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scorecard as plain data."""
+        parts = [part.to_dict() for part in self.parts]
+        return {"parts": parts, "cutoff": self.cutoff, "base": self.base, "classes": list(self.classes)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Scorecard:
+        """The scorecard that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
+        if not {"parts", "cutoff"} <= set(data) <= {"parts", "cutoff", "base", "classes"}:
+            raise InputError(
+                expected="a scorecard must have the keys 'parts' and 'cutoff', and may have 'base' and 'classes'",
+                got=f"keys {sorted(data)}",
+            )
+        parts = tuple(Bins.from_dict(part) for part in data["parts"])
+        return cls(parts, data["cutoff"], data.get("base", 0.0), tuple(data.get("classes", (0, 1))))
+
+
+@dataclass(frozen=True, slots=True)
+class Subscale:
+    """One part of a two-layer model: ``weight`` times the logistic function of ``bias`` plus its points."""
+
+    weight: float
+    bias: float
+    parts: Sequence[Bins]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not np.isfinite([self.weight, self.bias]).all():
+            raise InputError(expected="weight and bias must be finite", got=f"{self.weight!r} and {self.bias!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLayerAdditive:
+    """The second class has the probability logistic(bias + the sum of the subscales); above one half it is predicted.
+
+    >>> import pandas as pd
+    >>> debt, loans = Bins("debt", edges=(10,), points=(0, 3)), Bins("loans", edges=(2,), points=(0, 2))
+    >>> model = TwoLayerAdditive((Subscale(4.0, -1.0, (debt, loans)),), bias=-2.0, classes=("good", "bad"))
+    >>> people = pd.DataFrame({"debt": [3, 40], "loans": [1, 5]})
+    >>> model.predict(people).tolist(), model.predict_proba(people)[:, 1].round(2).tolist()
+    (['good', 'bad'], [0.28, 0.87])
+    """
+
+    subscales: Sequence[Subscale]
+    bias: float
+    classes: Labels = (0, 1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "subscales", tuple(self.subscales))
+        object.__setattr__(self, "classes", require_two_labels(self.classes))
+        if not np.isfinite(self.bias):
+            raise InputError(expected="bias must be finite", got=repr(self.bias))
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The two labels."""
+        return np.array(self.classes)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The columns that the model looks at."""
+        return np.array(self._names(), dtype=object)
+
+    def _names(self) -> tuple[str, ...]:
+        return list_columns([part for subscale in self.subscales for part in subscale.parts])
+
+    def decision_function(self, table: Any) -> Float64Array:
+        """The log odds of the second class."""
+        columns = read_columns(table, self._names())
+        total = np.full(len(table), float(self.bias))
+        for subscale in self.subscales:
+            inner = np.full(len(table), float(subscale.bias))
+            for part in subscale.parts:
+                inner += part.look_up(columns[part.column])
+            total += subscale.weight * _apply_logistic(inner)
+        return total
+
+    def predict_proba(self, table: Any) -> Float64Array:
+        """The probabilities of both classes."""
+        second = _apply_logistic(self.decision_function(table))
+        return np.stack([1.0 - second, second], axis=1)
+
+    def predict(self, table: Any) -> npt.NDArray[Any]:
+        """The class of every row: the second where its log odds are positive."""
+        return choose_labels(self.decision_function(table) > 0, self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain data."""
+        subscales = [
+            {"weight": one.weight, "bias": one.bias, "parts": [part.to_dict() for part in one.parts]}
+            for one in self.subscales
+        ]
+        return {"subscales": subscales, "bias": self.bias, "classes": list(self.classes)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TwoLayerAdditive:
+        """The model that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
+        if not {"subscales", "bias"} <= set(data) <= {"subscales", "bias", "classes"}:
+            raise InputError(
+                expected="a two-layer model must have the keys 'subscales' and 'bias', and may have 'classes'",
+                got=f"keys {sorted(data)}",
+            )
+        odd = [one for one in data["subscales"] if set(one) != {"weight", "bias", "parts"}]
+        if odd:
+            raise InputError(
+                expected="every subscale must have the keys 'weight', 'bias' and 'parts'", got=f"keys {sorted(odd[0])}"
+            )
+        subscales = tuple(
+            Subscale(one["weight"], one["bias"], tuple(Bins.from_dict(part) for part in one["parts"]))
+            for one in data["subscales"]
+        )
+        return cls(subscales, data["bias"], tuple(data.get("classes", (0, 1))))
+
+
+def _apply_logistic(values: Float64Array) -> Float64Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(1.0 / (1.0 + np.exp(-values)))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleClassifier:
+    """Whoever satisfies one of the rules gets the first class, everybody else the second.
+
+    >>> import pandas as pd
+    >>> from ironrule import Component, Rule
+    >>> poor = Rule((Component("income", "<=", 500), Component("accounts", ">=", 4)))
+    >>> model = RuleClassifier((poor,), classes=("denied", "approved"))
+    >>> model.predict(pd.DataFrame({"income": [500, 500, 900], "accounts": [4, 3, 9]})).tolist()
+    ['denied', 'approved', 'approved']
+    """
+
+    rules: Sequence[Rule]
+    classes: Labels = (0, 1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "classes", require_two_labels(self.classes))
+        odd = [rule for rule in self.rules if not isinstance(rule, Rule)]
+        if odd:
+            raise InputError(expected="rules must be Rule objects", got=type(odd[0]).__name__)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The two labels."""
+        return np.array(self.classes)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The columns that the rules speak of."""
+        parts = [component for rule in self.rules for component in rule.components]
+        names = [name for c in parts for name in ([name for name, _ in c.pattern] or [c.column])]
+        return np.array(list(dict.fromkeys(names)), dtype=object)
+
+    def predict(self, table: Any) -> npt.NDArray[Any]:
+        """The class of every row."""
+        read = read_table(table, self.feature_names_in_.tolist() if isinstance(table, np.ndarray) else None)
+        free = np.ones(len(read), dtype=np.bool_)
+        for rule in self.rules:
+            free &= ~rule.covers(read)
+        return choose_labels(free, self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classifier as plain data."""
+        return {"rules": [rule.to_dict() for rule in self.rules], "classes": list(self.classes)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RuleClassifier:
+        """The classifier that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
+        if not {"rules"} <= set(data) <= {"rules", "classes"}:
+            raise InputError(
+                expected="a RuleClassifier must have the key 'rules', and may have 'classes'",
+                got=f"keys {sorted(data)}",
+            )
+        return cls(tuple(Rule.from_dict(rule) for rule in data["rules"]), tuple(data.get("classes", (0, 1))))

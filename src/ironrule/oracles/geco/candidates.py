@@ -1,0 +1,174 @@
+"""GeCo's candidates: stored as changes to the instance (deltas), hashed, and measured by their distance.
+
+A population is two padded matrices: the features that each candidate changes and their new codes. Candidates change
+few features, so both are narrow. Whole rows are made only when the model is asked, and only for candidates that were
+not asked about before: each candidate has a Zobrist hash (the exclusive or of one random number per change), which
+does not depend on the order of changes.
+
+The distance is a mix of l0 (how many features change), l1, l2 and l-infinity (by how much). Every feature's change is
+scaled to [0, 1]: by the range of its values for numbers, by the number of steps for ordered categories; a nominal
+change, and a change to or from missing, counts 1. The changes per feature are one table look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import Float64Array, Int32Array, Points
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+
+NO_FEATURE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deltas:
+    """Candidates as changes to an instance; ``features`` is padded with -1 at the end of every row."""
+
+    features: Int32Array
+    codes: Int32Array
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, rows: npt.NDArray[np.intp] | slice | npt.NDArray[np.bool_]) -> Deltas:
+        return Deltas(self.features[rows], self.codes[rows])
+
+    @property
+    def counts(self) -> npt.NDArray[np.intp]:
+        """How many features each candidate changes."""
+        return np.asarray(np.count_nonzero(self.features != NO_FEATURE, axis=1), dtype=np.intp)
+
+    def expand(self, instance: Points) -> Points:
+        """The candidates as whole rows."""
+        points = np.repeat(instance[None, :], len(self), axis=0)
+        rows, slots = np.nonzero(self.features != NO_FEATURE)
+        points[rows, self.features[rows, slots]] = self.codes[rows, slots]
+        return points
+
+
+def build_deltas(points: Points, instance: Points) -> Deltas:
+    """Whole rows as changes to the instance."""
+    changed = points != instance
+    width = max(1, int(changed.sum(axis=1).max(initial=0)))
+    order = np.argsort(~changed, axis=1, kind="stable")[:, :width].astype(np.int32)
+    kept = np.take_along_axis(changed, order, axis=1)
+    return Deltas(np.where(kept, order, NO_FEATURE), np.where(kept, np.take_along_axis(points, order, axis=1), 0))
+
+
+def join_deltas(parts: list[Deltas]) -> Deltas:
+    """Several populations as one."""
+    width = max(part.features.shape[1] for part in parts)
+    return Deltas(
+        np.concatenate([pad_columns(part.features, width, NO_FEATURE) for part in parts]),
+        np.concatenate([pad_columns(part.codes, width, 0) for part in parts]),
+    )
+
+
+def pad_columns(matrix: Int32Array, width: int, filler: int) -> Int32Array:
+    """A matrix with columns of a filler added up to a width."""
+    if matrix.shape[1] == width:
+        return matrix
+    wide = np.full((len(matrix), width), filler, dtype=np.int32)
+    wide[:, : matrix.shape[1]] = matrix
+    return wide
+
+
+def override_changes(first: Deltas, second: Deltas, instance: Points) -> Deltas:
+    """Row by row the changes of both; where both change a feature, the second's code stands. No-changes drop out."""
+    repeated = (first.features[:, :, None] == second.features[:, None, :]).any(axis=2)
+    features = np.concatenate([np.where(repeated, NO_FEATURE, first.features), second.features], axis=1)
+    codes = np.concatenate([first.codes, second.codes], axis=1)
+    features = np.where((features != NO_FEATURE) & (instance[features] == codes), NO_FEATURE, features)
+    return _drop_padding(features, codes)
+
+
+def _drop_padding(features: Int32Array, codes: Int32Array) -> Deltas:
+    order = np.argsort(features == NO_FEATURE, axis=1, kind="stable")
+    width = max(1, int((features != NO_FEATURE).sum(axis=1).max(initial=0)))
+    order = order[:, :width]
+    kept = np.take_along_axis(features, order, axis=1)
+    return Deltas(kept, np.where(kept == NO_FEATURE, 0, np.take_along_axis(codes, order, axis=1)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZobristHash:
+    """A random number for every code of every feature."""
+
+    starts: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.uint64]
+
+    @classmethod
+    @lru_cache(maxsize=4)
+    def from_sizes(cls, sizes: tuple[int, ...]) -> ZobristHash:
+        """Numbers that depend on the domains' sizes alone."""
+        starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]).astype(np.int64)
+        return cls(starts, np.random.default_rng(len(sizes)).integers(0, 1 << 64, size=sum(sizes), dtype=np.uint64))
+
+    def __call__(self, deltas: Deltas) -> npt.NDArray[np.uint64]:
+        places = self.starts[deltas.features] + deltas.codes
+        numbers = np.where(deltas.features == NO_FEATURE, np.uint64(0), self.numbers[places])
+        return np.asarray(np.bitwise_xor.reduce(numbers, axis=1), dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class NormWeights:
+    """How much each norm counts."""
+
+    l0: float = 0.25
+    l1: float = 0.25
+    l2: float = 0.25
+    linf: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceDistance:
+    """The distance of candidates from one instance."""
+
+    norm_weights: NormWeights
+    starts: npt.NDArray[np.int64]
+    table: Float64Array
+    n: int
+
+    @classmethod
+    def build(cls, space: Space, instance: Points, norm_weights: NormWeights) -> InstanceDistance:
+        """Tabulate every feature's distance from the instance's value."""
+        parts = [_tabulate_distances(f, int(code)) for f, code in zip(space.features, instance, strict=True)]
+        starts = np.concatenate([[0], np.cumsum([len(part) for part in parts][:-1], dtype=np.int64)])
+        return cls(norm_weights, starts, np.concatenate(parts), len(space))
+
+    def __call__(self, deltas: Deltas) -> Float64Array:
+        if len(deltas) == 0:
+            return np.zeros(0)
+        changed = deltas.features != NO_FEATURE
+        parts = np.where(changed, self.table[self.starts[deltas.features] + deltas.codes], 0.0)
+        norm_weights, n = self.norm_weights, self.n
+        return np.asarray(
+            norm_weights.l0 * changed.sum(axis=1) / n
+            + norm_weights.l1 * parts.sum(axis=1) / n
+            + norm_weights.l2 * np.sqrt((parts**2).sum(axis=1) / n)
+            + norm_weights.linf * parts.max(axis=1)
+        )
+
+    def measure_codes(self, features: npt.NDArray[np.int32], codes: npt.NDArray[np.int32]) -> Float64Array:
+        """How far single codes of features are from the instance's values."""
+        return np.asarray(self.table[self.starts[features] + codes])
+
+
+def _tabulate_distances(feature: Feature, code: int) -> Float64Array:
+    distances = np.ones(feature.size)
+    distances[code] = 0.0
+    if feature.ordered and code != feature.missing_code and len(feature.values) > 1:
+        places = _as_floats(feature.values) if feature.numeric else np.arange(len(feature.values), dtype=np.float64)
+        scale = abs(float(places[-1] - places[0])) or 1.0
+        distances[: len(places)] = np.abs(places - places[code]) / scale
+    return distances
+
+
+def _as_floats(values: Sequence[float]) -> Float64Array:
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,148 @@
+"""A feature's values on a line from 0 to 1: equal slots for categories and few values, a scale for many numbers."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironrule.report.phrasing import format_plain_value
+from ironrule.results.background import Distribution
+from ironrule.space.feature import Feature
+
+MAX_SLOTS = 8
+MAX_NUMBER_SLOTS = 12
+BINS = 32
+MISSING_START, NUMBERS_END = 0.93, 0.90  # where the part of missing values begins, and numbers end, on one line
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramBar:
+    """Past rows with values between ``left`` and ``right``: those that the condition admits, and the others."""
+
+    left: float
+    right: float
+    admitted: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A text at a place on the line."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureScale:
+    """From where to where every code lies, which codes share a bar, and what is written below."""
+
+    starts: tuple[float, ...]
+    ends: tuple[float, ...]
+    groups: tuple[tuple[int, ...], ...]
+    edges: tuple[tuple[float, float], ...]
+    ticks: tuple[Tick, ...]
+
+    def span(self, codes: range) -> tuple[float, float]:
+        """The part of the line that these codes take."""
+        return min(self.starts[codes[0]], self.starts[codes[-1]]), max(self.ends[codes[0]], self.ends[codes[-1]])
+
+    def bars(self, counts: Sequence[int], admitted: range) -> tuple[HistogramBar, ...]:
+        """The past rows as bars."""
+        bars = []
+        for codes, (left, right) in zip(self.groups, self.edges, strict=True):
+            inside = sum(counts[code] for code in codes if code in admitted)
+            bars.append(HistogramBar(left, right, inside, sum(counts[code] for code in codes) - inside))
+        return tuple(bars)
+
+
+def build_scale(distribution: Distribution, kept: frozenset[int]) -> FeatureScale:
+    """The line for a feature; the codes ``kept`` always have a place of their own."""
+    feature = distribution.feature
+    if feature.naturally_ordered and len(feature.values) > MAX_NUMBER_SLOTS:
+        return _build_number_scale(feature)
+    return _build_slot_scale(distribution, kept)
+
+
+def _build_slot_scale(distribution: Distribution, kept: frozenset[int]) -> FeatureScale:
+    feature, counts = distribution.feature, distribution.counts
+    codes = range(feature.size)
+    alone = set(codes)
+    if feature.size > (MAX_NUMBER_SLOTS + 1 if feature.ordered else MAX_SLOTS):
+        often = sorted(codes, key=lambda code: -counts[code])
+        alone = {*kept, *((0, feature.last_code) if feature.ordered else often[: MAX_SLOTS - 2])}
+    groups = _group_codes(codes, alone, feature.ordered)
+    edges = tuple((place / len(groups), (place + 1) / len(groups)) for place in range(len(groups)))
+    slot = {code: edges[place] for place, group in enumerate(groups) for code in group}
+    middles = [(left + right) / 2 for left, right in edges]
+    ticks = tuple(Tick(at, _label_group(feature, group)) for at, group in zip(middles, groups, strict=True))
+    return FeatureScale(
+        tuple(slot[code][0] for code in codes), tuple(slot[code][1] for code in codes), groups, edges, ticks
+    )
+
+
+def _group_codes(codes: range, alone: set[int], ordered: bool) -> tuple[tuple[int, ...], ...]:
+    """Some codes alone; the others together, where they lie between two of those or, without an order, at the end."""
+    if not ordered:
+        rest = tuple(code for code in codes if code not in alone)
+        return (*((code,) for code in sorted(alone)), *((rest,) if rest else ()))
+    groups: list[list[int]] = []
+    for code in codes:
+        if code in alone or not groups or groups[-1][0] in alone:
+            groups.append([])
+        groups[-1].append(code)
+    return tuple(map(tuple, groups))
+
+
+def _label_group(feature: Feature, codes: tuple[int, ...]) -> str:
+    if len(codes) == 1:
+        return format_plain_value(feature.value(codes[0]))
+    return f"{len(codes)} between" if feature.ordered else f"{len(codes)} others"
+
+
+def _build_number_scale(feature: Feature) -> FeatureScale:
+    numbers = [_to_number(value) for value in feature.values]
+    low, high, room = numbers[0], numbers[-1], NUMBERS_END if feature.missing else 1.0
+    at = [room * (number - low) / (high - low) for number in numbers]
+    binned: dict[int, list[int]] = {}
+    for code, place in enumerate(at):
+        binned.setdefault(min(BINS - 1, int(place / room * BINS)), []).append(code)
+    edges = [(room * place / BINS, room * (place + 1) / BINS) for place in binned]
+    groups = [tuple(codes) for codes in binned.values()]
+    ticks = [Tick(room * (mark - low) / (high - low), text) for mark, text in _choose_ticks(feature, low, high)]
+    if not feature.missing:
+        return FeatureScale(tuple(at), tuple(at), tuple(groups), tuple(edges), tuple(ticks))
+    beside = Tick((MISSING_START + 1) / 2, format_plain_value(None))
+    return FeatureScale(
+        (*at, MISSING_START),
+        (*at, 1.0),
+        (*groups, (feature.missing_code,)),
+        (*edges, (MISSING_START, 1.0)),
+        (*ticks, beside),
+    )
+
+
+def _to_number(value: object) -> float:
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=datetime.UTC).timestamp() / 86400
+    if isinstance(value, datetime.date):
+        return float(value.toordinal())
+    assert isinstance(value, (int, float))
+    return float(value)
+
+
+def _choose_ticks(feature: Feature, low: float, high: float) -> list[tuple[float, str]]:
+    """Round numbers between the extremes, or the first and the last date."""
+    if feature.temporal:
+        return [(low, format_plain_value(feature.values[0])), (high, format_plain_value(feature.values[-1]))]
+    step = _choose_round_step((high - low) / 5)
+    first, digits = math.ceil(low / step - 1e-9), max(0, -math.floor(math.log10(step)))
+    marks = [step * place for place in range(first, first + 8) if step * place <= high + 1e-9 * abs(high)]
+    return [(mark, f"{mark:,.{digits}f}") for mark in marks]
+
+
+def _choose_round_step(least: float) -> float:
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))

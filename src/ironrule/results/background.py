@@ -1,0 +1,246 @@
+"""The background of an explanation: the past rows that plots and reports show it against.
+
+``Background`` holds the distributions of the rule's features, the coverage as the rule grows by one component after the
+other, and for every component a counterfactual that it alone excludes. It claims nothing that a certificate would have
+to show, so it is neither compared nor written into documents; it is computed when it is first read
+(``LazyBackground``). An explanation that was read back has none until :meth:`Explanation.with_history` attaches the
+data again.
+
+All of it is read off the codes: a component admits an interval of codes, so comparing a column with it tells which rows
+it admits. Only a few bytes per row are held at a time, so that histories which do not fit into memory can be shown too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.arrays import BoolArray, Points
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.rule import Component, Rule
+from ironrule.space.codes import EncodedTable
+from ironrule.space.feature import Feature, Value
+from ironrule.space.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLabel:
+    """How a person knows a feature: its label and its unit, where the space has them."""
+
+    name: str
+    label: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How often every value of a feature occurs among the past rows: by code, missing last."""
+
+    feature: Feature
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthStep:
+    """A rule that has grown by one component: the past rows it covers, and how many of those are desired.
+
+    The first step has no component: it covers everyone. ``desired`` is None where the model was not asked.
+    """
+
+    component: Component | None
+    covered: int
+    desired: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentNeed:
+    """A component, and a counterfactual that every other component of the rule admits: without it that
+    would be an exception. None where none is known; ``is_past_row`` says whether it is a past row.
+    """
+
+    component: Component
+    counterfactual: Counterfactual | None
+    is_past_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Everything that plots and reports show besides the explanation itself."""
+
+    feature_labels: tuple[FeatureLabel, ...]
+    distributions: tuple[Distribution, ...]  # of the rule's features
+    growth: tuple[GrowthStep, ...]
+    needs: tuple[ComponentNeed, ...]  # one per component, in the rule's order
+    space_size: int
+    constraints: tuple[str, ...]
+    is_robust: bool  # whether counterfactuals are those of any of several models, or within a margin
+    libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBackground:
+    """A background that is computed already."""
+
+    background: Background
+
+    def get(self) -> Background:
+        """The background."""
+        return self.background
+
+
+class LazyBackground:
+    """A background that is computed when it is first read, which can take longer than to explain. A copy in another
+    process has it only if it was read before.
+    """
+
+    __slots__ = ("_known", "_make")
+
+    def __init__(self, make: Callable[[], Background]) -> None:
+        self._make = make
+        self._known: KnownBackground | None = None
+
+    def get(self) -> Background:
+        """The background."""
+        if self._known is None:
+            self._known = KnownBackground(self._make())
+        return self._known.background
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_background, (self._known,)
+
+
+def _restore_background(known: KnownBackground | None) -> KnownBackground | None:
+    return known
+
+
+MAX_CANDIDATE_ROWS = 5_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistoryRows:
+    """Past rows as codes of a space; ``desired`` says which have the desired outcome, None where the model was
+    not asked.
+    """
+
+    space: Space
+    codes: EncodedTable
+    desired: BoolArray | None
+
+
+def build_background(
+    past: HistoryRows,
+    rule: Rule,
+    instance: Mapping[str, Value],
+    known: Points,
+    is_robust: bool,
+    libraries: tuple[tuple[str, str], ...] = (),
+) -> Background:
+    """The background of a rule; ``known`` are counterfactuals as codes."""
+    space = past.space
+    return Background(
+        tuple(FeatureLabel(feature.name, feature.label, feature.unit) for feature in space.features),
+        tuple(_count_values(past, space.index(name)) for name in rule.features),
+        _build_growth(rule.components, past),
+        _find_needs(rule.components, past, space.encode_row(instance), known),
+        space.size,
+        tuple(map(str, space.constraints)),
+        is_robust,
+        libraries,
+    )
+
+
+def find_code_range(component: Component, feature: Feature) -> tuple[int, int]:
+    """The first and the last code that a component admits."""
+    code = feature.missing_code if component.value is None else feature.code_by_value[component.value]
+    if component.op == "==":
+        return code, code
+    return (0, code) if component.op == "<=" else (code, feature.last_code)
+
+
+def _find_admitted_rows(component: Component, space: Space, codes: EncodedTable) -> BoolArray:
+    place = space.index(component.feature)
+    low, high = find_code_range(component, space.features[place])
+    column = codes.columns[place]
+    return np.asarray((column >= low) & (column <= high), dtype=np.bool_)
+
+
+def _count_values(past: HistoryRows, place: int) -> Distribution:
+    feature = past.space.features[place]
+    return Distribution(feature, tuple(np.bincount(past.codes.columns[place], minlength=feature.size).tolist()))
+
+
+def _build_growth(components: Sequence[Component], past: HistoryRows) -> tuple[GrowthStep, ...]:
+    """The rule grown by what excludes most desired rows first; most rows of any kind, where the model was not asked."""
+    everyone = np.ones(len(past.codes), dtype=np.bool_)
+    steps, left, here = [_build_step(None, everyone, past.desired)], list(components), past
+    while left:
+        found = [_build_step(one, _find_admitted_rows(one, past.space, here.codes), here.desired) for one in left]
+        best = min(range(len(left)), key=lambda place: (found[place].desired or 0, found[place].covered, place))
+        steps.append(found[best])
+        here = _keep_rows(here, _find_admitted_rows(left.pop(best), past.space, here.codes), left)
+    return tuple(steps)
+
+
+def _build_step(component: Component | None, inside: BoolArray, desired: BoolArray | None) -> GrowthStep:
+    covered = int(np.count_nonzero(inside))
+    return GrowthStep(component, covered, None if desired is None else int(np.count_nonzero(inside & desired)))
+
+
+def _keep_rows(past: HistoryRows, inside: BoolArray, left: Sequence[Component]) -> HistoryRows:
+    """The rows inside; of the columns, only those that what is left of the rule speaks of."""
+    needed = {past.space.index(component.feature) for component in left}
+    columns = [column[inside] if place in needed else column[:0] for place, column in enumerate(past.codes.columns)]
+    return replace(
+        past, codes=EncodedTable(tuple(columns)), desired=None if past.desired is None else past.desired[inside]
+    )
+
+
+def _find_needs(
+    components: Sequence[Component], past: HistoryRows, instance: Points, known: Points
+) -> tuple[ComponentNeed, ...]:
+    """For every component the nearest counterfactual that it alone excludes: a past row, or one of those known."""
+    rows, points = past.codes, EncodedTable(tuple(known.T))
+    broken_by_rows, broken_by_points = (
+        _count_broken_components(components, past.space, codes) for codes in (rows, points)
+    )
+    needs = []
+    for component in components:
+        found = known[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, points)]
+        chosen = (broken_by_rows == 1) & ~_find_admitted_rows(component, past.space, rows)
+        needs.append(_choose_need(component, found, _select_desired(past, chosen), past.space, instance))
+    return tuple(needs)
+
+
+def _count_broken_components(
+    components: Sequence[Component], space: Space, codes: EncodedTable
+) -> npt.NDArray[np.uint8]:
+    """How many components every row breaks: at most two for every feature, of which there are few."""
+    counts = np.zeros(len(codes), dtype=np.uint8)
+    for component in components:
+        counts += ~_find_admitted_rows(component, space, codes)
+    return counts
+
+
+def _select_desired(past: HistoryRows, chosen: BoolArray) -> Points:
+    """Some of the chosen past rows that are desired."""
+    places = np.flatnonzero(chosen if past.desired is None else chosen & past.desired)
+    return past.codes.points(places[: MAX_CANDIDATE_ROWS if past.desired is not None else 0])
+
+
+def _choose_need(component: Component, found: Points, rows: Points, space: Space, instance: Points) -> ComponentNeed:
+    past = len(rows) > 0 and (
+        len(found) == 0 or _count_fewest_changes(rows, instance) <= _count_fewest_changes(found, instance)
+    )
+    points = rows if past else found
+    if len(points) == 0:
+        return ComponentNeed(component, None)
+    nearest = points[np.argmin((points != instance).sum(axis=1))]
+    return ComponentNeed(component, Counterfactual.from_point(space, instance, nearest), past)
+
+
+def _count_fewest_changes(points: Points, instance: Points) -> int:
+    return int((points != instance).sum(axis=1).min())

@@ -1,0 +1,220 @@
+"""A batch: the explanations of many rows, read from storage when they are needed.
+
+Every proven rule of a batch holds for everybody, so it covers all rows that satisfy it, whichever row it was found for.
+The fewest of them that together cover all rows (``RuleCover``) summarise the model; :mod:`ironrule.search.rule_cover`
+finds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ironrule.errors import InputError, MissingExtraError
+from ironrule.results.batch_storage import COLUMNS, BatchFolder, BatchReader, BatchRow, FolderBatchReader
+from ironrule.results.explanation import Explanation
+from ironrule.space.space import Space
+from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+OWN_COLUMNS = ("rule", "low", "high")  # the columns of a rule with its row's own values
+
+
+@dataclass(frozen=True, slots=True)
+class CoveringRule:
+    """A proven rule, the row that it was found for, and how many rows of the batch it covers."""
+
+    rule: str
+    row: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCover:
+    """Proven rules that together cover all rows with a proven rule, those that cover most first.
+
+    ``minimum`` says it is proven that no fewer of the batch's rules do; else ``lower_bound`` of them are needed.
+    ``uncovered`` rows have no proven rule.
+    """
+
+    rules: tuple[CoveringRule, ...]
+    lower_bound: int
+    covered: int
+    uncovered: int
+
+    @property
+    def minimum(self) -> bool:
+        """Whether no fewer rules of the batch cover as much."""
+        return len(self.rules) <= self.lower_bound
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+
+def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) -> RuleCover:
+    """The fewest proven rules of a batch, given by columns, that cover all rows with a proven rule."""
+    from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
+
+    rows = len(read["row"])
+    candidates = _collect_candidates(read, wider)
+    points = [point for point, low in zip(read["point"], read["low"], strict=True) if low is not None]
+    if not points:
+        return RuleCover((), 0, 0, rows)
+    distinct, counts = np.unique(np.array(points, dtype=np.int64), axis=0, return_counts=True)
+    boxes = np.array(list(candidates), dtype=np.int64)
+    flags = find_covered_points(distinct, boxes[:, 0], boxes[:, 1])
+    chosen, known = find_minimum_rule_cover(flags, seconds), list(candidates.values())
+    rules = [CoveringRule(*known[place], int(counts[flags[place]].sum())) for place in chosen.positions]
+    ranked = tuple(sorted(rules, key=lambda rule: (-rule.rows, rule.row)))
+    return RuleCover(ranked, chosen.lower_bound, len(points), rows - len(points))
+
+
+def _collect_candidates(read: Mapping[str, list[Any]], wider: bool) -> dict[Any, tuple[str, int]]:
+    """Every distinct box of a proven rule, with the rule's text and the first row that it was found for."""
+    found: dict[Any, tuple[str, int]] = {}
+    for place, row in enumerate(read["row"]):
+        names = ("wider", "wider_low", "wider_high") if wider and read["wider_low"][place] is not None else OWN_COLUMNS
+        text, low, high = (read[name][place] for name in names)
+        if low is not None:
+            found.setdefault((tuple(low), tuple(high)), (text, row))
+    return found
+
+
+COVER_SECONDS = 10.0
+
+FRAME_COLUMNS = tuple(
+    name for name in COLUMNS if name not in ("document", "point", "low", "high", "wider_low", "wider_high")
+)
+
+
+@dataclass(frozen=True)
+class Batch(Sequence[Explanation]):
+    """The explanations of the undesired rows of a table, in the order of their rows.
+
+    ``counts`` says how many rows there are: in ``total`` to explain, ``desired`` ones that needed no explanation, and
+    those ``beyond`` what a rule can withstand (a margin, other models). Make one by ``Explainer.explain_many``; read
+    one by ``Batch.open``.
+    """
+
+    storage: BatchReader = field(repr=False)
+    counts: Mapping[str, int]
+    space: Space = field(repr=False)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Batch:
+        """The batch in a folder, finished or not."""
+        found = BatchFolder(Path(folder))
+        manifest = found.manifest()
+        counts = {name: manifest[name] for name in ("total", "desired", "beyond")}
+        return cls(FolderBatchReader(found), counts, Space.from_dict(manifest["features"]))
+
+    @cached_property
+    def rows(self) -> tuple[int, ...]:
+        """The numbers of the rows that are explained."""
+        return tuple(self.storage.row_numbers)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row has its explanation."""
+        return len(self) == self.counts["total"]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"index {place} is out of range: the batch has {format_count(len(self), 'explanation')}")
+        return self.storage.row_at(place % len(self)).explanation()
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[place] for place in range(len(self)))
+
+    def get_batch_row(self, row: int) -> BatchRow:
+        """What is kept of the row with a number; raises InputError if it is not in the batch."""
+        place = int(np.searchsorted(self.rows, row))
+        if place == len(self) or self.rows[place] != row:
+            raise InputError(
+                f"the batch does not explain row {row}: it may have the desired outcome", code="row-not-in-batch"
+            )
+        return self.storage.row_at(place)
+
+    def get_explanation(self, row: int) -> Explanation:
+        """The explanation of the row with a number."""
+        return self.get_batch_row(row).explanation()
+
+    def columns(self, *names: str) -> dict[str, list[Any]]:
+        """Some columns, as :class:`BatchRow` names them."""
+        return self.storage.columns(names)
+
+    def to_frame(self) -> Any:
+        """A pandas table with one row per explained row: its rule, its verdict, its bounds and so on."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas", "a batch as a table") from None
+        return pd.DataFrame(self.columns(*FRAME_COLUMNS))
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How many rows have which verdict."""
+        return Counter(self.columns("verdict")["verdict"])
+
+    def find_rule_cover(self, *, wider: bool = True, seconds: float = COVER_SECONDS) -> RuleCover:
+        """The fewest proven rules of the batch that together cover all rows that have one.
+
+        With ``wider``, rules may have their bounds as far out as is proven. Exact, or said not to be, within a time.
+        """
+        read = self.columns("row", "point", "rule", "low", "high", "wider", "wider_low", "wider_high")
+        return find_rule_cover(read, wider, seconds)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """A plot on matplotlib's axes: what share is proven, how long rules are, which features they name."""
+        from ironrule.report.plots.matplotlib_plots import plot_batch
+
+        return plot_batch(self, ax, self.space)
+
+    def to_html(
+        self,
+        audience: Literal["person", "validator"] = "validator",
+        path: str | Path | None = None,
+        *,
+        history: Any = None,
+    ) -> str:
+        """A report as one HTML page, also written to ``path``: an account for the validator, or a letter per person.
+
+        Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data.
+        """
+        from ironrule.report.audiences import render_batch_report, save_text
+
+        told = self if history is None else [one.with_history(history, self.space) for one in self]
+        return save_text(render_batch_report(told, audience, [f"row {row}" for row in self.rows], self.space), path)
+
+    def __str__(self) -> str:
+        from ironrule.report.batch import format_batch
+
+        return format_batch(self)
+
+    def __repr__(self) -> str:
+        told = (
+            format_count(len(self), "row")
+            if self.complete
+            else f"{len(self):,} of {format_count(self.counts['total'], 'row')}"
+        )
+        words = ", ".join(f"{count} {word}" for word, count in sorted(self.verdicts.items()))
+        return f"<Batch: {told} explained; {words or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        from ironrule.report.batch import render_batch
+
+        return render_batch(self)

@@ -1,0 +1,78 @@
+"""Counterfactuals of one row: the nearest ones, and the minimal sets of features to change.
+
+``Counterfactuals`` is what ``Explainer.counterfactuals`` returns, nearest first; ``ChangeSet`` is one of what
+``Explainer.change_sets`` enumerates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironrule.results.explanation import Statistics
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.space.feature import Value, value_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactuals(Sequence[Counterfactual]):
+    """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
+
+    ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
+    earlier one, and where there are fewer than asked for, no other exists.
+    """
+
+    instance: Mapping[str, Value]
+    items: tuple[Counterfactual, ...]
+    statistics: Statistics
+    proven: bool = False
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.items[place]
+
+    def __iter__(self) -> Iterator[Counterfactual]:
+        return iter(self.items)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counterfactuals as plain data."""
+        return {
+            "instance": {name: value_to_json(value) for name, value in self.instance.items()},
+            "counterfactuals": [item.to_dict() for item in self.items],
+            "proven": self.proven,
+            "seed": self.statistics.seed,
+            "evaluations": self.statistics.evaluations,
+            "seconds": self.statistics.seconds,
+            "stopped": self.statistics.stopped,
+        }
+
+    def __str__(self) -> str:
+        if self.items:
+            return "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1))
+        if self.proven:
+            return "there is no counterfactual"
+        stopped = self.statistics.stopped
+        return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
+
+    def _repr_html_(self) -> str:
+        from ironrule.report.html import render_counterfactuals
+
+        return render_counterfactuals(self.items) or f"<p>{self}</p>"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """Features whose change can give the desired outcome, and one counterfactual that changes just these.
+
+    ``minimal`` says it is proven that changing only some of them cannot.
+    """
+
+    features: tuple[str, ...]
+    counterfactual: Counterfactual
+    minimal: bool
+
+    def __str__(self) -> str:
+        return str(self.counterfactual)

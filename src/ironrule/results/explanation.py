@@ -1,0 +1,390 @@
+"""An explanation: the rules found for one row, what is known of them, and how they were found.
+
+``Explanation`` is what ``Explainer.explain`` returns: ranked rules, each with its verdict and its certificate, the
+counterfactuals that bound them, and the statistics of the search. ``to_json`` writes all of it as one document with a
+digest, which ``ironrule check`` verifies without any code of the search; ``from_json`` refuses a document that was
+changed. Weights and lower bounds are exact: an int where whole, else a Fraction.
+
+``Listing`` is what ``Explainer.rules`` and ``Explainer.change_sets`` return: an iterator over results that are found
+one by one, which knows whether it is complete. A budget in seconds counts the search alone, not what the caller does
+between two results.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+
+from ironrule.errors import InputError
+from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
+from ironrule.model.decision import DecisionTarget
+from ironrule.results.background import Background, KnownBackground, LazyBackground
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.rule import Rule
+from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.space import Space
+from ironrule.verdict.budget import Meter
+from ironrule.verdict.certificate import require_integer
+from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+DOCUMENT_FORMAT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a search did. ``operators`` gives seconds per operator; ``stopped`` is None, "budget" or "interrupted"."""
+
+    algorithm: str
+    seed: int
+    seconds: float
+    generations: int
+    candidates: int
+    oracle_calls: int
+    model_calls: int
+    evaluations: int
+    operators: Mapping[str, float]
+    stopped: str | None = None
+
+    @classmethod
+    def from_meter(cls, meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
+        """What a search did, by its meter."""
+        return cls(
+            algorithm=algorithm,
+            seed=seed,
+            seconds=meter.elapsed,
+            generations=meter.events["generations"],
+            candidates=meter.events["candidates"],
+            oracle_calls=meter.events["oracle calls"],
+            model_calls=meter.calls,
+            evaluations=meter.evaluations,
+            operators=dict(meter.seconds),
+            stopped=stopped,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRestrictions:
+    """Which rules were permitted, and what their components weigh."""
+
+    require: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+    weights: Mapping[str, int | float | Fraction] | Literal["paper"] | None = None
+
+    @property
+    def is_unrestricted(self) -> bool:
+        """Whether every rule was permitted and weighs its cardinality."""
+        return not (self.require or self.forbid or self.weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        given, weights = self.weights, None
+        if isinstance(given, Mapping):
+            kept = {name: to_storable_weight(name, weight) for name, weight in given.items()}
+            weights = {name: number_to_json(one) if isinstance(one, Fraction) else one for name, one in kept.items()}
+        return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights or given}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RuleRestrictions:
+        """What :meth:`to_dict` wrote; raises InputError if a weight is none."""
+        weights = data["weights"]
+        if isinstance(weights, Mapping):
+            read = {name: number_from_json(one) if isinstance(one, str) else one for name, one in weights.items()}
+            weights = {name: to_storable_weight(name, one) for name, one in read.items()}
+        elif weights is not None and weights != "paper":
+            raise InputError(
+                expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights)
+            )
+        return cls(tuple(data["require"]), tuple(data["forbid"]), weights)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRule:
+    """A rule with its verdict and the number of past rows that it covers."""
+
+    rule: Rule
+    verdict: Verdict
+    coverage: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule with its verdict as plain data."""
+        return {"rule": self.rule.to_dict(), "verdict": verdict_to_dict(self.verdict), "coverage": self.coverage}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RankedRule:
+        """The rule that :meth:`to_dict` wrote."""
+        return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a row got the undesired outcome: rules, best first, each with its verdict.
+
+    ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one; ``wider`` is that rule with its
+    bounds moved as far as they can go. ``witnesses`` are counterfactuals, as codes, that together need a rule of weight
+    ``lower_bound``: they show that nothing lighter holds. ``weight`` and ``lower_bound`` are exact: an int where whole,
+    else a Fraction.
+    """
+
+    instance: Mapping[str, Value]
+    ranked: tuple[RankedRule, ...]
+    counterfactuals: Sequence[Counterfactual]
+    statistics: Statistics
+    history_rows: int
+    space: str
+    weight: ExactNumber = 0  # the best rule's cardinality, weights counted
+    lower_bound: ExactNumber = 0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
+    unread: str | None = None  # why the model could only be asked, where it could not be read
+    model: str = ""  # the model's fingerprint
+    decision: DecisionTarget = field(default_factory=DecisionTarget)
+    permitted: RuleRestrictions = field(default_factory=RuleRestrictions)
+    witnesses: Sequence[tuple[int, ...]] = ()
+    wider: RankedRule | None = None
+    widest: bool = False  # whether it is known that no bound of the wider rule can move further
+    limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
+    undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
+    models: int = 1  # how many models the rules hold for, all at once
+    constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
+    lazy_background: KnownBackground | LazyBackground | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def background(self) -> Background | None:
+        """What plots and reports show besides, computed when it is first read. It is not written into documents: None
+        for an explanation that was read back, or pickled before this was read; see :meth:`with_history`.
+        """
+        return None if self.lazy_background is None else self.lazy_background.get()
+
+    def with_history(self, data: Any, space: Space | None = None) -> Explanation:
+        """The same explanation with past rows attached again, for plots and reports of one that was read back.
+
+        ``data`` is the table, or the explainer that has read it, which knows the outcomes too. It and ``space`` must be
+        those that the explanation was made with, but for labels and units; raises InputError if not.
+        """
+        from ironrule.explain.saved import attach_history
+
+        return attach_history(self, data, space)
+
+    @property
+    def minimum(self) -> bool:
+        """Whether it is proven that the best rule holds and that no shorter rule at all does."""
+        return self.minimum_among_permitted and self.permitted.is_unrestricted
+
+    @property
+    def minimum_among_permitted(self) -> bool:
+        """Whether it is proven that the best rule holds and that no rule which was permitted weighs less."""
+        known = self.lower_bound > 0 or not self.rule.components
+        return isinstance(self.verdict, Proven) and known and self.weight <= self.lower_bound
+
+    @property
+    def rule(self) -> Rule:
+        """The best rule."""
+        return self.ranked[0].rule
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is known of the best rule: Proven, Refuted or Unrefuted."""
+        return self.ranked[0].verdict
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, best first."""
+        return tuple(ranked.rule for ranked in self.ranked)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The rules' verdicts, in the same order."""
+        return tuple(ranked.verdict for ranked in self.ranked)
+
+    @property
+    def cardinality(self) -> int:
+        """How many components the best rule has."""
+        return self.rule.cardinality
+
+    @property
+    def coverage(self) -> int:
+        """How many past rows the best rule covers."""
+        return self.ranked[0].coverage
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, with a digest of it."""
+        stats = self.statistics
+        document = {
+            "format": DOCUMENT_FORMAT,
+            "instance": {name: value_to_json(value) for name, value in self.instance.items()},
+            "rules": [ranked.to_dict() for ranked in self.ranked],
+            "wider": None if self.wider is None else self.wider.to_dict(),
+            "widest": self.widest,
+            "limits": [list(point) for point in self.limits],
+            "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
+            "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
+            | {"operators": dict(stats.operators)},
+            "history_rows": self.history_rows,
+            "space": self.space,
+            "weight": number_to_json(self.weight),
+            "lower_bound": number_to_json(self.lower_bound),
+            "unread": self.unread,
+            "model": self.model,
+            "decision": self.decision.to_dict(),
+            "permitted": self.permitted.to_dict(),
+            "witnesses": [list(point) for point in self.witnesses],
+            "undecided": [place for place, one in enumerate(self.rule.components) if str(one) in self.undecided],
+            "models": self.models,
+        }
+        if self.constraints:
+            document["constraints"] = list(self.constraints)
+        if self.breakpoints is not None:
+            document["breakpoints"] = {name: list(values) for name, values in self.breakpoints.items()}
+        return add_digest(document)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
+        """The explanation that :meth:`to_dict` wrote; raises InputError if the data is none."""
+        if not isinstance(data, Mapping):
+            raise InputError(expected="an explanation must be a JSON object", got=type(data).__name__)
+        if data.get("format") != DOCUMENT_FORMAT:
+            got = repr(data.get("format"))[:40]
+            raise InputError(
+                expected=f"an explanation must have format {DOCUMENT_FORMAT}", got=got, code="wrong-format"
+            )
+        if not data.get("rules"):
+            raise InputError(expected="an explanation must have at least one rule", got="none")
+        try:
+            if data[DIGEST_FIELD] != compute_digest(data):
+                raise InputError(
+                    "digest mismatch: the document was modified after it was written", code="digest-mismatch"
+                )
+            ranked = tuple(RankedRule.from_dict(ranked) for ranked in data["rules"])
+            return cls(
+                {name: value_from_json(value) for name, value in data["instance"].items()},
+                ranked,
+                tuple(Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]),
+                Statistics(**data["statistics"]),
+                data["history_rows"],
+                data["space"],
+                number_from_json(data["weight"]),
+                number_from_json(data["lower_bound"]),
+                data["unread"],
+                data["model"],
+                DecisionTarget.from_dict(data["decision"]),
+                RuleRestrictions.from_dict(data["permitted"]),
+                tuple(tuple(require_integer(code) for code in point) for point in data["witnesses"]),
+                None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
+                data["widest"],
+                tuple(tuple(require_integer(code) for code in point) for point in data["limits"]),
+                tuple(str(ranked[0].rule.components[require_integer(place)]) for place in data["undecided"]),
+                require_integer(data["models"]),
+                tuple(data.get("constraints", ())),
+                _parse_breakpoints(data.get("breakpoints")),
+            )
+        except InputError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"malformed explanation: {error!r}") from None
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The explanation as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """The explanation that :meth:`to_json` wrote."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except (json.JSONDecodeError, RecursionError, TypeError) as error:
+            raise InputError(f"the explanation is not valid JSON: {error}") from None
+
+    def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:
+        """A plot on matplotlib's axes (``pip install 'ironrule[plots]'``), which are returned.
+
+        ``ladder``: every condition on its feature's distribution in the history; ``needs``: why no part can go;
+        ``growth``: the past rows covered as the rule grows.
+        """
+        from ironrule.report.plots.matplotlib_plots import plot_explanation
+
+        return plot_explanation(self, kind, ax)
+
+    def to_html(self, audience: Literal["person", "validator"] = "person", path: str | Path | None = None) -> str:
+        """A report as one HTML page that needs nothing else, also written to ``path`` where one is given.
+
+        ``person``: plain sentences for whom the decision is about; ``validator``: verdict, proof, scope, seed, versions
+        and how to check it.
+        """
+        from ironrule.report.audiences import render_report, save_text
+
+        return save_text(render_report(self, audience), path)
+
+    def __str__(self) -> str:
+        from ironrule.report.text import format_explanation
+
+        return format_explanation(self)
+
+    def __repr__(self) -> str:
+        covers = f"covers {self.coverage} of {self.history_rows} rows"
+        return f"<Explanation: {self.rule} {type(self.verdict).__name__}, {covers}>"
+
+    def _repr_html_(self) -> str:
+        from ironrule.report.html import render_explanation
+
+        return render_explanation(self)
+
+
+def _parse_breakpoints(data: Mapping[str, Any] | None) -> Mapping[str, tuple[Value, ...]] | None:
+    return None if data is None else {name: tuple(values) for name, values in data.items()}
+
+
+Item = TypeVar("Item")
+
+
+class _EnumerationSearch(Protocol):
+    """A search that says how it ended."""
+
+    stopped: str | None
+    complete: bool
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Listing(Iterator[Item], Generic[Item]):
+    """An iterator that knows how it ended.
+
+    ``complete``: everything that was asked for has come, and that is proven. ``stopped``: None, "budget", "interrupted"
+    (Ctrl-C), or "limit" if as many have come as were asked for. A budget in seconds counts the search alone, not what
+    is done between two answers.
+    """
+
+    _items: Iterator[Item]
+    _search: _EnumerationSearch
+    _meter: Meter
+    _limit: int | None
+    complete: bool = False
+    stopped: str | None = None
+    count: int = 0
+    _left: float = field(default_factory=time.perf_counter)
+
+    def __next__(self) -> Item:
+        if self._limit is not None and self.count >= self._limit:
+            self.stopped = self.stopped or "limit"
+            raise StopIteration
+        self._meter.started += time.perf_counter() - self._left
+        try:
+            item = next(self._items)
+        except StopIteration:
+            self.complete, self.stopped = self._search.complete, self._search.stopped
+            raise
+        finally:
+            self._left = time.perf_counter()
+        self.count += 1
+        return item
+
+    def __repr__(self) -> str:
+        how = "complete" if self.complete else f"stopped: {self.stopped}" if self.stopped else "not ended"
+        return f"<Listing: {self.count} so far, {how}>"

@@ -1,0 +1,164 @@
+"""The one loop that drives every algorithm: search, check the result, and search on if the check refutes it.
+
+Where the oracle reads the model, a rule that the search never asked about is put to it: it proves or refutes. Else,
+and where that oracle gives up, the check is independent of the search: a proof by enumeration where the box is small,
+or points drawn after the rule was chosen. Several rules may be checked until one passes, so the error probability of 5
+% is spread over the checks: the i-th may err with probability 0.05 / (i (i + 1)), which sums to 0.05 at the most.
+
+A rule that contains a better one is left out, but only where the better one passes its check: a short rule that is
+refuted hides no longer one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ironrule.hitting.bits import unpack_sets
+from ironrule.hitting.solver import find_minimum_hitting_set
+from ironrule.oracles.exhaustive import Exhaustive
+from ironrule.oracles.sampling import Sampling
+from ironrule.rule.box import Box
+from ironrule.search.problem import Algorithm, Problem, SearchState
+from ironrule.verdict.budget import BudgetExhausted, SearchProgress
+from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+
+ERROR_PROBABILITY = 0.05
+CHECK_SAMPLES = 10_000
+FALLBACK_NODES = 200_000
+UNDECIDED = Unrefuted(tried=0, samples=0, confidence=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The rules found, best first, with their verdicts, and why the search ended early if it did."""
+
+    rules: tuple[int, ...]
+    verdicts: tuple[Verdict, ...]
+    stopped: str | None = None
+    lower_bound: float = 0.0  # no consistent rule weighs less, in units; 0 where nothing is known of that
+    bound_demands: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown, where they are known
+
+
+def solve(problem: Problem, algorithm: Algorithm) -> SearchResult:
+    """Run an algorithm within its budget; whatever stops it, the answer is the best it has and an honest verdict."""
+    state, meter = SearchState(), problem.meter
+    meter.report_progress = lambda: _report_progress(problem, state)
+    limit = meter.budget.evaluations
+    meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
+    found = _run_within_budget(problem, algorithm, state)
+    return replace(found, lower_bound=state.lower_bound, bound_demands=state.bound_demands)
+
+
+def _report_progress(problem: Problem, state: SearchState) -> SearchProgress:
+    """How far a search has come, in the user's terms; for showing only, so a float will do."""
+    best = float(problem.to_user_weight(problem.weigh(state.best[0]))) if state.best else None
+    return SearchProgress(best, float(problem.to_user_weight(state.lower_bound)))
+
+
+def _run_within_budget(problem: Problem, algorithm: Algorithm, state: SearchState) -> SearchResult:
+    try:
+        return _search_and_check(problem, algorithm, state)
+    except BudgetExhausted:
+        stopped = "budget"
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    _review_checked(problem, state)
+    if state.checked and not isinstance(next(iter(state.checked.values())), Refuted):
+        return _order_rules(state, stopped)
+    rule, verdict = _choose_fallback(problem, state)
+    return SearchResult((rule,), (verdict,), stopped)
+
+
+def _search_and_check(problem: Problem, algorithm: Algorithm, state: SearchState) -> SearchResult:
+    checks = 0
+    while True:
+        state.checked.clear()
+        rules = algorithm.run(problem, state)
+        if not rules:
+            return _build_impossible_result(problem)
+        for rule in rules:
+            if any(rule & better == better for better in _list_passed(state)):
+                continue
+            checks += 1
+            verdict = state.checked[rule] = check_rule(problem, rule, checks)
+            if isinstance(verdict, Refuted):
+                problem.oracle.add_counterfactuals(verdict.points)  # at once: the next check may be interrupted
+        _review_checked(problem, state)
+        if not isinstance(state.checked[rules[0]], Refuted) or checks >= algorithm.attempts:
+            return _order_rules(state)
+
+
+def _list_passed(state: SearchState) -> list[int]:
+    """The rules that passed their check."""
+    return [rule for rule, verdict in state.checked.items() if not isinstance(verdict, Refuted)]
+
+
+def _review_checked(problem: Problem, state: SearchState) -> None:
+    """What one check left unrefuted, another may have found an exception to."""
+    for rule in _list_passed(state):
+        if isinstance(state.checked[rule], Unrefuted):
+            state.checked[rule] = problem.find_known_exceptions(rule) or state.checked[rule]
+
+
+def _order_rules(state: SearchState, stopped: str | None = None) -> SearchResult:
+    """Refuted rules go last; otherwise the algorithm's order stands. None adds something to one before it."""
+    order = sorted(state.checked, key=lambda rule: isinstance(state.checked[rule], Refuted))
+    kept = [rule for place, rule in enumerate(order) if not any(rule & other == other for other in order[:place])]
+    return SearchResult(tuple(kept), tuple(state.checked[rule] for rule in kept), stopped)
+
+
+def check_rule(problem: Problem, rule: int, check_number: int) -> Verdict:
+    """What can be said of a rule now that it is chosen; ``check_number`` counts the checks of one search."""
+    box = problem.case.components.box(rule)
+    known = problem.oracle.lookup(box)
+    if isinstance(known, Proven):
+        return known
+    return problem.find_known_exceptions(rule) or check_box(problem, box, known, check_number)
+
+
+def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: int) -> Verdict:
+    """The same for any box: a proof by enumeration, points that nobody has chosen, and what was known besides."""
+    case, meter = problem.case, problem.meter
+    reserve, meter.reserve = meter.reserve, 0
+    with meter.time_block("check"):
+        oracle = problem.oracle
+        said = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.exact else UNDECIDED
+        answer = said
+        if isinstance(answer, Unrefuted):
+            answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
+        if isinstance(answer, Unrefuted):
+            confidence = 1.0 - ERROR_PROBABILITY / (check_number * (check_number + 1))
+            answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
+    meter.reserve = reserve
+    if not isinstance(answer, Unrefuted):
+        return answer
+    before = known if isinstance(known, Unrefuted) else UNDECIDED
+    explored = said.explored if isinstance(said, Unrefuted) else 0.0
+    return replace(answer, tried=before.tried + answer.tried, explored=max(before.explored, explored))
+
+
+def _build_impossible_result(problem: Problem) -> SearchResult:
+    """No rule is consistent with what is allowed: even the longest has an exception."""
+    return SearchResult(
+        (problem.allowed,), (problem.find_known_exceptions(problem.allowed) or problem.ask(problem.allowed),)
+    )
+
+
+def _choose_fallback(problem: Problem, state: SearchState) -> tuple[int, Verdict]:
+    """The best rule that nothing known refutes: the search's own, or else the shortest that meets all known demands."""
+    demands = problem.list_demands()
+    for rule in state.best:
+        if (demands & problem.pack_rule(rule)).any(axis=1).all():
+            return rule, _lookup_verdict(problem, rule)
+    shortest = find_minimum_hitting_set(demands, problem.weights, node_limit=FALLBACK_NODES)
+    rule = unpack_sets(shortest.members[None, :])[0] if shortest.feasible else problem.allowed
+    return rule, _lookup_verdict(problem, rule)
+
+
+def _lookup_verdict(problem: Problem, rule: int) -> Verdict:
+    """The verdict that the search itself has reached on a rule, without asking the model again."""
+    known = problem.oracle.lookup(problem.case.components.box(rule))
+    return problem.find_known_exceptions(rule) or known or UNDECIDED

@@ -1,0 +1,170 @@
+"""The HTTP API. Everything under ``/api`` speaks JSON alone; ``/api/openapi.json`` documents it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from ironrule.server import views
+from ironrule.server.applicants import OutcomeFilter
+from ironrule.server.errors import STATUS_TITLES, ApiError, ErrorResponse
+from ironrule.server.jobs import Job
+from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
+from ironrule.server.schemas import (
+    ApplicantSearchBody,
+    ApplicantSearchResponse,
+    BatchBody,
+    CheckBody,
+    CounterfactualsBody,
+    ExplainBody,
+    JobResponse,
+    RecordResponse,
+    WhatIfBody,
+    convert_row,
+    convert_value,
+)
+from ironrule.server.service import Service, read_record, wait_for_result
+
+TICK_SECONDS, HEARTBEAT_TICKS = 0.1, 100
+
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    code: {"model": ErrorResponse, "description": text} for code, text in STATUS_TITLES.items()
+}
+
+router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["api"])
+JobName = Annotated[str, Path(max_length=64)]
+
+
+@router.get("/model")
+def get_model(service: ServiceDependency) -> dict[str, Any]:
+    """The model and the space: features, domains, fingerprints, and whether rules can be proven."""
+    return views.build_model_view(service)
+
+
+@router.get("/applicants")
+def list_applicants(
+    service: ServiceDependency,
+    outcome: OutcomeFilter = "any",
+    page: Annotated[int, Query(ge=1, le=2**53)] = 1,
+    size: Annotated[int, Query(ge=1, le=200)] = 25,
+    search: Annotated[str | None, Query(max_length=64)] = None,
+) -> dict[str, Any]:
+    """A page of past rows, by outcome, or of those that a search has found."""
+    return views.build_applicants_view(service, outcome, page, size, search)
+
+
+@router.post("/searches")
+def search_applicants(service: ServiceDependency, body: ApplicantSearchBody) -> ApplicantSearchResponse:
+    """Search among the past rows; the name that comes back goes to /api/applicants as search."""
+    mask = service.applicants.search(body.text)
+    return ApplicantSearchResponse(search=service.searches.save(body.text, mask), total=int(mask.sum()))
+
+
+@router.post("/explain")
+async def explain_row(service: ServiceDependency, who: UserDependency, body: ExplainBody) -> RecordResponse:
+    """Explain a row with the undesired outcome by a rule, with what is known of it and the proof, if there is one."""
+    return await _wait_for_record(service, service.start_explanation(body.to_request(convert_row(body.row)), who))
+
+
+@router.post("/counterfactuals")
+async def find_counterfactuals(
+    service: ServiceDependency, who: UserDependency, body: CounterfactualsBody
+) -> RecordResponse:
+    """What would have changed the outcome, nearest first."""
+    return await _wait_for_record(service, service.start_counterfactuals(body.to_request(), who))
+
+
+@router.post("/check")
+async def check_explanation(service: ServiceDependency, body: CheckBody) -> dict[str, Any]:
+    """Check every claim of an explanation against the model and the data; the search has no part in it."""
+    found: dict[str, Any] = await wait_for_result(service, service.start_check(body.explanation))
+    return found
+
+
+@router.post("/what-if")
+def evaluate_changes(service: ServiceDependency, body: WhatIfBody) -> dict[str, Any]:
+    """Change values of a past row: the outcome then, and whether the rule of an explanation still speaks of it."""
+    changes = {name: convert_value(value) for name, value in body.changes.items()}
+    return views.answer_what_if(service, body.row, changes, body.explanation).to_dict()
+
+
+@router.get("/explanations/{number}")
+def get_explanation(service: ServiceDependency, number: Annotated[int, Path(ge=1, le=2**62)]) -> RecordResponse:
+    """An answer that was given, from the audit log."""
+    return _build_record_response(read_record(service, number))
+
+
+@router.post("/jobs/explain", status_code=202)
+def start_explain_job(service: ServiceDependency, who: UserDependency, body: ExplainBody) -> JobResponse:
+    """The same as /api/explain, as a job that can be watched and cancelled."""
+    return _build_job_response(service.start_explanation(body.to_request(convert_row(body.row)), who))
+
+
+@router.post("/jobs/batch", status_code=202)
+def start_batch_job(service: ServiceDependency, who: UserDependency, body: BatchBody) -> JobResponse:
+    """Explain many rows; the result has a line per row, with the number of its record or why there is none."""
+    if len(body.rows) > service.settings.limits.batch_rows:
+        most = service.settings.limits.batch_rows
+        raise ApiError(
+            413,
+            "too-large",
+            expected=f"a batch must have at most {most:,} rows",
+            got=f"{len(body.rows):,}",
+            hint="split it",
+        )
+    return _build_job_response(service.start_batch(body.rows, body.to_request(0), who))
+
+
+@router.get("/jobs/{name}")
+def get_job(service: ServiceDependency, name: JobName) -> JobResponse:
+    """A job and how far it is."""
+    return _build_job_response(service.jobs.find(name))
+
+
+@router.delete("/jobs/{name}")
+def cancel_job(service: ServiceDependency, name: JobName) -> JobResponse:
+    """Cancel a job: it ends soon, with the best it has."""
+    found = service.jobs.find(name)
+    service.jobs.cancel(found)
+    return _build_job_response(found)
+
+
+@router.get("/jobs/{name}/events", response_class=StreamingResponse,
+            responses={200: {"content": {"text/event-stream": {}}, "description": "server-sent events"}})  # fmt: skip
+def stream_job_events(service: ServiceDependency, name: JobName) -> StreamingResponse:
+    """The job as server-sent events: progress whenever something changed, and end at last."""
+    return StreamingResponse(_iterate_events(service.jobs.find(name)), media_type="text/event-stream")
+
+
+async def _iterate_events(found: Job) -> AsyncIterator[str]:
+    last, quiet = "", 0
+    while not found.has_ended:
+        now = json.dumps(found.to_dict())
+        quiet = quiet + 1 if now == last else 0
+        if quiet == 0:
+            yield f"event: progress\ndata: {now}\n\n"
+        elif quiet % HEARTBEAT_TICKS == 0:
+            yield ": still there\n\n"  # so that nothing in between closes the line
+        last = now
+        await asyncio.sleep(TICK_SECONDS)
+    yield f"event: end\ndata: {json.dumps(found.to_dict())}\n\n"
+
+
+async def _wait_for_record(service: Service, started: Job) -> RecordResponse:
+    number = await wait_for_result(service, started)
+    return _build_record_response(await run_in_threadpool(read_record, service, number))
+
+
+def _build_record_response(record: Any) -> RecordResponse:
+    told = {name: record.facts[name] for name in ("number", "hash", "kind", "row", "at")}
+    return RecordResponse(**told, document=record.document)
+
+
+def _build_job_response(found: Job) -> JobResponse:
+    return JobResponse(**found.to_dict())

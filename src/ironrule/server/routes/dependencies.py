@@ -1,0 +1,25 @@
+"""What the handlers ask FastAPI for: the service behind a request, and the user who asks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from ironrule.server.service import Service
+
+
+def get_service(request: Request) -> Service:
+    """The service behind a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def get_user(request: Request) -> str:
+    """Who asks."""
+    who: str = request.state.who
+    return who
+
+
+ServiceDependency = Annotated[Service, Depends(get_service)]
+UserDependency = Annotated[str, Depends(get_user)]

@@ -1,0 +1,45 @@
+"""Log in and out: a browser shows its token once and gets a session."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from ironrule.server import schemas
+from ironrule.server.auth import SESSION_COOKIE, BrowserSessions
+from ironrule.server.responses import redirect, render_response
+
+router = APIRouter(include_in_schema=False)
+
+
+def get_sessions(request: Request) -> BrowserSessions:
+    """The sessions of browsers."""
+    sessions: BrowserSessions = request.app.state.sessions
+    return sessions
+
+
+@router.get("/login")
+def show_login(request: Request) -> Response:
+    """Ask for the token."""
+    return render_response(request, "login.html", {"wrong": False})
+
+
+@router.post("/login", response_model=None)
+async def log_in(request: Request) -> Response:
+    """Open a session for a token."""
+    name = get_sessions(request).open_session(schemas.get_field(await schemas.read_form(request), "token"))
+    if name is None:
+        return render_response(request, "login.html", {"wrong": True}, 401)
+    response = redirect("/applicants")
+    secure = request.url.scheme == "https"
+    response.set_cookie(SESSION_COOKIE, name, httponly=True, samesite="strict", secure=secure)
+    return response
+
+
+@router.post("/logout", response_model=None)
+def log_out(request: Request) -> Response:
+    """End the session."""
+    get_sessions(request).close_session(request.cookies.get(SESSION_COOKIE, ""))
+    response = redirect("/login")
+    response.delete_cookie(SESSION_COOKIE)
+    return response

@@ -1,0 +1,215 @@
+"""The pages. Each is also there as JSON: at the same address with ``.json``, or where only JSON is accepted.
+
+Row numbers, record numbers and random names stand in addresses; values of applicants never do. What is typed comes by
+POST. The pages work without JavaScript: progress is then shown by loading the page again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from ironrule.server import schemas, views
+from ironrule.server.applicants import OutcomeFilter
+from ironrule.server.jobs import Job
+from ironrule.server.responses import redirect, render_response, wants_json
+from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
+from ironrule.server.service import WhatIfResult, read_record, wait_for_end, wait_for_result
+from ironrule.wording import format_unquoted_value
+
+QUICK_SECONDS = 1.0
+ROW_PATTERN = re.compile(r"(?:row|#)\s*(\d{1,15})", re.IGNORECASE)
+Handler = Callable[..., Any]
+router = APIRouter(include_in_schema=False)
+
+
+def register_page(path: str) -> Callable[[Handler], Handler]:
+    """Register a page under its address, and its data under the same with ``.json``."""
+
+    def register(handler: Handler) -> Handler:
+        for address in (f"{path}.json", path):
+            router.add_api_route(address, handler, methods=["GET"], response_model=None)
+        return handler
+
+    return register
+
+
+@router.get("/")
+def redirect_home() -> Response:
+    """The list is home."""
+    return redirect("/applicants")
+
+
+@register_page("/applicants")
+def show_applicants(
+    request: Request,
+    service: ServiceDependency,
+    outcome: OutcomeFilter = "any",
+    number: Annotated[int, Query(alias="page", ge=1, le=2**53)] = 1,
+    search: Annotated[str | None, Query(max_length=64)] = None,
+) -> Response:
+    """The list."""
+    return render_response(
+        request, "applicants.html", views.build_applicants_view(service, outcome, number, 25, search)
+    )
+
+
+@router.post("/applicants", response_model=None)
+async def search_applicants(request: Request, service: ServiceDependency) -> Response:
+    """Search, then look at what was found under a random name."""
+    fields = await schemas.read_form(request)
+    outcome, text = schemas.get_field(fields, "outcome", "any"), schemas.get_field(fields, "text")
+    outcome = outcome if outcome in ("desired", "undesired") else "any"
+    if not text:
+        return redirect(f"/applicants?outcome={outcome}")
+    if row := ROW_PATTERN.fullmatch(text):
+        return redirect(f"/applicants/{int(row[1])}")
+    mask = await run_in_threadpool(service.applicants.search, text)
+    return redirect(f"/applicants?outcome={outcome}&search={service.searches.save(text, mask)}")
+
+
+@register_page("/applicants/{row:int}")
+def show_applicant(request: Request, service: ServiceDependency, row: int) -> Response:
+    """One applicant."""
+    return render_response(request, "applicant.html", views.build_applicant_view(service, row))
+
+
+@router.post("/applicants/{row:int}/explain", response_model=None)
+async def explain_applicant(request: Request, service: ServiceDependency, who: UserDependency, row: int) -> Response:
+    """Explain; what is quick is shown at once, what is slow with its progress."""
+    wanted = schemas.parse_explain_form(await schemas.read_form(request), row)
+    return await _redirect_to_result(service.start_explanation(wanted, who))
+
+
+@router.post("/applicants/{row:int}/counterfactuals", response_model=None)
+async def find_counterfactuals(request: Request, service: ServiceDependency, who: UserDependency, row: int) -> Response:
+    """Search for counterfactuals, in the same way."""
+    wanted = schemas.parse_counterfactuals_form(await schemas.read_form(request), row)
+    return await _redirect_to_result(service.start_counterfactuals(wanted, who))
+
+
+@register_page("/counterfactuals/{number:int}")
+def show_counterfactuals(request: Request, service: ServiceDependency, number: int) -> Response:
+    """Counterfactuals that were given."""
+    data = views.build_counterfactuals_view(service, number)
+    row = data["row"]
+    about = None if row is None else views.build_applicant_view(service, row)
+    return render_response(request, "counterfactuals.html", data | {"applicant": about})
+
+
+@register_page("/explanations")
+def show_log(
+    request: Request, service: ServiceDependency, number: Annotated[int, Query(alias="page", ge=1, le=2**53)] = 1
+) -> Response:
+    """What was said so far."""
+    return render_response(request, "log.html", views.build_log_view(service, number))
+
+
+@register_page("/explanations/{number:int}")
+def show_explanation(request: Request, service: ServiceDependency, number: int) -> Response:
+    """An explanation that was given."""
+    data = views.build_explanation_view(service, number)
+    about = None if data["row"] is None or not data["same"] else views.build_applicant_view(service, data["row"])
+    return render_response(request, "explanation.html", data | {"applicant": about})
+
+
+@register_page("/applicants/{row:int}/what-if")
+def show_what_if_form(
+    request: Request,
+    service: ServiceDependency,
+    row: int,
+    number: Annotated[int | None, Query(alias="explanation", ge=1)] = None,
+) -> Response:
+    """The form for a what-if."""
+    about = views.build_applicant_view(service, row)
+    return render_response(request, "what_if.html", _build_what_if_view(about, number, None))
+
+
+@router.post("/applicants/{row:int}/what-if", response_model=None)
+async def show_what_if(request: Request, service: ServiceDependency, row: int) -> Response:
+    """What the model decides with some values changed; the answer is on this page, so no value is in an address."""
+    fields = await schemas.read_form(request)
+    text = schemas.get_field(fields, "explanation")
+    number = int(text) if text.isdecimal() and len(text) < 19 else None
+    changes = schemas.parse_what_if_form(fields, service.served_model.space)
+    found = await run_in_threadpool(views.answer_what_if, service, row, changes, number)
+    return render_response(
+        request, "what_if.html", _build_what_if_view(views.build_applicant_view(service, row), number, found)
+    )
+
+
+@register_page("/jobs/{name}")
+def show_job(request: Request, service: ServiceDependency, name: str) -> Response:
+    """How far a job is; where to go when it has ended."""
+    found = service.jobs.find(name)
+    following = _find_result_path(found)
+    if following is not None and not wants_json(request):
+        return redirect(following)
+    return render_response(request, "job.html", {"job": found.to_dict(), "next": following})
+
+
+@router.post("/jobs/{name}/cancel", response_model=None)
+async def cancel_job(service: ServiceDependency, name: str) -> Response:
+    """Cancel a job, and look at what it had."""
+    found = service.jobs.find(name)
+    service.jobs.cancel(found)
+    await wait_for_end(found, QUICK_SECONDS)
+    return redirect(_find_result_path(found) or f"/jobs/{name}")
+
+
+@register_page("/check")
+def show_check_form(request: Request) -> Response:
+    """The form for a check."""
+    return render_response(request, "check.html", {"check": None, "number": None})
+
+
+@router.post("/check", response_model=None)
+async def show_check(request: Request, service: ServiceDependency) -> Response:
+    """Check an explanation that was pasted, or one of the log by its number."""
+    fields = await schemas.read_form(request)
+    text = schemas.get_field(fields, "number")
+    number = int(text) if text.isdecimal() and len(text) < 19 else None
+    if number is None:
+        document = schemas.parse_check_form(fields)
+    else:
+        document = (await run_in_threadpool(read_record, service, number)).document
+    found = await wait_for_result(service, service.start_check(document))
+    return render_response(request, "check.html", {"check": found, "number": number})
+
+
+def _build_what_if_view(about: dict[str, Any], number: int | None, found: WhatIfResult | None) -> dict[str, Any]:
+    """The form of a what-if, filled in as it was sent, and the answer."""
+    texts = {one["feature"]: one["text"] for one in about["values"]}
+    if found is not None:
+        texts = {name: format_unquoted_value(value) for name, value in found.values.items()}
+    answer = None if found is None else found.to_dict()
+    return {"applicant": about, "row": about["row"], "explanation": number, "texts": texts, "answer": answer}
+
+
+async def _redirect_to_result(started: Job) -> Response:
+    await wait_for_end(started, QUICK_SECONDS)
+    return redirect(_find_result_path(started) or f"/jobs/{started.name}")
+
+
+def _find_result_path(found: Job) -> str | None:
+    """Where the result of a job is shown; None as long as there is none."""
+    if not found.has_ended or not isinstance(found.result, int):
+        return None
+    return f"/explanations/{found.result}" if found.kind == "explanation" else f"/counterfactuals/{found.result}"
+
+
+@register_page("/api")
+def show_api(request: Request, service: ServiceDependency) -> Response:
+    """The API in one page, and what is served."""
+    paths = request.app.openapi()["paths"]
+    calls = [
+        {"method": method.upper(), "path": path, "about": what.get("description", what["summary"])}
+        for path, methods in paths.items()
+        for method, what in methods.items()
+    ]
+    return render_response(request, "api.html", {"model": views.build_model_view(service), "calls": calls})

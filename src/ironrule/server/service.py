@@ -1,0 +1,367 @@
+"""From a request to an answer that is in the audit log. Every explanation that leaves the server comes from here.
+
+A request starts a job; the job explains, appends a record to the log, and its result is the number of that record. A
+handler waits for the job without blocking other requests, then reads the record back. Equal rows of a batch are
+explained once and recorded each, as in :meth:`ironrule.Explainer.explain_many`; an explanation is kept only as long as
+a later row of the same batch needs it, because both batches and proofs may be long.
+
+A what-if is a past row with some values changed: what the model decides then, and whether a rule still applies to it.
+It explains nothing, so it is not recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from ironrule.errors import InputError, ModelError
+from ironrule.explain.explainer import Explainer
+from ironrule.report.text import describe_scope, get_verdict_name
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.explanation import Explanation
+from ironrule.rule.rule import Rule
+from ironrule.server.applicants import Applicants, SavedSearches, component_holds
+from ironrule.server.audit.log import AuditLog
+from ironrule.server.audit.record import AuditEntry, AuditRecord
+from ironrule.server.errors import LOG_HINT, ApiError, build_not_found_error, format_brief, to_api_error
+from ironrule.server.jobs import Job, JobQueue
+from ironrule.server.served_model import ConstraintTexts, ServedModel, validate_constraints
+from ironrule.server.settings import ServerSettings
+from ironrule.space.constraints.binding import bind_constraint
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.feature import Feature, Value, value_to_json
+from ironrule.space.space import Space
+from ironrule.wording import format_count, format_unquoted_value
+
+
+class EqualRows:
+    """The rows of one batch, and the explanations that later ones among them share."""
+
+    def __init__(self, applicants: Applicants, rows: Sequence[int]) -> None:
+        self._applicants = applicants
+        self._remaining = Counter(map(self._build_key, rows))
+        self._explanations: dict[bytes, Explanation] = {}
+
+    def explain_once(self, row: int, explain: Callable[[], Explanation]) -> Explanation:
+        """The explanation of an equal row, or a new one; whatever that raises, each row raises by itself."""
+        values = self._build_key(row)
+        self._remaining[values] -= 1
+        found = self._explanations.pop(values, None) or explain()
+        if self._remaining[values] > 0 and found.statistics.stopped is None:  # a stopped one may do better next time
+            self._explanations[values] = found
+        return found
+
+    def _build_key(self, row: int) -> bytes:
+        return self._applicants.codes.row(self._applicants.find_position(row)).tobytes()
+
+
+RowInput = int | Mapping[str, Any]
+CounterfactualAlgorithm = Literal["auto", "exact", "geco"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """What somebody wants to know about a row, and how to search for it."""
+
+    row: RowInput
+    algorithm: str = "auto"
+    k: int = 5
+    seed: int = 0
+    seconds: float | None = None
+    evaluations: int | None = None
+    require: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+    weights: Mapping[str, float] | Literal["paper"] | None = None
+    where: tuple[str, ...] = ()  # constraints on what can occur, on top of those that are served
+    widen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualsRequest:
+    """What somebody may change, and how many ways are wanted."""
+
+    row: RowInput
+    k: int = 5
+    algorithm: CounterfactualAlgorithm = "auto"
+    features_to_vary: tuple[str, ...] | Literal["all"] = "all"
+    permitted_range: Mapping[str, Sequence[Any]] | None = None
+    constraints: tuple[str, ...] = ()
+    seed: int = 0
+    seconds: float | None = None
+    evaluations: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything that a request may need."""
+
+    served_model: ServedModel
+    settings: ServerSettings
+    applicants: Applicants
+    audit: AuditLog
+    jobs: JobQueue
+    searches: SavedSearches
+
+    def start_explanation(self, request: ExplainRequest, who: str) -> Job:
+        """Start the search for a rule; the job's result is the number of the record."""
+        row, asked = self._check_row(request.row), self._validate_request(request)
+        return self.jobs.start("explanation", lambda job: self._record_explanation(asked, who, job).number, row)
+
+    def start_counterfactuals(self, request: CounterfactualsRequest, who: str) -> Job:
+        """Start the search for counterfactuals; the result is the number of the record."""
+        row = self._check_row(request.row)
+        return self.jobs.start(
+            "counterfactuals", lambda job: self._record_counterfactuals(request, who, job).number, row
+        )
+
+    def start_batch(self, rows: Sequence[int], request: ExplainRequest, who: str) -> Job:
+        """Explain many rows, one after the other, equal ones once; the result has a line per row."""
+        for row in rows:
+            self.applicants.find_position(row)
+        asked = self._validate_request(request)
+        return self.jobs.start("batch", lambda job: self._explain_rows(rows, asked, who, job))
+
+    def start_check(self, document: Any) -> Job:
+        """Check an explanation; nothing is recorded, since nothing is explained."""
+        return self.jobs.start("check", lambda _: self.served_model.check(document).to_dict())
+
+    def close(self) -> None:
+        """End all jobs, and let go of the log."""
+        self.jobs.close()
+        self.audit.close()
+
+    def _check_row(self, row: RowInput) -> int | None:
+        if not isinstance(row, int):
+            return None
+        self.applicants.find_position(row)
+        return row
+
+    def _validate_request(self, request: ExplainRequest) -> ExplainRequest:
+        """The request with its constraints, if they can be read; whether anything satisfies them, the job finds."""
+        return replace(request, where=validate_constraints(request.where, self.served_model.space))
+
+    def _record_explanation(self, request: ExplainRequest, who: str, job: Job) -> AuditRecord:
+        explainer = self._prepare_explainer(request, job)
+        return self.audit.append(_build_explanation_entry(self._explain(explainer, request, job), request.row, who))
+
+    def _prepare_explainer(self, request: ExplainRequest, job: Job) -> Explainer:
+        """The explainer of the subspace that is asked about."""
+        job.progress = replace(job.progress, doing="preparing")
+        explainer = self.served_model.get_subspace(request.where).explainer
+        job.progress = replace(job.progress, doing="searching")
+        return explainer
+
+    def _explain(self, explainer: Explainer, request: ExplainRequest, job: Job) -> Explanation:
+        return explainer.explain(
+            request.row,
+            request.algorithm,
+            k=request.k,
+            budget=self._build_budget(request, job),
+            seed=request.seed,
+            require=request.require,
+            forbid=request.forbid,
+            weights=request.weights,
+            widen=request.widen,
+        )
+
+    def _record_counterfactuals(self, request: CounterfactualsRequest, who: str, job: Job) -> AuditRecord:
+        found = self.served_model.explainer.counterfactuals(
+            request.row,
+            request.k,
+            algorithm=request.algorithm,
+            features_to_vary=request.features_to_vary,
+            permitted_range=request.permitted_range,
+            constraints=request.constraints,
+            budget=self._build_budget(request, job),
+            seed=request.seed,
+        )
+        return self.audit.append(self._build_counterfactuals_entry(found, request.row, who))
+
+    def _explain_rows(self, rows: Sequence[int], request: ExplainRequest, who: str, job: Job) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        equal_rows, explainer = EqualRows(self.applicants, rows), self._prepare_explainer(request, job)
+        for row in rows:
+            job.progress = replace(job.progress, done=len(lines), total=len(rows))
+            if job.cancel_requested.is_set():
+                break
+            try:
+                explain = partial(self._explain, explainer, replace(request, row=row), job)
+                found = equal_rows.explain_once(row, explain)
+                record = self.audit.append(_build_explanation_entry(found, row, who))
+                told = {"rule": record.rule, "verdict": record.verdict, "error": None}
+                lines.append({"row": row, "explanation": record.number, **told})
+            except (InputError, ModelError) as error:
+                told = {"rule": None, "verdict": None, "error": to_api_error(error).to_dict()["error"]}
+                lines.append({"row": row, "explanation": None, **told})
+        job.progress = replace(job.progress, done=len(lines), total=len(rows))
+        return lines
+
+    def _build_budget(self, request: ExplainRequest | CounterfactualsRequest, job: Job) -> Any:
+        limits = self.settings.limits
+        seconds = min(request.seconds or limits.seconds, limits.seconds)
+        return job.build_budget(seconds, min(request.evaluations or limits.evaluations, limits.evaluations))
+
+    def _build_counterfactuals_entry(self, found: Counterfactuals, row: RowInput, who: str) -> AuditEntry:
+        said = format_count(len(found), "counterfactual")
+        verdict = "proven" if found.proven else "found"
+        space, number = self.served_model.space.fingerprint, row if isinstance(row, int) else None
+        model = self.served_model.explainer.fingerprint
+        return AuditEntry(who, "counterfactuals", number, space, model, said, verdict, found.to_dict())
+
+
+def _build_explanation_entry(explanation: Explanation, row: RowInput, who: str) -> AuditEntry:
+    rule = " ".join([str(explanation.rule), *describe_scope(explanation)])
+    verdict = get_verdict_name(explanation.verdict)
+    number = row if isinstance(row, int) else None
+    document = explanation.to_dict()
+    return AuditEntry(who, "explanation", number, explanation.space, explanation.model, rule, verdict, document)
+
+
+GRACE_SECONDS = 30.0
+
+
+async def wait_for_end(job: Job, seconds: float) -> bool:
+    """Whether a job ends in time; it runs on if not."""
+    waiting = asyncio.wrap_future(job.future)
+    try:
+        await asyncio.wait_for(asyncio.shield(waiting), seconds)
+    except TimeoutError:
+        return False
+    except (asyncio.CancelledError, CancelledError):
+        if not job.future.cancelled():
+            raise
+    return True
+
+
+async def wait_for_result(service: Service, job: Job) -> Any:
+    """The result of a job; raises its error if it failed, and a 503 if it takes too long."""
+    if not await wait_for_end(job, service.settings.limits.seconds + GRACE_SECONDS):
+        service.jobs.cancel(job)
+        limit = service.settings.limits.seconds + GRACE_SECONDS
+        raise ApiError(503, "timeout", f"no answer within {limit:g} s", hint="start a job and watch it")
+    return get_job_result(job)
+
+
+def get_job_result(job: Job) -> Any:
+    """The result of a job that has ended; raises its error if it failed or was cancelled before it had any."""
+    if job.error is not None:
+        raise job.error
+    if job.result is None:
+        raise ApiError(503, "cancelled", "the job was cancelled before it had a result", hint="start another")
+    return job.result
+
+
+def read_record(service: Service, number: int) -> AuditRecord:
+    """A record of the audit log; raises a 404 for an unknown number."""
+    record = service.audit.read(number)
+    if record is None:
+        raise build_not_found_error(f"explanation {number}", LOG_HINT)
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfResult:
+    """The outcome of a changed row; ``components`` says of every component of a rule whether it still holds."""
+
+    values: Mapping[str, Value]
+    changed: tuple[str, ...]
+    desired: bool
+    components: tuple[tuple[str, bool], ...] | None = None
+
+    @property
+    def rule_applies(self) -> bool | None:
+        """Whether the whole rule still holds for the row; None where no rule was given."""
+        return None if self.components is None else all(holds for _, holds in self.components)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        components = None
+        if self.components is not None:
+            components = [{"component": text, "holds": holds} for text, holds in self.components]
+        return {
+            "values": {name: value_to_json(value) for name, value in self.values.items()},
+            "changed": list(self.changed),
+            "outcome": "desired" if self.desired else "undesired",
+            "rule_applies": self.rule_applies,
+            "components": components,
+        }
+
+
+def evaluate_what_if(
+    served_model: ServedModel,
+    before: Mapping[str, Value],
+    changes: Mapping[str, Any],
+    rule: Rule | None,
+    where: ConstraintTexts = (),
+) -> WhatIfResult:
+    """Decide on a row with changes; a value outside its domain is refused, with the nearest ones named.
+
+    A rule of a subspace speaks of the row only if the constraints ``where`` hold too.
+    """
+    values = dict(before)
+    for name, value in changes.items():
+        feature = served_model.space[name]
+        values[name] = feature.value(_encode_value(feature, value))
+    changed = tuple(name for name in values if values[name] != before[name])
+    components = None
+    if rule is not None:
+        holds = [
+            (str(c), component_holds(c, served_model.space[c.feature], _get_code(served_model, values, c.feature)))
+            for c in rule.components
+        ]
+        components = (*holds, *((text, _satisfies_constraint(served_model.space, values, text)) for text in where))
+    return WhatIfResult(values, changed, served_model.explainer.is_desired(values), components)
+
+
+def _satisfies_constraint(space: Space, values: Mapping[str, Value], text: str) -> bool:
+    point = np.array([[feature.code(values[feature.name]) for feature in space.features]], dtype=np.int32)
+    return bool(bind_constraint(parse_constraint(text), space.features)(point, None)[0])
+
+
+def _get_code(served_model: ServedModel, values: Mapping[str, Value], name: str) -> int:
+    return served_model.space[name].code(values[name])
+
+
+def _encode_value(feature: Feature, value: Any) -> int:
+    try:
+        return feature.code(value)
+    except InputError:
+        raise _build_domain_error(feature, value) from None
+
+
+def _build_domain_error(feature: Feature, value: Any) -> ApiError:
+    """With the nearest values as a hint, where the order is that of numbers."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (feature.naturally_ordered and feature.numeric and number):
+        return _build_value_error(feature, format_brief(value_to_json(value)))
+    place = bisect_left(feature.values, value)
+    near = " and ".join(format_unquoted_value(one) for one in feature.values[max(0, place - 1) : place + 1])
+    return _build_value_error(feature, format_unquoted_value(value), f"the nearest values are {near}")
+
+
+def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> ApiError:
+    expected = f"{feature.name!r} must be {feature.describe()}"
+    return ApiError(422, "value-outside-domain", expected=expected, got=got, hint=hint)
+
+
+def parse_typed_value(feature: Feature, text: str) -> Value:
+    """A value that somebody typed, or chose from a list, in the feature's own type."""
+    text = text.strip()
+    known = {format_unquoted_value(feature.value(code)): feature.value(code) for code in range(feature.size)}
+    if text in known:
+        return known[text]
+    if feature.numeric:
+        try:
+            number = float(text)
+        except ValueError:
+            raise _build_value_error(feature, format_brief(text)) from None
+        return int(number) if number.is_integer() else number
+    return text

@@ -1,0 +1,435 @@
+"""Bind a constraint to the features of a space: check that it makes sense for their kinds, and give a predicate on
+codes.
+
+Everything that can be wrong with a constraint is found here, before any point is looked at: an unknown feature, an
+order asked of a nominal feature, arithmetic on a category, a category that is not in the domain.
+
+Values become numbers, in one way per kind of feature. Numbers stand for themselves. A category's number is its position
+in the domain, a date's its rank among all dates that the comparison can meet; both keep what can be asked of them,
+equality and order, and nothing more. Ranks rather than time stamps, because they are exact for every date.
+
+A predicate costs time per part of the constraint, not per point: every part is one NumPy operation. A constraint on one
+feature costs one lookup per point, since it is evaluated on the feature's codes instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from enum import Enum
+from itertools import chain
+
+import numpy as np
+
+from ironrule.arrays import BoolArray
+from ironrule.errors import ConstraintError
+from ironrule.space.constraints.evaluators import (
+    ArithmeticEvaluator,
+    ComparisonEvaluator,
+    ConjunctionEvaluator,
+    ConstantValue,
+    DisjunctionEvaluator,
+    InstanceValue,
+    Integers,
+    MissingEvaluator,
+    NegationEvaluator,
+    NumberEvaluator,
+    PointValue,
+    PredicateInput,
+    TruthEvaluator,
+)
+from ironrule.space.constraints.syntax import (
+    Arithmetic,
+    Comparison,
+    Conjunction,
+    Constraint,
+    Disjunction,
+    Expression,
+    Formula,
+    Implication,
+    Literal,
+    Membership,
+    Negation,
+    Operation,
+    Reference,
+    Relation,
+    Subject,
+    UnaryMinus,
+    build_located_error,
+    collect_names,
+)
+from ironrule.space.feature import Feature, Value
+
+MAX_LISTED_NAMES = 12
+"""How many names an error lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameResolver:
+    """The text of one constraint, and the features it may speak of: by name, with their index."""
+
+    text: str
+    features_by_name: Mapping[str, tuple[int, Feature]]
+
+    def feature(self, reference: Reference) -> Feature:
+        """The feature that is meant; raises ConstraintError, suggesting a name, if there is none."""
+        return self._resolve(reference)[1]
+
+    def index(self, reference: Reference) -> int:
+        """The index of the feature that is meant."""
+        return self._resolve(reference)[0]
+
+    def bind_reference(self, reference: Reference, numbers: Iterable[float]) -> NumberEvaluator:
+        """The feature's value as a number, given the number of each value in the domain; missing is NaN."""
+        index, feature = self._resolve(reference)
+        padded = chain(numbers, [np.nan] * feature.missing)
+        table = np.fromiter(padded, dtype=np.float64, count=feature.size)
+        return PointValue(index, table) if reference.subject is Subject.POINT else InstanceValue(index, table)
+
+    def error_at(self, column: int, **fields: str) -> ConstraintError:
+        """The error that points at a column of the text."""
+        return build_located_error(self.text, column, **fields)
+
+    def _resolve(self, reference: Reference) -> tuple[int, Feature]:
+        if reference.name not in self.features_by_name:
+            raise self.error_at(
+                reference.column,
+                statement=f"unknown feature {reference.name!r}",
+                hint=self._suggest(reference),
+                code="unknown-feature",
+            )
+        return self.features_by_name[reference.name]
+
+    def _suggest(self, reference: Reference) -> str:
+        """The name that was probably meant, or those there are."""
+        folded = {name.casefold(): name for name in self.features_by_name}
+        close = difflib.get_close_matches(reference.name.casefold(), folded, n=1)
+        if close:
+            return f"did you mean {Reference(reference.subject, folded[close[0]])}?"
+        listed = ", ".join(list(self.features_by_name)[:MAX_LISTED_NAMES]) + (
+            ", ..." if len(self.features_by_name) > MAX_LISTED_NAMES else ""
+        )
+        return f"the features are {listed}" if listed else "the space has no features"
+
+
+class ValueKind(Enum):
+    """What a feature's values are, and so what may be done with them."""
+
+    NUMBER = "number"
+    DATE = "date"
+    CATEGORY = "category"
+
+
+def find_value_kind(feature: Feature) -> ValueKind:
+    """The kind of a feature: all numbers, all dates, or anything else."""
+    if feature.numeric:
+        return ValueKind.NUMBER
+    dates = all(isinstance(value, (date, np.datetime64)) for value in feature.values)
+    return ValueKind.DATE if dates else ValueKind.CATEGORY
+
+
+# Numbers.
+
+
+def scale_numbers(names: NameResolver, left: Expression, right: Expression) -> tuple[NumberEvaluator, NumberEvaluator]:
+    """Both sides as the numbers they are, arithmetic included."""
+    return _bind_number(names, left), _bind_number(names, right)
+
+
+def _bind_number(names: NameResolver, expression: Expression) -> NumberEvaluator:
+    match expression:
+        case Reference():
+            return names.bind_reference(expression, _list_feature_numbers(names, expression))
+        case Literal():
+            return ConstantValue(_read_literal_number(names, expression))
+        case UnaryMinus(operand):
+            return ArithmeticEvaluator(ConstantValue(-1.0), ((Operation.MULTIPLY, _bind_number(names, operand)),))
+        case Arithmetic(first, steps):
+            return ArithmeticEvaluator(
+                _bind_number(names, first), tuple((how, _bind_number(names, step)) for how, step in steps)
+            )
+
+
+def _list_feature_numbers(names: NameResolver, expression: Reference) -> list[float]:
+    feature = names.feature(expression)
+    if not feature.numeric:
+        got = f"{expression.name!r}, which is {feature.describe()}"
+        raise names.error_at(expression.column, expected="arithmetic needs numeric features", got=got)
+    return [_convert_exactly(names, value, expression) for value in feature.values]
+
+
+def _read_literal_number(names: NameResolver, expression: Literal) -> float:
+    if isinstance(expression.value, (int, float)) and expression.is_number:
+        return _convert_exactly(names, expression.value, expression)
+    raise names.error_at(expression.column, expected="expected a number", got=f"`{expression}`")
+
+
+def _convert_exactly(names: NameResolver, value: int | float, expression: Expression) -> float:
+    """A number as a float. A large integer that no float equals is refused, as it would compare wrongly."""
+    try:
+        if float(value) == value:
+            return float(value)
+    except OverflowError:
+        pass
+    rule = "integers must fit a 64-bit float exactly, as all up to 2**53 do"
+    raise names.error_at(expression.column, expected=rule, got=f"`{expression}`, which can be {value}")
+
+
+# Categories.
+
+
+def scale_categories(
+    names: NameResolver, left: Expression, right: Expression
+) -> tuple[NumberEvaluator, NumberEvaluator]:
+    """Both sides as positions in their domain; values that only the right domain has come after the left one's."""
+    position: dict[Hashable, float] = {}
+    for value in (*_list_domain(names, left), *_list_domain(names, right)):
+        position.setdefault(_build_category_key(value), float(len(position)))
+    return _bind_category(names, left, right, position), _bind_category(names, right, left, position)
+
+
+def _bind_category(
+    names: NameResolver, expression: Expression, other: Expression, position: Mapping[Hashable, float]
+) -> NumberEvaluator:
+    if isinstance(expression, Reference):
+        return names.bind_reference(
+            expression, [position[_build_category_key(value)] for value in _list_domain(names, expression)]
+        )
+    if isinstance(expression, Literal) and _build_category_key(expression.value) in position:
+        return ConstantValue(position[_build_category_key(expression.value)])
+    domain = (
+        f"`{other}` must be {names.feature(other).describe()}"
+        if isinstance(other, Reference)
+        else "expected a known value"
+    )
+    raise names.error_at(expression.column, expected=domain, got=f"`{expression}`")
+
+
+def _list_domain(names: NameResolver, expression: Expression) -> Sequence[Value]:
+    return names.feature(expression).values if isinstance(expression, Reference) else ()
+
+
+def _build_category_key(value: Value) -> Hashable:
+    """What equality of categories means: Python's, but ``true`` is not 1."""
+    return isinstance(value, (bool, np.bool_)), value
+
+
+# Dates.
+
+
+def scale_dates(names: NameResolver, left: Expression, right: Expression) -> tuple[NumberEvaluator, NumberEvaluator]:
+    """Both sides as ranks among all dates that either can be."""
+    moments = {*_list_datetimes(names, left), *_list_datetimes(names, right)}
+    if len({when.utcoffset() is None for when in moments}) > 1:
+        rule = "dates must all have a time zone or all have none to be compared"
+        raise names.error_at(right.column, expected=rule, got="dates with and without one")
+    rank = {when: float(place) for place, when in enumerate(sorted(moments))}
+    return _bind_date(names, left, rank), _bind_date(names, right, rank)
+
+
+def _bind_date(names: NameResolver, expression: Expression, rank: Mapping[datetime, float]) -> NumberEvaluator:
+    numbers = [rank[when] for when in _list_datetimes(names, expression)]
+    return names.bind_reference(expression, numbers) if isinstance(expression, Reference) else ConstantValue(numbers[0])
+
+
+def _list_datetimes(names: NameResolver, expression: Expression) -> list[datetime]:
+    """The dates that an expression can be, in the order of its domain."""
+    try:
+        if isinstance(expression, Reference):
+            return [_to_datetime(value) for value in names.feature(expression).values]
+        return [
+            datetime.fromisoformat(
+                expression.value if isinstance(expression, Literal) and isinstance(expression.value, str) else ""
+            )
+        ]
+    except ValueError:
+        raise names.error_at(
+            expression.column, expected='a date must look like "2024-12-31"', got=f"`{expression}`"
+        ) from None
+
+
+def _to_datetime(value: Value) -> datetime:
+    """A date as the moment it begins, so that dates and times compare; ValueError where Python has no such moment."""
+    if isinstance(value, np.datetime64):
+        whole = value.astype("datetime64[us]")
+        if whole != value or not isinstance(whole.item(), datetime):
+            raise ValueError
+        value = whole.item()
+    return value if isinstance(value, datetime) else datetime.combine(value, time())
+
+
+_SCALES: Mapping[
+    ValueKind, Callable[[NameResolver, Expression, Expression], tuple[NumberEvaluator, NumberEvaluator]]
+] = {
+    ValueKind.NUMBER: scale_numbers,
+    ValueKind.CATEGORY: scale_categories,
+    ValueKind.DATE: scale_dates,
+}
+
+
+def bind_formula(names: NameResolver, formula: Formula) -> TruthEvaluator:
+    """The meaning of a formula; ``in`` is several ``==`` joined by ``or``."""
+    match formula:
+        case Comparison():
+            return _bind_comparison(names, formula)
+        case Membership(expression, items, column):
+            return DisjunctionEvaluator(
+                tuple(_bind_comparison(names, Comparison(expression, Relation.EQUAL, item, column)) for item in items)
+            )
+        case Negation(operand):
+            return NegationEvaluator(bind_formula(names, operand))
+        case Conjunction(parts):
+            return ConjunctionEvaluator(tuple(bind_formula(names, part) for part in parts))
+        case Disjunction(parts):
+            return DisjunctionEvaluator(tuple(bind_formula(names, part) for part in parts))
+        case Implication(condition, consequence):
+            return DisjunctionEvaluator(
+                (NegationEvaluator(bind_formula(names, condition)), bind_formula(names, consequence))
+            )
+
+
+def _bind_comparison(names: NameResolver, comparison: Comparison) -> TruthEvaluator:
+    left, relation, right = comparison.left, comparison.relation, comparison.right
+    if _is_missing_literal(left) or _is_missing_literal(right):
+        return _bind_missing_comparison(names, comparison)
+    kind = _find_common_kind(names, comparison)
+    if relation.orders:
+        _require_order(names, comparison, kind)
+    first, second = _SCALES[kind](names, left, right)
+    return ComparisonEvaluator(first, relation, second)
+
+
+def _bind_missing_comparison(names: NameResolver, comparison: Comparison) -> TruthEvaluator:
+    """``cf.income == missing``, or the opposite."""
+    expression = comparison.right if _is_missing_literal(comparison.left) else comparison.left
+    if comparison.relation.orders:
+        rule = "missing has no place in an order and can only be compared by == or !="
+        raise names.error_at(comparison.column, expected=rule, got=comparison.relation.value)
+    if not isinstance(expression, Reference):
+        raise names.error_at(
+            expression.column, expected="missing must be compared with a feature", got=f"`{expression}`"
+        )
+    evaluator = MissingEvaluator(names.bind_reference(expression, range(len(names.feature(expression).values))))
+    return evaluator if comparison.relation is Relation.EQUAL else NegationEvaluator(evaluator)
+
+
+def _find_common_kind(names: NameResolver, comparison: Comparison) -> ValueKind:
+    """The kind of both sides; a literal takes the kind of the other side, and two literals must be numbers."""
+    left, right = comparison.left, comparison.right
+    kinds = [kind for kind in (_find_expression_kind(names, left), _find_expression_kind(names, right)) if kind]
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    if kinds:
+        rule = "both sides of a comparison must be of the same kind"
+        got = f"`{left}`, a {kinds[0].value}, and `{right}`, a {kinds[1].value}"
+    elif all(isinstance(side, Literal) and side.is_number for side in (left, right)):
+        return ValueKind.NUMBER
+    else:
+        rule, got = "one side of a comparison must be a feature", f"`{left}` and `{right}`"
+    raise names.error_at(comparison.column, expected=rule, got=got)
+
+
+def _find_expression_kind(names: NameResolver, expression: Expression) -> ValueKind | None:
+    """The kind of an expression; None for a literal."""
+    if isinstance(expression, Literal):
+        return None
+    return find_value_kind(names.feature(expression)) if isinstance(expression, Reference) else ValueKind.NUMBER
+
+
+def _require_order(names: NameResolver, comparison: Comparison, kind: ValueKind) -> None:
+    """Raise unless the features on both sides have an order, and categories the same one."""
+    sides = [side for side in (comparison.left, comparison.right) if isinstance(side, Reference)]
+    for side in sides:
+        if not names.feature(side).ordered:
+            raise names.error_at(
+                side.column,
+                expected=f"{comparison.relation.value} needs an ordered feature",
+                got=f"{side.name!r}, which is nominal",
+                hint="use ==, != or in",
+            )
+    domains = {side.name: names.feature(side) for side in sides}
+    if kind is ValueKind.CATEGORY and len({feature.values for feature in domains.values()}) > 1:
+        listed = " and ".join(f"{name!r} ({feature.describe()})" for name, feature in domains.items())
+        rule = "ordered categories must have the same domain to be compared"
+        raise names.error_at(comparison.column, expected=rule, got=listed)
+
+
+def _is_missing_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
+
+
+_NO_INSTANCE = np.empty(0, dtype=np.int64)
+
+
+def bind_constraint(constraint: Constraint, features: Sequence[Feature]) -> Predicate:
+    """Tie a constraint to features; raises ConstraintError if it names others, or asks of one what its kind cannot do.
+
+    >>> from ironrule.space.constraints.parser import parse_constraint
+    >>> income = Feature("income", (500, 1000, 2000), ordered=True, missing=True)
+    >>> bind_constraint(parse_constraint("cf.income >= 2 * x.income or cf.income == missing"), [income]).columns
+    (0,)
+    """
+    places = {feature.name: (index, feature) for index, feature in enumerate(features)}
+    evaluator = bind_formula(NameResolver(constraint.text, places), constraint.formula)
+
+    def columns(formula: Formula) -> tuple[int, ...]:
+        return tuple(sorted(places[name][0] for name in collect_names(formula, Subject.POINT)))
+
+    consequence = constraint.implication[1] if constraint.implication else constraint.formula
+    return Predicate(constraint, tuple(features), columns(constraint.formula), columns(consequence), evaluator)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A constraint bound to features. Call it with codes of points, and of the instance, to learn where it holds.
+
+    ``columns`` are the features of the point that it reads; ``consequence_columns`` those that an ``if .. then ..``
+    reads in its consequence, and all of them for any other constraint.
+    """
+
+    constraint: Constraint
+    features: tuple[Feature, ...] = field(repr=False)
+    columns: tuple[int, ...]
+    consequence_columns: tuple[int, ...]
+    evaluator: TruthEvaluator = field(repr=False, compare=False)
+
+    def __call__(self, points: Integers, instance: Integers | None = None) -> BoolArray:
+        """Where the constraint holds: one truth value per row of codes.
+
+        Raises ConstraintError if the constraint speaks of the instance and none is given, or the shapes do not fit.
+        """
+        self._require_codes(points, "points", 2)
+        if len(self.columns) == 1 and self.features[self.columns[0]].size <= len(points):
+            index = self.columns[0]
+            return self.holds_per_code(index, instance)[points[:, index]]
+        return self._evaluate({index: points[:, index] for index in self.columns}, instance, len(points))
+
+    def holds_per_code(self, feature_index: int, instance: Integers | None = None) -> BoolArray:
+        """Truth for every code of a feature; raises ConstraintError unless the constraint reads exactly that one."""
+        if self.columns != (feature_index,):
+            read = ", ".join(self.features[index].name for index in self.columns) or "none"
+            raise ConstraintError(
+                expected="truth per code needs a constraint that reads exactly that feature of the point",
+                got=f"`{self.constraint}`, which reads {read}",
+            )
+        size = self.features[feature_index].size
+        return self._evaluate({feature_index: np.arange(size)}, instance, size)
+
+    def _evaluate(self, points: Mapping[int, Integers], instance: Integers | None, count: int) -> BoolArray:
+        if instance is not None:
+            self._require_codes(instance, "the instance", 1)
+        elif self.constraint.mentions_instance:
+            raise ConstraintError(expected=f"`{self.constraint}` refers to x and needs an instance", got=repr(None))
+        with np.errstate(all="ignore"):
+            holds = self.evaluator.evaluate(PredicateInput(points, _NO_INSTANCE if instance is None else instance))
+        return np.array(np.broadcast_to(holds, (count,)))
+
+    def _require_codes(self, codes: Integers, what: str, dimensions: int) -> None:
+        fits = codes.ndim == dimensions and codes.shape[-1] == len(self.features)
+        if not fits or not np.issubdtype(codes.dtype, np.integer):
+            raise ConstraintError(
+                expected=f"{what} must be {dimensions}-dimensional integer codes, {len(self.features)} per row",
+                got=f"shape {codes.shape} of {codes.dtype}",
+            )

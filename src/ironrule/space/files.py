@@ -1,0 +1,225 @@
+"""Spaces as files: TOML (read without extras), YAML or JSON.
+
+    constraints = ["cf.age >= 18"]
+
+    [features.age]
+    kind = "ordered"                    # or "nominal"; left out: as inferred from the table
+    grid = { start = 18, stop = 75, step = 1 }
+
+    [features.education]
+    kind = "ordered"
+    values = ["school", "college", "university"]
+    missing = true
+    label = "Highest education"           # how plots and reports call it; a number may have a unit too
+
+    [features.job]
+    columns = ["job_clerk", "job_cook"]   # a one-hot group
+
+A feature without values or grid takes the values seen in the table.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ironrule.errors import MissingExtraError, SpaceError
+from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
+from ironrule.space.infer import InferenceOptions, infer_features
+from ironrule.space.table import Table
+from ironrule.wording import format_count
+
+SpaceDocument = dict[str, Any]
+MAX_GRID_VALUES = 1_000_000
+FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit"}
+
+
+def read_document(path: Path) -> SpaceDocument:
+    """The plain data in a TOML, YAML or JSON file."""
+    if not path.exists():
+        raise SpaceError(f"space file not found: {str(path)!r}")
+    try:
+        document = _parse_text(path.suffix.lower(), path.read_text(encoding="utf-8"))
+    except SpaceError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SpaceError(f"{path.name} is not well-formed {path.suffix.lstrip('.').upper()}: {error}") from None
+    if not isinstance(document, dict):
+        raise SpaceError(expected=f"{path.name} must hold a mapping with 'features'", got=type(document).__name__)
+    return document
+
+
+def _parse_text(suffix: str, text: str) -> Any:
+    if suffix == ".toml":
+        import tomllib
+
+        return tomllib.loads(text)
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix not in (".yaml", ".yml"):
+        raise SpaceError(
+            expected="a space file must end in .toml, .yaml or .json", got=repr(suffix) if suffix else "no extension"
+        )
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("PyYAML", "yaml", "reading a YAML file") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+def parse_features(document: SpaceDocument, table: Table | None) -> tuple[tuple[Feature, ...], list[str]]:
+    """The features and the constraints that a document declares."""
+    unknown = set(document) - {"features", "constraints"}
+    if unknown:
+        raise SpaceError(
+            expected="a space may only have the keys 'features' and 'constraints'",
+            got=", ".join(map(repr, sorted(unknown))),
+        )
+    entries = document.get("features", {})
+    if not isinstance(entries, dict) or not entries:
+        raise SpaceError(expected="'features' must be a non-empty mapping of names to features", got=repr(entries))
+    constraints = document.get("constraints", [])
+    if not isinstance(constraints, list):
+        raise SpaceError(expected="'constraints' must be a list of strings", got=repr(constraints))
+    return tuple(_parse_feature(str(name), entry, table) for name, entry in entries.items()), constraints
+
+
+def _parse_feature(name: str, entry: Mapping[str, Any], table: Table | None) -> Feature:
+    _check_entry(name, entry)
+    columns = tuple(entry.get("columns", (name,)))
+    if "values" in entry or "grid" in entry:
+        values, ordered = _parse_values(name, entry), entry.get("kind") == "ordered"
+        listed = Feature(name, values, ordered, missing=True)
+        if "kind" not in entry and values and (listed.numeric or listed.temporal):
+            values, ordered = tuple(sorted(values)), True
+        missing = entry.get("missing", False)
+    else:
+        seen = _infer_from_table(name, columns, entry, table)
+        values, ordered, missing = seen.values, seen.ordered, entry.get("missing", seen.missing)
+    return Feature(name, values, ordered, missing, columns, entry.get("label"), entry.get("unit"))
+
+
+def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
+    if (
+        not isinstance(entry, Mapping)
+        or set(entry) - FEATURE_KEYS
+        or entry.get("kind") not in (None, "ordered", "nominal")
+    ):
+        raise SpaceError(
+            expected=f"feature {name!r} may only have {', '.join(sorted(FEATURE_KEYS))}, "
+            "with kind 'ordered' or 'nominal'",
+            got=repr(entry),
+        )
+    for key, kind, word in (
+        ("values", list, "a list"),
+        ("columns", list, "a list"),
+        ("missing", bool, "true or false"),
+        ("label", str, "a string"),
+        ("unit", str, "a string"),
+    ):
+        if not isinstance(entry.get(key, kind()), kind):
+            raise SpaceError(expected=f"{key!r} of feature {name!r} must be {word}", got=repr(entry[key]))
+
+
+def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: Table | None) -> Feature:
+    if table is None:
+        raise SpaceError(
+            f"feature {name!r} has neither 'values' nor a 'grid'",
+            hint="declare one of them, or give a table to take the values from",
+        )
+    absent = [column for column in columns if column not in table.names]
+    if absent:
+        raise SpaceError(f"column {absent[0]!r} of feature {name!r} not found in the table", code="missing-columns")
+    options = InferenceOptions(
+        nominal=columns if entry.get("kind") == "nominal" and len(columns) == 1 else (),
+        one_hot={name: columns} if len(columns) > 1 else None,
+        constant="keep",
+    )
+    (feature,) = infer_features(table, columns, options, progress=False)
+    if entry.get("kind") == "ordered" and not feature.ordered:
+        raise SpaceError(
+            f"feature {name!r} has no natural order: its values are not numbers", hint="list its 'values' in order"
+        )
+    return feature
+
+
+def _parse_values(name: str, entry: Mapping[str, Any]) -> tuple[Value, ...]:
+    grid = entry.get("grid")
+    if grid is None:
+        return tuple(value_from_json(value) for value in entry.get("values", ()))
+    try:
+        start, stop, step = (Decimal(repr(number)) for number in (grid["start"], grid["stop"], grid.get("step", 1)))
+        steps = int((stop - start) // step) + 1 if step > 0 else 0
+    except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError):
+        raise SpaceError(
+            expected=f"the grid of {name!r} must have numbers start, stop and step", got=repr(grid)
+        ) from None
+    if not 1 <= steps <= MAX_GRID_VALUES:
+        raise SpaceError(
+            expected=f"the grid of {name!r} must go up from start to stop in 1 to {MAX_GRID_VALUES:,} values",
+            got=repr(grid),
+        )
+    number = int if all(isinstance(grid.get(key, 1), int) for key in ("start", "step")) else float
+    return tuple(number(start + i * step) for i in range(steps))  # decimals, since 3 * 0.1 is not 0.3
+
+
+def build_document(features: Sequence[Feature], constraints: Sequence[str]) -> SpaceDocument:
+    """The features as plain data that :func:`parse_features` reads back."""
+    return {"features": {f.name: _build_entry(f) for f in features}, "constraints": list(constraints)}
+
+
+def _build_entry(feature: Feature) -> SpaceDocument:
+    entry: SpaceDocument = {
+        "kind": "ordered" if feature.ordered else "nominal",
+        "values": [value_to_json(value) for value in feature.values],
+        "missing": feature.missing,
+    }
+    if feature.columns != (feature.name,):
+        entry["columns"] = list(feature.columns)
+    return entry | {key: text for key, text in (("label", feature.label), ("unit", feature.unit)) if text is not None}
+
+
+def to_toml(document: SpaceDocument, inferred: SpaceDocument, max_values: int = 24) -> str:
+    """A document as TOML; a domain of more than ``max_values`` is left out where it is the ``inferred`` one."""
+    observed = inferred["features"]
+    lines = [f"constraints = {_format_toml(document.get('constraints', []))}"]
+    for name, entry in document["features"].items():
+        lines += ["", f"[features.{_format_toml_scalar(name)}]"]
+        brief = (
+            len(entry["values"]) > max_values
+            and "columns" not in entry
+            and _agrees_with_table(entry, observed.get(name, {}))
+        )
+        if brief:
+            first, last = (_format_toml(entry["values"][place]) for place in (0, -1))
+            lines.append(f"# {format_count(len(entry['values']), 'value')} from {first} to {last}, as in the table")
+        skipped = {"values", "missing"} if brief else set()
+        lines += [f"{key} = {_format_toml(value)}" for key, value in entry.items() if key not in skipped]
+    return "\n".join(lines) + "\n"
+
+
+def _agrees_with_table(entry: SpaceDocument, other: SpaceDocument) -> bool:
+    """Whether a table tells as much as the entry does."""
+    return all(entry[key] == other.get(key) for key in ("kind", "values", "missing"))
+
+
+def _format_toml(value: Any) -> str:
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_format_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_format_toml(item) for item in value) + "]"
+    return _format_toml_scalar(value)
+
+
+def _format_toml_scalar(value: Any) -> str:
+    """A scalar as TOML writes it: as JSON does, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

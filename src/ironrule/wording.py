@@ -1,0 +1,71 @@
+"""Numbers, values and conditions as text for people: messages, rules, reports, the command line and the web pages.
+
+Everything here takes plain Python values and imports nothing else of the package, so that every layer can use it. One
+function per question: how a counted noun is written, how a value is quoted, how a share is rounded. A share in a claim
+is always rounded to the safe side: what is promised is never rounded up, what can go wrong never down.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from fractions import Fraction
+
+
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun; ``plural`` is the noun with an s unless it is given.
+
+    >>> format_count(1, "row"), format_count(1200, "row"), format_count(2, "rule is", "rules are")
+    ('1 row', '1,200 rows', '2 rules are')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def format_number(number: int | Fraction) -> str:
+    """An exact number for people: with a decimal point where that is exact and short, else as p/q.
+
+    >>> [format_number(number) for number in (Fraction(3, 10), Fraction(1, 3), 12, Fraction(1, 2 * 10**9))]
+    ['0.3', '1/3', '12', '5e-10']
+    """
+    if isinstance(number, int):
+        return str(number)
+    near = f"{float(number):.15g}"
+    return near if Fraction(near) == number else format_ratio(number)
+
+
+def format_ratio(number: Fraction) -> str:
+    """A fraction as p/q."""
+    return f"{number.numerator}/{number.denominator}"
+
+
+def format_value(value: object) -> str:
+    """A value as a person reads it.
+
+    >>> format_value(1250.0), format_value("own house"), format_value(0.25)
+    ('1250', "'own house'", '0.25')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+
+
+def format_percent_down(share: float) -> str:
+    """A share in percent, never rounded up: 0.9983 is not 100 %."""
+    return f"{math.floor(share * 1e4 + 1e-6) / 100:g}%"
+
+
+def round_share_up(share: float) -> float:
+    """A share with two digits, never rounded down."""
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
+    return min(1.0, math.ceil(share / unit - 1e-9) * unit)
+
+
+def format_unquoted_value(value: object) -> str:
+    """A value as a page shows it: text without quotes.
+
+    >>> format_unquoted_value("own house"), format_unquoted_value(1250.0), format_unquoted_value(None)
+    ('own house', '1250', 'missing')
+    """
+    return value if isinstance(value, str) else format_value(value)

@@ -1,0 +1,128 @@
+"""The checker stands alone: neither its source nor a running check touches the code that it is there to check."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "ironrule"
+CHECKER = PACKAGE / "checker"
+MODULES = sorted(CHECKER.rglob("*.py"))
+OWN = ("ironrule.checker", "ironrule.errors")
+LENDING = "ironrule.shared_reading"  # where a reading is borrowed, and the result says so
+LIBRARIES = {"numpy", "scipy", "narwhals"}
+WHEN_USED = {"pandas", "pyarrow", "onnx", "catboost"}  # the user's own libraries, imported when their objects come
+MOST_LINES = 6_200
+
+
+def imported(path: Path) -> list[tuple[str, bool]]:
+    """Every name that a module imports, and whether it does so when it is imported itself."""
+    tree = ast.parse(path.read_text())
+    late = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for inner in ast.walk(node)}
+    found: list[tuple[str, bool]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, id(node) not in late) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            found += [(f"{node.module}.{alias.name}", id(node) not in late) for alias in node.names]
+    return found
+
+
+def below(name: str, roots: tuple[str, ...]) -> bool:
+    return any(name == root or name.startswith(f"{root}.") for root in roots)
+
+
+def strangers(path: Path) -> list[str]:
+    """What a module imports although it may not."""
+    found = []
+    for name, at_once in imported(path):
+        library = name.split(".")[0]
+        if library == "ironrule":
+            lends = path == CHECKER / "scope.py" and below(name, (LENDING,)) and not at_once
+            found += [] if below(name, OWN) or lends else [name]
+        elif library not in sys.stdlib_module_names | LIBRARIES and not (library in WHEN_USED and not at_once):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CHECKER)))
+def test_a_module_of_the_checker_imports_only_what_it_may(path: Path) -> None:
+    assert strangers(path) == []
+
+
+def test_what_is_imported_in_vain_would_be_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "claims.py"
+    file.write_text(
+        "from ironrule.space import Space\nfrom ironrule.shared_reading import read_for_checker\nimport pandas\n"
+    )
+    assert strangers(file) == ["ironrule.space.Space", "ironrule.shared_reading.read_for_checker", "pandas"]
+
+
+def load(code: str) -> dict[str, int]:
+    """The modules of ours that are loaded after some code has run in a fresh process, with their lines."""
+    ending = """
+import json, sys
+from pathlib import Path
+own = {name: module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "ironrule"}
+print(json.dumps({name: len(Path(file).read_text().splitlines()) for name, file in own.items()}))
+"""
+    command = [sys.executable, "-c", code + ending]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stderr
+    loaded: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return loaded
+
+
+CHECKS = {
+    "sums": ("tied", "linear([[0.5, -0.5, 1.0]], [-1.0]), rows(4, 3, 3)"),
+    "network": ("network", "NETWORK, rows(5, 4, 4)"),
+    "constraints": ("constrained", "linear(SLOPES, [-2.0]), feasible_rows(4, 3, 3, 2), constraints=(TIES,)"),
+    "asked": ("asked", "bank, rows(4, 3, 3)"),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_whole_check_loads_the_checker_alone_and_not_much_of_it(name: str) -> None:
+    document, arguments = CHECKS[name]
+    loaded = load(f"""
+from pathlib import Path
+from handmade_models import NETWORK, SLOPES, TIES, bank, linear, feasible_rows, rows
+from ironrule import check
+found = check((Path("certificates") / "good" / "{document}.json").read_text(), {arguments})
+assert found.status == "proven", str(found)
+assert found.reading == "{"none" if name == "asked" else "own"}"
+""")
+    assert [module for module in loaded if module != "ironrule" and not below(module, OWN)] == []
+    assert sum(loaded.values()) <= MOST_LINES, loaded
+
+
+READERS = {  # what a check of such a model loads besides
+    "sklearn_trees": "sum_bounds",
+    "sklearn_additive": "sum_bounds",
+    "sklearn_ensembles": "sum_bounds",
+    "sklearn_calibrated sklearn_additive": "sum_bounds",
+    "sklearn_mlp": "network_bounds",
+    "xgboost_models": "sum_bounds",
+    "lightgbm_models": "sum_bounds",
+    "catboost_models": "sum_bounds",
+    "onnx_networks": "network_bounds",
+}
+
+
+@pytest.mark.parametrize("readers", READERS)
+def test_no_reader_makes_a_check_large(readers: str) -> None:
+    bounds = READERS[readers]
+    modules = [f"readers.{reader}" for reader in readers.split()]
+    loaded = load("\n".join(f"import ironrule.checker.{name}" for name in ("checker", f"bounds.{bounds}", *modules)))
+    assert [module for module in loaded if module != "ironrule" and not below(module, OWN)] == []
+    assert sum(loaded.values()) <= MOST_LINES, loaded
+
+
+def test_what_else_is_loaded_would_be_noticed() -> None:
+    assert "ironrule.model.normal_form.tree_sum" in load("import ironrule.model.normal_form.tree_sum")

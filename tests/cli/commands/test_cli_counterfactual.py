@@ -1,0 +1,123 @@
+"""ironrule counterfactual: what may change, and where it may go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from loans import Files
+
+from ironrule.cli.commands.counterfactual import parse_ranges
+from ironrule.errors import InputError
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+
+SPACE = Space(
+    (
+        Feature("age", (20, 30, 40), ordered=True),
+        Feature("a=b", (1, 2), ordered=True),
+        Feature("job", ("clerk", "cook", "none, or other"), ordered=False),
+        Feature("flag", (True, False), ordered=False),
+        Feature("school", ("low", "middle", "high"), ordered=True),
+    )
+)
+
+
+def changed(result) -> set[str]:
+    return {change["feature"] for item in result.json["counterfactuals"] for change in item["changes"]}
+
+
+def test_counterfactuals_come_as_a_table_of_changes(run, files: Files):
+    result = run("counterfactual", *files.ask())
+    assert result.code == 0, result.err
+    assert "would be" in result.text
+    assert "income" in result.text
+
+
+def test_only_the_features_named_change(run, files: Files):
+    assert changed(run("counterfactual", *files.ask("--vary", "income", "--k", "2", "--json"))) == {"income"}
+
+
+def test_values_stay_in_the_permitted_range(run, files: Files):
+    result = run("counterfactual", *files.ask("--range", "income=7:8", "job=clerk", "--json"))
+    found = [item["values"] for item in result.json["counterfactuals"]]
+    assert found
+    assert all(7 <= values["income"] <= 8 and values["job"] == "clerk" for values in found)
+
+
+def test_constraints_may_speak_of_the_row(run, files: Files):
+    result = run("counterfactual", *files.ask("--constraint", "cf.job == x.job", "cf.age == x.age", "--json"))
+    assert changed(result) == {"income"}
+
+
+def test_constraints_bind_the_change_and_not_the_row(run, files: Files):
+    result = run("counterfactual", *files.ask("--constraint", "cf.income == 8", "--json"))
+    assert result.code == 0, result.err
+    assert {item["values"]["income"] for item in result.json["counterfactuals"]} == {8}
+
+
+def test_finding_none_is_told_as_no_proof(run, files: Files):
+    result = run("counterfactual", *files.ask("--vary", "age", "--algorithm", "geco"))
+    assert result.code == 0
+    assert "No counterfactual was found. That is no proof" in result.text
+
+
+def test_that_there_is_none_is_told_where_it_is_proven(run, files: Files):
+    result = run("counterfactual", *files.ask("--vary", "age"))
+    assert result.code == 0
+    assert "There is no counterfactual, and that is proven" in result.text
+
+
+def test_a_spent_budget_is_told(run, files: Files):
+    result = run("counterfactual", *files.ask("--evaluations", "1", "--algorithm", "geco"))
+    assert result.code == 0
+    assert "The budget ran out: the search did not come to its end." in result.text
+
+
+def test_counterfactuals_can_be_written_to_a_file(run, files: Files, tmp_path: Path):
+    output = tmp_path / "changes.json"
+    result = run("counterfactual", *files.ask("--output", str(output), "--json"))
+    assert json.loads(output.read_text(encoding="utf-8")) == result.json
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "values"),
+    [
+        ("age=20:30", "age", [20, 30]),
+        ("age=25:", "age", [25.0, 40]),
+        ("age=:30", "age", [20, 30]),
+        ("age=[20, 40]", "age", [20, 40]),
+        ("a=b=1:2", "a=b", [1, 2]),
+        ("job=clerk, cook", "job", ["clerk", "cook"]),
+        ("job=none, or other", "job", ["none, or other"]),
+        ('job=["none, or other", "cook"]', "job", ["none, or other", "cook"]),
+        ("flag=True", "flag", [True]),
+        ("school=low:middle", "school", ["low", "middle"]),
+    ],
+)
+def test_a_range_is_read_in_the_features_own_type(text: str, name: str, values: list[object]):
+    assert parse_ranges([text], SPACE) == {name: values}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agee=1:2", "did you mean 'age'?"),
+        ("age", "such as age=20:40"),
+        ("age=", "such as age=20:40"),
+        ("age=20", "lowest:highest"),
+        ("age=a:b", "one of 20, 30, 40"),
+        ("age=[20", "is not a JSON list: Expecting"),
+        ("job=pilot", "must be one of 'clerk', 'cook', 'none, or other', got 'pilot'"),
+        ("school=low:top", "got 'top'"),
+    ],
+)
+def test_a_range_that_cannot_be_read_is_refused(text: str, message: str):
+    with pytest.raises(InputError) as error:
+        parse_ranges([text], SPACE)
+    assert message in str(error.value)
+
+
+def test_unknown_features_to_vary_are_refused(refused, files: Files):
+    assert "did you mean 'income'?" in refused("counterfactual", *files.ask("--vary", "incom"))

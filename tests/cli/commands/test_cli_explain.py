@@ -1,0 +1,183 @@
+"""ironrule explain: what it prints, and what its options do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from loans import FEATURES, Files, fitted, loans
+from skops import io
+
+import ironrule
+from ironrule.cli.options import ALGORITHMS
+
+
+def test_explain_prints_the_rule_its_verdict_and_its_coverage(run, files: Files):
+    result = run("explain", *files.ask("--target", "paid"))
+    assert result.code == 0, result.err
+    assert "Everyone with" in result.text
+    assert "gets: 'no'" in result.text
+    assert "Verdict: proven: no point of the rule's box can be desired" in result.text
+    assert "no shorter rule holds" in result.text
+    assert "of 60." in result.text
+    assert "What would have changed the outcome" in result.text
+    assert result.err == ""
+
+
+def test_json_is_the_explanation_and_nothing_else(run, files: Files):
+    result = run("explain", *files.ask("--json"))
+    explanation = ironrule.Explanation.from_dict(result.json)
+    assert isinstance(explanation.verdict, ironrule.Proven)
+    assert set(explanation.instance) == set(FEATURES)
+
+
+def test_the_command_answers_as_the_library_does(run, files: Files):
+    model, table = io.load(files.model), loans()
+    explainer = ironrule.Explainer(model, table[FEATURES], desired="yes")
+    expected = explainer.explain(files.denied, "genetic_cf", k=2, seed=3)
+    result = run("explain", *files.ask("--algorithm", "genetic_cf", "--k", "2", "--seed", "3", "--json"))
+    assert ironrule.Explanation.from_dict(result.json).rules == expected.rules
+
+
+def test_the_algorithms_offered_are_those_registered():
+    from ironrule import search
+
+    assert tuple(search.ALGORITHMS) == ALGORITHMS
+
+
+def test_a_row_can_be_json_and_may_hold_the_target(run, files: Files):
+    row = {"age": 25, "income": 1, "job": "clerk", "paid": "no"}
+    arguments = [files.model, files.data, "--desired", "yes", "--target", "paid", "--json"]
+    result = run("explain", *arguments, "--row", json.dumps(row))
+    assert result.json["instance"] == {"age": 25, "income": 1, "job": "clerk"}
+
+
+def test_extend_domain_adds_a_value_that_the_data_lacks(run, refused, files: Files):
+    row = '{"age": 17, "income": 1, "job": "clerk"}'
+    arguments = ["explain", files.model, files.data, "--desired", "yes", "--row", row]
+    message = refused(*arguments)
+    assert "'age' must be one of" in message
+    assert "got 17" in message
+    assert "--extend-domain" in message
+    assert run(*arguments, "--extend-domain", "--json").json["instance"]["age"] == 17
+
+
+def test_required_and_forbidden_features_are_heeded(run, files: Files):
+    rule = run("explain", *files.ask("--require", "age", "--json")).json["rules"][0]["rule"]
+    assert "age" in {component["feature"] for component in rule["components"]}
+    result = run("explain", *files.ask("--forbid", "income", "job"))
+    assert result.code == 0
+    assert "refuted: this does not hold" in result.text
+
+
+def test_a_constraint_on_the_space_is_heeded(run, files: Files):
+    result = run("explain", *files.ask("--constraint", "cf.income <= 8", "cf.age >= 20", "--json"))
+    assert result.code == 0, result.err
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(run, files: Files):
+    row = '{"age": 25, "income": 1, "job": "clerk"}'
+    arguments = ["explain", files.model, files.data, "--desired", "yes", "--row", row]
+    result = run(*arguments, "--constraint", "cf.age >= 21")
+    assert result.code == 0, result.err
+    assert result.err.startswith("warning: ")
+    assert result.err.count("\n") == 1
+    as_json = run(*arguments, "--constraint", "cf.age >= 21", "--json")
+    assert json.loads(as_json.err)["warning"]["type"] == "UserWarning"
+
+
+def test_a_spent_budget_is_told(run, files: Files):
+    result = run("explain", *files.ask("--evaluations", "1", "--algorithm", "genetic"))
+    assert result.code == 0, result.err
+    assert "The budget ran out" in result.text
+    assert "Verdict: proven" not in result.text
+
+
+@pytest.mark.parametrize(("ending", "start"), [("json", "{"), ("html", "<!doctype html>"), ("txt", "Everyone with")])
+def test_the_explanation_can_be_written_to_a_file(run, files: Files, tmp_path: Path, ending: str, start: str):
+    output = tmp_path / f"why.{ending}"
+    result = run("explain", *files.ask("--output", str(output)))
+    assert "Everyone with" in result.text
+    assert output.read_text(encoding="utf-8").startswith(start)
+
+
+def test_parquet_and_compressed_csv_are_read_like_csv(run, files: Files, tmp_path: Path):
+    expected = run("explain", *files.ask("--json")).json["rules"]
+    table = loans()
+    table.to_parquet(tmp_path / "loans.parquet")
+    table.to_csv(tmp_path / "loans.csv.gz", index=False)
+    table.to_csv(tmp_path / "loans.tsv", index=False, sep="\t")
+    for name in ("loans.parquet", "loans.csv.gz", "loans.tsv"):
+        data = str(tmp_path / name)
+        result = run("explain", files.model, data, "--row", str(files.denied), "--desired", "yes", "--json")
+        assert result.json["rules"] == expected
+
+
+def test_labels_are_matched_to_classes_of_any_type(run, refused, files: Files, tmp_path: Path):
+    table = loans()
+    io.dump(fitted(table, (table["paid"] == "yes").astype(int)), tmp_path / "model.skops")
+    arguments = ["explain", str(tmp_path / "model.skops"), files.data, "--row", str(files.denied)]
+    assert run(*arguments, "--desired", "1", "1").code == 0
+    assert run(*arguments, "--threshold", "0.5").code == 0
+    assert "the desired class must be one of 0, 1, got 'yes'" in refused(*arguments, "--desired", "yes")
+
+
+def test_a_regression_is_desired_above_a_threshold(run, refused, files: Files, tmp_path: Path):
+    from sklearn.linear_model import LinearRegression
+
+    table = loans()
+    io.dump(LinearRegression().fit(table[["age", "income"]], table["income"]), tmp_path / "model.skops")
+    arguments = ["explain", str(tmp_path / "model.skops"), files.data, "--row", '{"age": 25, "income": 2}']
+    assert "gets: a score of at most 4.0" in run(*arguments, "--threshold", "4").text
+    assert "threshold" in refused(*arguments)
+
+
+def test_a_model_without_column_names_needs_the_target_left_out(run, files: Files, tmp_path: Path):
+    from sklearn.tree import DecisionTreeClassifier
+
+    table = loans().drop(columns="job")
+    table.to_csv(tmp_path / "numbers.csv", index=False)
+    model = DecisionTreeClassifier(random_state=0).fit(table[["age", "income"]].to_numpy(), table["paid"])
+    joblib.dump(model, tmp_path / "model.joblib")
+    arguments = ["explain", str(tmp_path / "model.joblib"), str(tmp_path / "numbers.csv"), "--trust-pickle"]
+    result = run(*arguments, "--row", str(files.denied), "--desired", "yes", "--target", "paid", "--json")
+    assert set(result.json["instance"]) == {"age", "income"}
+
+
+def test_missing_values_are_values_of_their_own(run, tmp_path: Path):
+    from sklearn.tree import DecisionTreeClassifier
+
+    table = pd.DataFrame({"a": [1.0, 2.0, None, 4.0] * 5, "b": [1, 2, 1, 2] * 5})
+    model = DecisionTreeClassifier(random_state=0).fit(table, [1, 1, 0, 1] * 5)
+    joblib.dump(model, tmp_path / "model.joblib")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    arguments = [str(tmp_path / "model.joblib"), str(tmp_path / "data.csv"), "--trust-pickle"]
+    assert "a = missing" in run("explain", *arguments, "--row", '{"a": null, "b": 1}').text
+
+
+def test_a_network_in_an_onnx_file_is_read_and_its_rule_proven(run, tmp_path: Path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, numbers = onnx.helper, onnx.numpy_helper.from_array
+    weights = {"w": [[1.0], [-1.0]], "b": [-0.5]}
+    constants = [numbers(np.array(values, dtype=np.float32), name) for name, values in weights.items()]
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w", "b"], ["z"]), helper.make_node("Sigmoid", ["z"], ["p"])],
+        "one unit",
+        [helper.make_tensor_value_info("x", kind, ["rows", 2])],
+        [helper.make_tensor_value_info("p", kind, ["rows", 1])],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "network.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "data.csv").write_text("income,debt\n0,0\n1,0\n2,1\n1,2\n0,2\n")
+    result = run("explain", str(tmp_path / "network.onnx"), str(tmp_path / "data.csv"), "--row", "3", "--desired", "1")
+    assert result.code == 0, result.err
+    assert "Everyone with income <= 1 and debt >= 2 gets" in result.text or "debt >= 2 gets" in result.text
+    assert "Verdict: proven" in result.text

@@ -1,0 +1,84 @@
+"""How reports name features, values and conditions."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from ironrule.report.phrasing import (
+    FeatureCondition,
+    FeatureLabels,
+    format_outcome,
+    format_plain_value,
+    group_conditions,
+)
+from ironrule.results.background import FeatureLabel
+from ironrule.rule.rule import Component, Rule
+
+LABELS = FeatureLabels(
+    {"months": FeatureLabel("months", "Duration", "months"), "job_kind": FeatureLabel("job_kind")}, friendly=True
+)
+DAY = datetime.date(2024, 2, 29)
+
+
+def condition(*components: Component) -> FeatureCondition:
+    return FeatureCondition(components[0].feature, components)
+
+
+@pytest.mark.parametrize(
+    ("components", "short", "sentence"),
+    [
+        ([Component("months", ">=", 48)], "≥ 48 months", "48 months or more"),
+        ([Component("months", "<=", 48.0)], "≤ 48 months", "48 months or less"),
+        ([Component("months", "<=", 22), Component("months", ">=", 12)], "12 to 22 months", "from 12 to 22 months"),
+        ([Component("months", "<=", 12), Component("months", ">=", 12)], "= 12 months", "12 months"),
+        ([Component("months", "==", None)], "= not given", "not given"),
+        ([Component("job_kind", "==", "cook")], "= cook", "cook"),
+        ([Component("day", ">=", DAY)], "≥ 2024-02-29", "2024-02-29 or later"),
+        ([Component("day", "<=", DAY)], "≤ 2024-02-29", "2024-02-29 or earlier"),
+        ([Component("grade", ">=", "b", allowed=("b", "c"))], "≥ b", "b or c"),
+        ([Component("grade", ">=", "c", allowed=("c",))], "≥ c", "c"),
+        ([Component("grade", "<=", "f", allowed=tuple("abcdef"))], "≤ f", "f or lower"),
+        ([Component("grade", ">=", "a", allowed=tuple("abcdef"))], "≥ a", "a or higher"),
+    ],
+)
+def test_a_condition_is_said_in_signs_and_in_words(components, short, sentence):
+    assert LABELS.format_short(condition(*components)) == short
+    assert LABELS.format_sentence(condition(*components)) == sentence
+
+
+def test_components_of_one_feature_make_one_condition():
+    rule = Rule((Component("a", "<=", 2), Component("b", "==", "x"), Component("a", ">=", 1)), "denied")
+    assert [(one.feature, len(one.components)) for one in group_conditions(rule)] == [("a", 2), ("b", 1)]
+
+
+def test_a_name_without_a_label_is_made_readable_only_for_the_person():
+    assert LABELS.label("job_kind") == "Job kind"
+    assert LABELS.label("months") == "Duration"
+    assert FeatureLabels(LABELS.feature_labels).label("job_kind") == "job_kind"
+    assert LABELS.label("_") == "_"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "not given"),
+        (True, "yes"),
+        (False, "no"),
+        (2.0, "2"),
+        (0.25, "0.25"),
+        ("x", "x"),
+        (" ", "' '"),
+        (DAY, "2024-02-29"),
+    ],
+)
+def test_a_value_is_shown_as_a_letter_would_have_it(value, text):
+    assert format_plain_value(value) == text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"), [("'bad'", "bad"), ("not 'good'", "not 'good'"), ("''", "''"), ("no", "no")]
+)
+def test_an_outcome_loses_its_quotation_marks(outcome, text):
+    assert format_outcome(Rule((), outcome)) == text

@@ -1,0 +1,201 @@
+"""The HTTP API: requests, responses, and the one shape of every error."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from server_examples import DENIED, GRANTED
+
+from ironrule import Explanation, Proven
+from ironrule.server.served_model import ServedModel
+
+
+def check_error(answer: Any, status: int) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert set(error) == {"code", "message", "expected", "got", "hint"}
+    assert all(value is None or isinstance(value, str) for value in error.values())
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", error["code"])
+    assert error["message"]
+    assert all(error[part] in error["message"] for part in ("expected", "got", "hint") if error[part] is not None)
+    assert "Traceback" not in answer.text
+    return error
+
+
+def test_a_denied_row_is_explained_by_a_rule_with_its_proof(client: httpx.Client, german: ServedModel) -> None:
+    answer = client.post("/api/explain", json={"row": DENIED})
+    assert answer.status_code == 200
+    found = Explanation.from_dict(answer.json()["document"])
+    assert isinstance(found.verdict, Proven)
+    assert found.rule == german.explainer.explain(DENIED).rule
+    assert german.check(answer.json()["document"]).status == "proven"
+
+
+def test_a_row_may_come_by_its_values(client: httpx.Client, german: ServedModel) -> None:
+    values = german.explainer.space.decode_row(german.explainer.codes.row(DENIED))
+    answer = client.post("/api/explain", json={"row": values}).json()
+    assert answer["row"] is None
+    assert answer["document"]["rules"] == client.post("/api/explain", json={"row": DENIED}).json()["document"]["rules"]
+
+
+def test_what_a_rule_must_and_must_not_use_is_kept(client: httpx.Client) -> None:
+    body = {"row": DENIED, "require": ["age_in_years"], "forbid": ["duration_in_month"], "widen": False}
+    document = client.post("/api/explain", json=body).json()["document"]
+    used = {one["feature"] for one in document["rules"][0]["rule"]["components"]}
+    assert "age_in_years" in used
+    assert "duration_in_month" not in used
+    assert document["wider"] is None
+
+
+def test_a_budget_is_never_more_than_the_server_allows(client: httpx.Client) -> None:
+    body = {"row": DENIED, "algorithm": "genetic", "evaluations": 300}
+    statistics = client.post("/api/explain", json=body).json()["document"]["statistics"]
+    assert statistics["evaluations"] <= 300
+    assert statistics["stopped"] == "budget"
+
+
+def test_counterfactuals_change_only_what_may_change(client: httpx.Client) -> None:
+    body = {"row": DENIED, "features_to_vary": ["credit_amount", "duration_in_month"], "k": 2}
+    document = client.post("/api/counterfactuals", json=body).json()["document"]
+    changed = {change["feature"] for one in document["counterfactuals"] for change in one["changes"]}
+    assert document["proven"]
+    assert changed
+    assert changed <= {"credit_amount", "duration_in_month"}
+
+
+def test_permitted_ranges_and_constraints_hold_for_counterfactuals(client: httpx.Client) -> None:
+    body = {"row": DENIED, "permitted_range": {"duration_in_month": [40, 48]}, "constraints": ["cf.age_in_years >= 22"]}
+    document = client.post("/api/counterfactuals", json=body).json()["document"]
+    durations = [one["values"]["duration_in_month"] for one in document["counterfactuals"]]
+    assert all(40 <= duration <= 48 for duration in durations)
+
+
+def test_a_check_proves_what_was_said_and_refutes_what_was_altered(client: httpx.Client) -> None:
+    document = client.post("/api/explain", json={"row": DENIED}).json()["document"]
+    assert client.post("/api/check", json={"explanation": document}).json()["status"] == "proven"
+    document["rules"][0]["coverage"] += 1
+    assert client.post("/api/check", json={"explanation": document}).json()["status"] == "refuted"
+    check_error(client.post("/api/check", json={"explanation": {}}), 422)
+
+
+def test_many_kinds_of_decisions_do_not_pile_up(german: ServedModel) -> None:
+    document = german.explainer.explain(DENIED).to_dict()
+    german.check(document)
+    first = german._checker._checker
+    for place in range(20):
+        strange = document | {"decision": document["decision"] | {"threshold": place / 20}}
+        assert german.check(strange).status == "refuted"  # at least the digest is wrong
+    kept = german._checker._checker
+    assert kept is not None
+    assert kept is not first
+    assert len(kept._scopes) <= 8
+    assert german.check(document).status == "proven"
+
+
+def test_an_answer_can_be_read_again_from_the_log(client: httpx.Client) -> None:
+    answer = client.post("/api/explain", json={"row": DENIED}).json()
+    assert client.get(f"/api/explanations/{answer['number']}").json() == answer
+    check_error(client.get("/api/explanations/999999"), 404)
+
+
+def test_a_what_if_says_the_outcome_and_whether_the_rule_still_applies(client: httpx.Client) -> None:
+    number = client.post("/api/explain", json={"row": DENIED}).json()["number"]
+    body = {"row": DENIED, "explanation": number}
+    assert client.post("/api/what-if", json=body).json()["rule_applies"] is True
+    moved = client.post("/api/what-if", json=body | {"changes": {"duration_in_month": 42}}).json()
+    assert (moved["outcome"], moved["rule_applies"], moved["changed"]) == ("desired", False, ["duration_in_month"])
+
+
+def test_a_value_that_does_not_occur_is_refused_with_those_that_are_near(client: httpx.Client) -> None:
+    body = {"row": DENIED, "changes": {"credit_amount": 5950}}
+    error = check_error(client.post("/api/what-if", json=body), 422)
+    assert (error["code"], error["got"]) == ("value-outside-domain", "5950")
+    assert error["hint"] == "the nearest values are 5943 and 5951"
+
+
+def test_a_row_with_a_value_outside_its_domain_is_refused_without_a_python_hint(
+    client: httpx.Client, german: ServedModel
+) -> None:
+    values = german.explainer.space.decode_row(german.explainer.codes.row(DENIED)) | {"credit_amount": 5950}
+    error = check_error(client.post("/api/explain", json={"row": values}), 422)
+    assert (error["code"], error["got"]) == ("value-outside-domain", "5950")
+    assert error["hint"] == "GET /api/model lists the domain of every feature"
+    assert "extend" not in error["message"]
+
+
+def test_the_list_can_be_searched_and_paged(client: httpx.Client, german: ServedModel) -> None:
+    found = client.post("/api/searches", json={"text": "age in years >= 60 and housing = own"}).json()
+    page = client.get("/api/applicants", params={"search": found["search"], "outcome": "undesired", "size": 3}).json()
+    assert 0 < page["total"] < found["total"]
+    assert len(page["applicants"]) == min(3, page["total"])
+    assert all(one["outcome"] == "undesired" for one in page["applicants"])
+    everyone = client.get("/api/applicants", params={"outcome": "undesired"}).json()
+    assert everyone["total"] == int((~german.explainer.outcomes).sum())
+
+
+def test_what_is_served_is_said(client: httpx.Client, german: ServedModel) -> None:
+    told = client.get("/api/model").json()
+    assert (told["rows"], told["readable"], told["model"]) == (1000, True, german.explainer.fingerprint)
+    assert len(told["features"]) == 19
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/api/explain", {"row": GRANTED}, 422),
+        ("POST", "/api/explain", {"row": 10**6}, 404),
+        ("POST", "/api/explain", {"row": -1}, 422),
+        ("POST", "/api/explain", {"row": True}, 422),
+        ("POST", "/api/explain", {}, 422),
+        ("POST", "/api/explain", {"row": 1, "nonsense": 1}, 422),
+        ("POST", "/api/explain", {"row": 1, "algorithm": "guess"}, 422),
+        ("POST", "/api/explain", {"row": 1, "require": ["nonsense"]}, 422),
+        ("POST", "/api/explain", {"row": 1, "weights": {"age_in_years": -1}}, 422),
+        ("POST", "/api/explain", {"row": {"age_in_years": {"date": "never"}}}, 422),
+        ("POST", "/api/explain", {"row": {"age_in_years": 22}}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "constraints": ["cf.nonsense > 1"]}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "permitted_range": {"age_in_years": []}}, 422),
+        ("POST", "/api/what-if", {"row": 1, "changes": {"nonsense": 1}}, 422),
+        ("POST", "/api/what-if", {"row": 1, "explanation": 999999}, 404),
+        ("POST", "/api/searches", {"text": "  "}, 422),
+        ("GET", "/api/explain", None, 405),
+        ("DELETE", "/api/jobs/nobody", None, 404),
+        ("GET", "/api/jobs/nobody/events", None, 404),
+        ("GET", "/api/nothing", None, 404),
+        ("GET", "/api/applicants?page=0", None, 422),
+        ("GET", "/api/applicants?search=forgotten", None, 404),
+        ("GET", "/api/explanations/" + "9" * 5000, None, 404),
+        ("POST", "/api/jobs/batch", {"rows": []}, 422),
+        ("POST", "/api/jobs/batch", {"rows": [10**6]}, 404),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_one_shape(
+    client: httpx.Client, method: str, path: str, body: Any, status: int
+) -> None:
+    check_error(client.request(method, path, json=body), status)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"row": NaN}', '{"row": 1e999}', "[" * 5000 + "]" * 5000])
+def test_a_body_that_is_no_request_is_refused(client: httpx.Client, text: str) -> None:
+    answer = client.post("/api/explain", content=text, headers={"content-type": "application/json"})
+    check_error(answer, 400 if len(text) > 5000 else 422)
+
+
+def test_a_refusal_says_what_was_expected_what_was_got_and_what_to_do(client: httpx.Client) -> None:
+    error = check_error(client.post("/api/explain", json={"row": GRANTED}), 422)
+    assert error["code"] == "row-not-denied"
+    assert error["expected"] == "the row must have the undesired outcome"
+    assert error["got"] == "the desired outcome"
+    assert error["hint"] == "choose a row that the model denies, or name another desired class"
+    assert error["message"] == f"{error['expected']}, got {error['got']}; {error['hint']}"
+
+
+def test_the_openapi_document_is_there_and_names_every_call(client: httpx.Client) -> None:
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert {"/api/explain", "/api/counterfactuals", "/api/check", "/api/jobs/{name}/events"} <= set(paths)
+    assert all(path.startswith("/api/") for path in paths)
+    assert "HTTPValidationError" not in json.dumps(paths)

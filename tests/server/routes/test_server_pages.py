@@ -1,0 +1,240 @@
+"""The pages without a browser: every one answers, also as JSON, and works without JavaScript."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from server_examples import DENIED, GRANTED, build_gated_model, open_client
+
+from ironrule import Explanation
+from ironrule.server.served_model import ServedModel
+from ironrule.server.settings import ServerLimits
+
+
+def explain_by_form(client: httpx.Client, **fields: str) -> str:
+    """Explain by the form; gives the address of the answer."""
+    answer = client.post(f"/applicants/{DENIED}/explain", data=fields)
+    assert answer.status_code == 303
+    where = answer.headers["location"]
+    while where.startswith("/jobs/"):
+        page = client.get(where)
+        where = page.headers.get("location", where)
+    return where
+
+
+@pytest.mark.parametrize(
+    "path", ["/applicants", "/applicants/1", "/applicants/0", "/applicants/1/what-if", "/check", "/api"]
+)
+def test_every_page_is_also_there_as_json(client: httpx.Client, path: str) -> None:
+    page, data = client.get(path), client.get(f"{path}.json")
+    assert page.headers["content-type"].startswith("text/html")
+    assert data.headers["content-type"] == "application/json"
+    assert client.get(path, headers={"accept": "application/json"}).json() == data.json()
+    assert client.get(path, headers={"accept": "text/html,application/json;q=0.9"}).text == page.text
+
+
+def test_an_error_is_a_page_for_people_and_data_for_programs(client: httpx.Client) -> None:
+    page, data = client.get("/applicants/12345"), client.get("/applicants/12345.json")
+    assert (page.status_code, data.status_code) == (404, 404)
+    assert "<h1>Not found</h1>" in page.text
+    assert "Not found: applicant 12345; see /applicants." in page.text
+    error = {"code": "not-found", "message": "not found: applicant 12345; see /applicants", "hint": "see /applicants"}
+    assert data.json()["error"] == error | {"expected": None, "got": None}
+
+
+def test_the_list_pages_on_and_keeps_the_filter(client: httpx.Client) -> None:
+    page = client.get("/applicants?outcome=undesired")
+    following = re.search(r'href="([^"]+)" rel="next"', page.text)
+    assert following is not None
+    second = client.get(following[1].replace("&amp;", "&"))
+    assert "page 2 of" in second.text
+    assert "✓" not in second.text
+
+
+def test_a_search_leads_to_what_was_found_or_to_the_row(client: httpx.Client) -> None:
+    found = client.post("/applicants", data={"text": "age in years >= 60", "outcome": "undesired"})
+    assert "9 applicants found" in client.get(found.headers["location"]).text
+    assert client.post("/applicants", data={"text": "row 17"}).headers["location"] == "/applicants/17"
+    assert client.post("/applicants", data={"text": ""}).headers["location"] == "/applicants?outcome=any"
+    assert client.post("/applicants", data={"text": "housing >= own"}).status_code == 422
+
+
+def test_an_explanation_is_shown_with_its_verdict_and_its_record(client: httpx.Client) -> None:
+    where = explain_by_form(client)
+    page, data = client.get(where).text, client.get(f"{where}.json").json()
+    assert data["verdict"] == "proven"
+    assert "Everyone like this gets the same" in page
+    assert data["record"]["hash"] in page
+    assert [one["says"] for one in data["conditions"]][1] == "at least 48"
+    assert all(sum(bar["here"] for bar in one["bars"]) == 1 for one in data["conditions"])
+
+
+def test_what_is_not_proven_is_never_called_so(client: httpx.Client) -> None:
+    where = explain_by_form(client, algorithm="min_set_cover")
+    page, data = client.get(where).text, client.get(f"{where}.json").json()
+    assert data["verdict"] == "refuted"
+    assert "This does not hold for everyone" in page
+    assert "Who breaks the rule" in page
+    assert "verdict proven" not in page
+
+
+def test_the_form_takes_algorithm_and_constraints(client: httpx.Client) -> None:
+    where = explain_by_form(
+        client, algorithm="greedy_cf", require="age_in_years", forbid="duration_in_month", plain="yes"
+    )
+    data = client.get(f"{where}.json").json()
+    features = [one["feature"] for one in data["conditions"]]
+    assert data["algorithm"] == "GreedyRuleCF"
+    assert "age_in_years" in features
+    assert "duration_in_month" not in features
+    assert data["wider"] is None
+
+
+@pytest.mark.parametrize("fields", [{"algorithm": "guess"}, {"seconds": "soon"}, {"seconds": "-1"}, {"require": "x"}])
+def test_a_form_that_makes_no_sense_is_refused(client: httpx.Client, fields: dict[str, str]) -> None:
+    answer = client.post(f"/applicants/{DENIED}/explain", data=fields)
+    if answer.status_code == 303:  # what only the search can refuse is told on the job's page
+        answer = client.get(answer.headers["location"])
+        assert "The search failed" in answer.text
+    else:
+        assert answer.status_code == 422
+
+
+def test_who_was_granted_gets_no_explanation(client: httpx.Client) -> None:
+    assert "nothing to explain" in client.get(f"/applicants/{GRANTED}").text
+    answer = client.post(f"/applicants/{GRANTED}/explain")
+    assert "The search failed" in client.get(answer.headers["location"]).text
+
+
+def test_a_what_if_shows_the_outcome_and_the_rule(client: httpx.Client) -> None:
+    number = explain_by_form(client).rpartition("/")[2]
+    page = client.post(f"/applicants/{DENIED}/what-if", data={"f1": "42", "explanation": number}).text
+    assert "no longer applies" in page
+    assert "does not hold" in page
+    same = client.post(f"/applicants/{DENIED}/what-if", data={"f1": "48", "explanation": number}).text
+    assert "still applies" in same
+    assert client.post(f"/applicants/{DENIED}/what-if", data={"f4": "5950"}).status_code == 422
+    assert client.post(f"/applicants/{DENIED}/what-if", data={"f4": "much"}).status_code == 422
+
+
+def test_counterfactuals_keep_what_must_stay(client: httpx.Client) -> None:
+    names = [one["feature"] for one in client.get(f"/applicants/{DENIED}.json").json()["values"]]
+    body = {"feature": names, "fixed": ["duration_in_month", "credit_amount"]}
+    where = client.post(f"/applicants/{DENIED}/counterfactuals", data=body).headers["location"]
+    while where.startswith("/jobs/"):
+        where = client.get(where).headers.get("location", where)
+    data = client.get(f"{where}.json").json()
+    assert data["counterfactuals"]
+    assert not {one["feature"] for way in data["counterfactuals"] for one in way} & set(body["fixed"])
+    assert client.get(where).status_code == 200
+    assert client.get(where.replace("counterfactuals", "explanations")).status_code == 404
+
+
+def test_counterfactuals_obey_constraints_that_are_typed(client: httpx.Client) -> None:
+    about = client.get(f"/applicants/{DENIED}.json").json()
+    assert about["example"] == "cf.age_in_years >= x.age_in_years"
+    now = {one["feature"]: one["value"] for one in about["values"]}
+    for algorithm in ("exact", "geco"):
+        lines = "cf.duration_in_month >= x.duration_in_month\r\n\r\ncf.job == x.job"
+        typed = {"algorithm": algorithm, "constraints": lines}
+        where = client.post(f"/applicants/{DENIED}/counterfactuals", data=typed).headers["location"]
+        for _ in range(200):
+            if where.startswith("/counterfactuals"):
+                break
+            time.sleep(0.05)
+            where = client.get(where).headers.get("location", where)
+        data = client.get(f"{where}.json").json()
+        changes = [one for way in data["counterfactuals"] for one in way]
+        assert data["proven"] == (algorithm == "exact")
+        assert changes
+        assert not [one for one in changes if one["feature"] == "job"]
+        durations = [int(one["after"]) for one in changes if one["feature"] == "duration_in_month"]
+        assert all(after >= now["duration_in_month"] for after in durations)
+
+
+def test_a_constraint_that_cannot_be_read_is_told(client: httpx.Client) -> None:
+    answers = [
+        client.post(f"/applicants/{DENIED}/counterfactuals", data={"constraints": text}, follow_redirects=True)
+        for text in ("cf.shoe > 3", "cf.age_in_years >")
+    ]
+    assert "unknown feature" in answers[0].text
+    assert "got the end of the text" in answers[1].text
+    wrong = client.post(f"/applicants/{DENIED}/counterfactuals", data={"algorithm": "magic"})
+    assert wrong.status_code == 422
+    assert "the algorithm must be one of auto, exact, geco, got &#34;magic&#34;" in wrong.text.lower()
+
+
+def test_the_log_is_shown_the_last_record_first(german: ServedModel, tmp_path: Path) -> None:
+    with open_client(german, tmp_path) as client:
+        assert "0 records" in client.get("/explanations").text
+        for _ in range(26):
+            client.post("/api/explain", json={"row": DENIED})
+        client.post("/api/counterfactuals", json={"row": DENIED})
+        first, second = client.get("/explanations.json").json(), client.get("/explanations.json?page=2").json()
+        assert [one["number"] for one in first["records"] + second["records"]] == list(range(27, 0, -1))
+        assert (first["pages"], first["records"][0]["kind"]) == (2, "counterfactuals")
+        assert client.get("/explanations.json?page=99").json() == second
+        assert '<a href="/counterfactuals/27"' in client.get("/explanations").text
+
+
+def test_the_certificate_can_be_downloaded_and_checked(client: httpx.Client) -> None:
+    where = explain_by_form(client)
+    file = client.get(f"{where}/explanation.json")
+    assert file.headers["content-disposition"].startswith("attachment")
+    assert Explanation.from_json(file.text).rule
+    pasted = client.post("/check", data={"explanation": file.text})
+    assert "Every claim was checked" in pasted.text
+    logged = client.post("/check", data={"number": where.rpartition("/")[2]})
+    assert "Every claim was checked" in logged.text
+    altered = client.post("/check", data={"explanation": file.text.replace('"coverage": 12', '"coverage": 13')})
+    assert "A claim is false or was altered" in altered.text
+    assert client.post("/check", data={"explanation": "{"}).status_code == 422
+
+
+@pytest.mark.parametrize("audience", ["person", "validator"])
+def test_the_report_is_a_file_that_may_run_nothing(client: httpx.Client, audience: str) -> None:
+    where = explain_by_form(client)
+    report = client.get(f"{where}/report.html", params={"voice": audience})
+    assert report.headers["content-disposition"].startswith("attachment")
+    assert "sandbox" in report.headers["content-security-policy"]
+    assert "script-src" not in report.headers["content-security-policy"]
+    assert report.text.lower().startswith("<!doctype html>")
+    assert "<svg" in report.text  # with pictures of the past rows
+    assert "<script" not in report.text
+    assert client.get(f"{where}/report.html", params={"voice": "whisper"}).status_code == 422
+    assert client.get("/explanations/99999/report.html").status_code == 404
+
+
+def test_without_javascript_progress_is_shown_by_loading_again(tmp_path: Path) -> None:
+    gate, served_model = build_gated_model()
+    with open_client(served_model, tmp_path, ServerLimits(workers=1)) as client:
+        row = client.get("/applicants.json?outcome=undesired").json()["applicants"][0]["row"]
+        gate.open.clear()
+        where = client.post(f"/applicants/{row}/explain").headers["location"]
+        page = client.get(where).text
+        assert "Searching" in page
+        assert '<noscript><meta http-equiv="refresh"' in page
+        assert client.get(f"{where}.json").json()["next"] is None
+        waiting = client.post(f"/applicants/{row}/explain").headers["location"]
+        stopped = client.post(f"{waiting}/cancel")
+        assert "cancelled before it had an answer" in client.get(stopped.headers["location"]).text
+        gate.open.set()
+        while client.get(where).status_code == 200:
+            pass
+        assert client.get(where).headers["location"].startswith("/explanations/")
+
+
+def test_an_explanation_of_another_model_says_so(client: httpx.Client, german: ServedModel, tmp_path: Path) -> None:
+    _, served_model = build_gated_model()
+    with open_client(served_model, tmp_path) as other:
+        row = other.get("/applicants.json?outcome=undesired").json()["applicants"][0]["row"]
+        document = other.post("/api/explain", json={"row": row}).json()["document"]
+    assert "Not everything could be checked" in client.post("/check", data={"explanation": json.dumps(document)}).text
+    with open_client(german, tmp_path) as later:  # the same log, behind another model
+        assert "said of another model" in later.get("/explanations/1").text
+        assert later.get("/explanations/1.json").json()["same"] is False

@@ -1,0 +1,52 @@
+"""The words and bars of the pages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironrule import Component, Feature
+from ironrule.server.applicants import component_holds
+from ironrule.server.views import MAX_BARS, assign_bins, build_bars, phrase_components
+
+
+@pytest.mark.parametrize(
+    ("components", "said"),
+    [
+        ([Component("a", "<=", 3)], "at most 3"),
+        ([Component("a", ">=", 2.0)], "at least 2"),
+        ([Component("a", "==", "own")], "is own"),
+        ([Component("a", "==", None)], "is missing"),
+        ([Component("a", "<=", 3), Component("a", ">=", 3)], "is 3"),
+        ([Component("a", ">=", 1), Component("a", "<=", 3)], "from 1 to 3"),
+    ],
+)
+def test_a_condition_is_said_in_words(components: list[Component], said: str) -> None:
+    assert phrase_components(components) == said
+
+
+@given(st.sets(st.integers(-1000, 1000), min_size=1, max_size=200), st.booleans(), st.randoms(use_true_random=False))
+def test_every_row_is_in_a_bar_and_the_allowed_share_is_right(values: set[int], missing: bool, rng: object) -> None:
+    feature = Feature("a", tuple(sorted(values)), ordered=True, missing=missing)
+    choose = rng.randrange  # type: ignore[attr-defined]
+    counts = np.array([choose(5) for _ in range(feature.size)])
+    component = Component("a", "<=" if choose(2) else ">=", feature.values[choose(len(values))])
+    inside = [component_holds(component, feature, code) for code in range(feature.size)]
+    here = choose(feature.size)
+    bins = assign_bins(feature)
+    bars = build_bars(counts, bins, inside, here)
+    assert len(bars) <= MAX_BARS + 1
+    assert [place for place, bar in enumerate(bars) if bar["here"]] == [bins[here]]
+    heights = np.array([counts[bins == place].sum() for place in range(len(bars))])
+    assert np.allclose([bar["height"] for bar in bars], heights / max(1, heights.max()), atol=1e-3)
+    shares = [counts[(bins == place) & inside].sum() / max(1, heights[place]) for place in range(len(bars))]
+    assert np.allclose([bar["inside"] for bar in bars], shares, atol=1e-3)
+
+
+def test_what_has_no_numbers_is_cut_by_its_order() -> None:
+    feature = Feature("a", tuple(f"v{place:03}" for place in range(100)), ordered=False)
+    bins = assign_bins(feature)
+    assert (np.diff(bins) >= 0).all()
+    assert (bins[0], bins[-1]) == (0, MAX_BARS - 1)
