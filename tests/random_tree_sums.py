@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from ironrule.backends.forest.compile import compile_tree_sum, locate_cells
+from ironrule.backends.forest.compile import compile_tree_sum
+from ironrule.backends.forest.mining import locate_cells
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.errors import ConstraintError
 from ironrule.model.model_input import TabulatedColumns

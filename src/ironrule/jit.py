@@ -17,8 +17,6 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from ironrule.arrays import Int64Array, UInt64Array
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = njit  # whose published types lack two of its options
 ZERO = np.uint64(0)
@@ -94,18 +92,3 @@ def _build_pointer_cast(item: Any) -> Callable[..., Any]:
 pointer_to_uint8 = _build_pointer_cast(types.uint8)
 pointer_to_uint16 = _build_pointer_cast(types.uint16)
 pointer_to_uint32 = _build_pointer_cast(types.uint32)
-
-
-@kernel
-def _count_bits_per_row(words: UInt64Array) -> Int64Array:
-    """The number of ones per row."""
-    counts = np.zeros(words.shape[0], np.int64)
-    for r in range(words.shape[0]):
-        for w in range(words.shape[1]):
-            counts[r] += int(popcount(words[r, w]))
-    return counts
-
-
-def count_bits(words: UInt64Array) -> Int64Array:
-    """The number of components in every row."""
-    return _count_bits_per_row(np.ascontiguousarray(np.atleast_2d(words), dtype=np.uint64))

@@ -42,7 +42,7 @@ from ironrule.checker.space.space import CheckerSpace, space_from_json
 from ironrule.explain.options import parse_weights
 from ironrule.hitting.bits import unpack_sets
 from ironrule.oracles.protocol import Case
-from ironrule.rule.duals import compute_duals
+from ironrule.rule.kernels import compute_duals
 from ironrule.verdict.digest import add_digest, compute_digest, to_canonical_json
 from tiny_cases import cases, every_point, rules_of
 

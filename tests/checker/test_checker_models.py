@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from applications import DENIED, decide, past, score, wide
 from ironrule import Budget, Check, Checker, Explainer, ModelError, check
 from ironrule.checker.bounds.sum_bounds import SumBounds
-from ironrule.search import ALGORITHMS
+from ironrule.search.algorithms import ALGORITHMS
 from ironrule.verdict.digest import add_digest
 
 FOREST = RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0)

@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Budget, Explainer, Proven, Refuted, Unrefuted
 from ironrule.rule.instance_components import build_instance_components
-from ironrule.search import ALGORITHMS
+from ironrule.search.algorithms import ALGORITHMS
 
 MODELS = [
     DecisionTreeClassifier(random_state=0),

@@ -22,7 +22,7 @@ from applications import DENIED, GRADES, decide, past, score, wide
 from ironrule import Budget, Explainer, Proven, Refuted, Space, Unrefuted
 from ironrule.errors import BudgetError, ConstraintError, InputError, ModelError, OutcomeError, SpaceError, TableError
 from ironrule.explain.query import build_case
-from ironrule.search import ALGORITHMS
+from ironrule.search.algorithms import ALGORITHMS
 
 PAST, WIDE = past(), wide()
 LOW = {f"f{j}": int(value) for j, value in enumerate([2, 3, 4, 5, 5, 5, 5, 5])}
@@ -70,7 +70,7 @@ def test_an_explanation_has_what_the_contract_names(explainer, algorithm):
         assert decide(row).tolist() == ["good"]
         assert {c.feature: c.after for c in counterfactual.changes}.items() <= dict(counterfactual.values).items()
         assert all(change.before == DENIED[change.feature] for change in counterfactual.changes)
-    assert explanation.statistics.algorithm == ALGORITHMS[algorithm].__name__
+    assert explanation.statistics.algorithm == ALGORITHMS[algorithm].class_name
     assert explanation.statistics.evaluations >= explanation.statistics.model_calls > 0
     assert exceptions(explanation, decide, PAST) == 0
 
@@ -218,8 +218,95 @@ def test_k_must_be_a_positive_whole_number(explainer, k):
         assert str(refused.value) == f"k must be a positive integer, got {k!r}"
 
 
+class RecordingOracle:
+    """Asks the default oracle, and counts the questions."""
+
+    def __init__(self):
+        self.questions = 0
+
+    def find(self, case, box, k, meter, rng):
+        self.questions += 1
+        return ironrule.SearchThenProve().find(case, box, k, meter, rng)
+
+
+@pytest.mark.parametrize("algorithm", ["minimum", "greedy_cf", "genetic_cf"])
+def test_the_oracle_of_a_model_that_can_only_be_asked_is_the_users_choice(explainer, algorithm):
+    oracle = RecordingOracle()
+    found = ironrule.Explainer(decide, PAST, desired="good", oracle=oracle).explain(DENIED, algorithm)
+    usual = explainer.explain(DENIED, algorithm)
+    assert found.rule == usual.rule
+    assert type(found.verdict) is type(usual.verdict) is Proven
+    assert oracle.questions == found.statistics.oracle_calls > 0
+
+
+class LyingOracle:
+    """Proves whatever it is asked about."""
+
+    def find(self, case, box, *_):
+        return case.build_proven(box, 1)
+
+
+class WrongOracle:
+    """Calls the instance a counterfactual."""
+
+    def find(self, case, *_):
+        return case.build_refuted(case.instance[None, :])
+
+
+@pytest.mark.parametrize("algorithm", ["minimum", "greedy_cf", "genetic_cf", "min_set_cover"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_false_proof_of_a_users_oracle_is_not_believed(algorithm, nested):
+    oracle = ironrule.SearchThenProve(prover=LyingOracle()) if nested else LyingOracle()
+    found = ironrule.Explainer(decide, PAST, desired="good", oracle=oracle).explain(DENIED, algorithm)
+    if isinstance(found.verdict, Proven):
+        covered = found.rule.covers(PAST)
+        assert not (covered & (np.asarray(decide(PAST)) == "good")).any()
+        assert not found.verdict.certificate.covers  # by enumeration, not by its word
+
+
+@pytest.mark.parametrize("algorithm", ["minimum", "greedy_cf"])
+def test_a_point_that_is_no_counterfactual_is_refused(algorithm):
+    explainer = ironrule.Explainer(decide, PAST, desired="good", oracle=WrongOracle())
+    with pytest.raises(InputError, match="an oracle must answer with points of the box") as refused:
+        explainer.explain(DENIED, algorithm)
+    assert refused.value.code == "wrong-oracle-answer"
+
+
+def test_listings_and_derived_explainers_ask_the_chosen_oracle_too():
+    oracle = RecordingOracle()
+    chosen = ironrule.Explainer(decide, PAST, desired="good", oracle=oracle)
+    for ask in (
+        lambda: list(chosen.rules(DENIED)),
+        lambda: list(chosen.change_sets(DENIED)),
+        lambda: chosen.where("cf.accounts >= 1").explain(DENIED),
+        lambda: chosen.with_more_rows(PAST[:3]).explain(DENIED),
+    ):
+        before = oracle.questions
+        ask()
+        assert oracle.questions > before
+
+
+def test_a_batch_of_another_oracle_is_refused(tmp_path):
+    ask = {"output": tmp_path / "batch", "workers": 1, "progress": False}
+    for oracle in ("geco", "geco"):  # the same one goes on
+        Explainer(decide, PAST, desired="good", oracle=oracle).explain_many(range(5), **ask)
+    with pytest.raises(InputError, match="another question"):
+        Explainer(decide, PAST, desired="good").explain_many(range(5), **ask)
+
+
+def test_an_oracle_can_be_named(explainer):
+    named = ironrule.Explainer(decide, PAST, desired="good", oracle="search_then_prove").explain(DENIED)
+    assert without_times(named) == without_times(explainer.explain(DENIED))
+
+
+def test_what_is_no_oracle_is_refused_before_any_work():
+    with pytest.raises(InputError, match=r"oracle must be one of .*geco.*, got 'magic'") as refused:
+        ironrule.Explainer(decide, PAST, desired="good", oracle="magic")
+    assert refused.value.code == "unknown-oracle"
+
+
 def test_an_unknown_algorithm_is_refused_with_those_there_are(explainer):
-    with pytest.raises(InputError, match=r"must be one of greedy_cf, genetic_cf, genetic.*, got 'magic'") as refused:
+    with pytest.raises(InputError, match=r"one of minimum, greedy_cf, genetic_cf, genetic.*, got 'magic'") as refused:
         explainer.explain(DENIED, algorithm="magic")
     assert refused.value.code == "unknown-algorithm"
 

@@ -144,6 +144,38 @@ def test_an_explainer_attaches_its_history_to_an_explanation(explainer):
         explanation.with_history(other)
 
 
+def test_attach_gives_what_with_history_gives(explainer):
+    explanation = explainer.explain({"income": 500, "accounts": 4})
+    read = ironrule.Explanation.from_json(explanation.to_json())
+    again = explainer.attach(read)
+    assert again == read
+    assert again.background == read.with_history(explainer).background
+    assert again.background is not None
+    assert [step.desired for step in again.background.growth][-1] == 0
+    assert read.background is None
+    other = ironrule.Explainer(lambda table: table["income"] >= 500, past_rows())
+    with pytest.raises(ironrule.InputError, match="about another model"):
+        other.attach(read)
+
+
+@pytest.mark.parametrize("robust", [{"models": [lambda table: table["accounts"] / 10]}, {"margin": 0.1}, {}])
+def test_what_is_attached_knows_whether_rules_hold_for_several_models_or_within_a_margin(robust):
+    explainer = ironrule.Explainer(lambda table: table["income"] / 1000, past_rows(), threshold=0.7, **robust)
+    explanation = explainer.explain({"income": 500, "accounts": 4})
+    again = explainer.attach(ironrule.Explanation.from_json(explanation.to_json())).background
+    assert again is not None
+    assert explanation.background is not None
+    assert again.is_robust == explanation.background.is_robust == bool(robust)
+
+
+def test_a_table_with_columns_named_like_an_explainer_is_a_table():
+    past = past_rows().assign(**dict.fromkeys(["space", "codes", "outcomes", "fingerprint"], range(5)))
+    explanation = ironrule.Explainer(lambda table: table["income"] >= 700, past).explain(0)
+    again = ironrule.Explanation.from_json(explanation.to_json()).with_history(past).background
+    assert again is not None
+    assert {step.desired for step in again.growth} == {None}
+
+
 def test_an_explanation_read_back_has_none_until_the_data_is_attached(explainer):
     explanation = explainer.explain({"income": 500, "accounts": 4})
     read = ironrule.Explanation.from_json(explanation.to_json())

@@ -8,7 +8,7 @@ import pytest
 
 from applications import DENIED, decide, past, score, wide
 from ironrule import Budget, Explainer, Explanation, InputError, Proven, Refuted, Unrefuted
-from ironrule.search import ALGORITHMS
+from ironrule.search.algorithms import ALGORITHMS
 
 LOW = {f"f{j}": 2 for j in range(8)}
 

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from ironrule.errors import InputError
 from ironrule.hitting import reduce
 from ironrule.hitting.bits import count_words, list_members, pack_sets, unpack_sets
-from ironrule.hitting.reduce import find_minimal_sets
-from ironrule.jit import count_bits
+from ironrule.hitting.reduce import count_bits, find_minimal_sets
 from ironrule.rule.duals import (
     BLOCK_ROWS,
-    compute_duals,
     count_covered_rows,
     count_distinct_duals,
     count_distinct_point_duals,
     hits_all,
 )
+from ironrule.rule.kernels import compute_duals
 
 DTYPES = (np.uint8, np.uint16, np.uint32)
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironrule.errors import InputError, SpaceError
-from ironrule.rule.duals import compute_duals
 from ironrule.rule.instance_components import build_instance_components
+from ironrule.rule.kernels import compute_duals
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from tiny_cases import cases, every_point, rules_of

@@ -14,7 +14,7 @@ from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.protocol import Case, Oracle
 from ironrule.rule.box import Box
-from ironrule.search import ALGORITHMS
+from ironrule.search.algorithms import ALGORITHMS, load_algorithm
 from ironrule.search.anchor import Anchor
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.genetic import AddOneCrossover, GeneticRule, GeneticRuleCF, HistorySampler, _Evolution
@@ -28,10 +28,12 @@ from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from tiny_cases import case_of, cases, consistent, every_point, exceptions_in, problem_of, subsets
 
 BY_THE_PAST = {"min_set_cover", "anchor"}  # what past rows do not show is not seen by these
-every_algorithm = pytest.mark.parametrize("algorithm", [make() for make in ALGORITHMS.values()], ids=list(ALGORITHMS))
+every_algorithm = pytest.mark.parametrize(
+    "algorithm", [load_algorithm(name)() for name in ALGORITHMS], ids=list(ALGORITHMS)
+)
 BEYOND = [name for name in ALGORITHMS if name not in BY_THE_PAST]
 algorithms_that_look_beyond_the_past = pytest.mark.parametrize(
-    "algorithm", [ALGORITHMS[name]() for name in BEYOND], ids=BEYOND
+    "algorithm", [load_algorithm(name)() for name in BEYOND], ids=BEYOND
 )
 every_exact_oracle = pytest.mark.parametrize(
     "oracle", [Exhaustive(), SearchThenProve()], ids=["exhaustive", "search_then_prove"]
@@ -208,7 +210,7 @@ def _corner_case(desired: bool, all_past: bool = False) -> Case:
 
 @every_algorithm
 def test_a_search_says_what_it_did(algorithm: Algorithm) -> None:
-    case = _corner_case(desired=True, all_past=type(algorithm) in {ALGORITHMS[name] for name in BY_THE_PAST})
+    case = _corner_case(desired=True, all_past=type(algorithm) in {load_algorithm(name) for name in BY_THE_PAST})
     problem = problem_of(case, Exhaustive(), k=2)
     findings = solve(problem, algorithm)
     meter = problem.meter

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.hitting.bits import pack_sets
 from ironrule.oracles.protocol import Case
-from ironrule.rule.box_kernels import has_more_matching_rows
-from ironrule.search import coverage
-from ironrule.search.coverage import count_covered, may_cover_more
+from ironrule.rule.kernels import has_more_matching_rows
+from ironrule.search import problem
+from ironrule.search.problem import count_covered, may_cover_more
 from random_tree_sums import read_cases
 from tiny_cases import subsets
 
@@ -31,8 +31,8 @@ def test_counts_are_those_of_looking_at_every_row(
     points = case.history.codes.points()
     expected = [int(case.components.box(rule).contains(points).sum()) for rule in rules]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coverage, "MAX_PASSES", passes)
-        patch.setattr(coverage, "MAX_ROWS_READ", rows)
+        patch.setattr(problem, "MAX_PASSES", passes)
+        patch.setattr(problem, "MAX_ROWS_READ", rows)
         assert count_covered(case, rules) == expected
 
 
@@ -67,5 +67,5 @@ def test_a_rule_is_called_widest_only_if_no_rule_that_meets_the_demands_covers_m
     assert may_cover_more(case, rule, demands) == (bound > covered[rule])
     assert max((covered[one] for one in meeting), default=0) <= bound
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coverage, "MAX_ROWS_COMPARED", len(points) - 1)
+        patch.setattr(problem, "MAX_ROWS_COMPARED", len(points) - 1)
         assert may_cover_more(case, rule, demands)

@@ -15,7 +15,7 @@ from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.protocol import Case
 from ironrule.rule.box import Box
-from ironrule.search import ALGORITHMS
+from ironrule.search.algorithms import ALGORITHMS, load_algorithm
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.problem import Algorithm, Problem, SearchState
 from ironrule.space.feature import Feature
@@ -24,7 +24,9 @@ from ironrule.verdict.budget import Budget, Meter
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from tiny_cases import Flags, TableModel, case_of, cases, consistent, exceptions_in, problem_of
 
-every_algorithm = pytest.mark.parametrize("algorithm", [make() for make in ALGORITHMS.values()], ids=list(ALGORITHMS))
+every_algorithm = pytest.mark.parametrize(
+    "algorithm", [load_algorithm(name)() for name in ALGORITHMS], ids=list(ALGORITHMS)
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,7 +306,7 @@ def test_with_an_oracle_that_reads_the_model_no_verdict_is_left_open(
 
 def test_an_interrupted_search_falls_back_to_the_shortest_rule_that_meets_what_is_known() -> None:
     problem = problem_of(a_case(), SearchThenProve(), budget=Budget(evaluations=1))
-    findings = solve(problem, ALGORITHMS["greedy_cf"]())
+    findings = solve(problem, load_algorithm("greedy_cf")())
     demands = problem.list_demands()
     assert (demands & problem.pack_rule(findings.rules[0])).any(axis=1).all()
     past = problem.case.history.desired.points()

@@ -17,11 +17,10 @@ from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.protocol import Case, Oracle
 from ironrule.rule.box import Box
 from ironrule.search import driver
-from ironrule.search.coverage import count_covered
 from ironrule.search.driver import solve
 from ironrule.search.enumerate import RuleEnumeration
 from ironrule.search.minimum import Minimum
-from ironrule.search.problem import Problem, SearchState
+from ironrule.search.problem import Problem, SearchState, count_covered
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget, Meter

@@ -14,7 +14,7 @@ from ironrule.hitting.bits import unpack_sets
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.protocol import Case
 from ironrule.rule.box import Box
-from ironrule.rule.duals import compute_duals
+from ironrule.rule.kernels import compute_duals
 from ironrule.search.problem import extend_rule, reduce_rule
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space

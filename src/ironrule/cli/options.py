@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ironrule.search.algorithms import ALGORITHM_CHOICES, AUTO
+
 if TYPE_CHECKING:
     from ironrule.space.constraints.syntax import Constraint
     from ironrule.verdict.budget import Budget
-
-
-ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "minimum", "min_set_cover", "anchor")  # those of the registry
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +136,7 @@ def add_constraint_option(group: argparse._ActionsContainer) -> None:
 def add_algorithm_option(parser: argparse._ActionsContainer) -> None:
     """Which algorithm searches for rules."""
     help_text = "default: auto (minimum for a model that can be read, greedy_cf otherwise)"
-    parser.add_argument("--algorithm", choices=("auto", *ALGORITHMS), default="auto", help=help_text)
+    parser.add_argument("--algorithm", choices=ALGORITHM_CHOICES, default=AUTO, help=help_text)
 
 
 def add_seed_option(parser: argparse._ActionsContainer) -> None:

@@ -41,7 +41,7 @@ class AppendedRows:
     temp_dir: TempFolder | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
-        return len(self.old.row_store) + len(self.new)
+        return self.old.row_count + len(self.new)
 
     @property
     def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
@@ -53,7 +53,7 @@ class AppendedRows:
         """The row numbers in the data of the rows that are left."""
         if self.old.row_numbers is None:
             return None
-        first = len(self.old.row_store)
+        first = self.old.row_count
         return np.concatenate([self.old.row_numbers, np.arange(first, first + len(self.new))])
 
     def encode(self, space: Space, progress: bool | None) -> EncodedTable:
@@ -86,7 +86,7 @@ class AppendedRows:
 
     def drop_old_rows(self) -> AppendedRowTable:
         """What is still needed when all is encoded: the old rows are not."""
-        return AppendedRowTable(self.table, len(self), self.temp_dir)
+        return AppendedRowTable(self.table, self.temp_dir)
 
     def _store(self, columns: Any) -> EncodedTable:
         if self.temp_dir is None:
@@ -99,11 +99,7 @@ class AppendedRowTable:
     """Past rows that are encoded; ``temp_dir`` is where, if on disk."""
 
     table: Table = field(repr=False)
-    row_count: int
     temp_dir: TempFolder | None = field(default=None, repr=False)
-
-    def __len__(self) -> int:
-        return self.row_count
 
 
 def append_rows(context: ExplainerContext, more: Any, inferred: bool, progress: bool | None) -> AppendedRows:

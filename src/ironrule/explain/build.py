@@ -172,8 +172,8 @@ def _to_tuples(points: Points | None) -> tuple[tuple[int, ...], ...]:
 def _select_nearest(points: Points, components: InstanceComponents, k: int) -> Points:
     """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
     from ironrule.hitting.bits import unpack_sets
-    from ironrule.jit import count_bits
-    from ironrule.rule.duals import compute_duals
+    from ironrule.hitting.reduce import count_bits
+    from ironrule.rule.kernels import compute_duals
 
     duals = compute_duals(points, components.low, components.high)
     order = np.lexsort((count_bits(duals), (points != components.instance).sum(axis=1)))

@@ -58,6 +58,7 @@ class ExplainerContext:
     history: History
     outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
     row_store: RowTable
+    row_count: int  # how many rows the data has, those that the history leaves out included
     change_constraints: tuple[Constraint, ...]
     compiled_model: CompiledModel | str  # what the exact oracle works on, or why there is none
     oracle: Oracle | None  # the exact oracle, if there is one
@@ -68,6 +69,7 @@ class ExplainerContext:
     engine: BoundEngine | None = None  # where networks are bounded, if not on the cores
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
+    black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
 
     @property
@@ -81,7 +83,7 @@ class ExplainerContext:
 
     def find_positions(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Where in the history rows of the data are; raises an InputError if one is not there."""
-        total = len(self.row_store)
+        total = self.row_count
         wrong = numbers[(numbers < -total) | (numbers >= total)]
         if len(wrong):
             raise TableError(
@@ -127,13 +129,14 @@ class ExplainerArguments:
     columns: Sequence[str] | None
     intervals: bool
     device: str | None
+    oracle: Oracle | None = None  # for a model that can only be asked
 
     def build_context(
         self, data: Any, progress: bool | None, cache: str | Path | None, quiet: bool = False
     ) -> ExplainerContext:
         """All that with data; if ``quiet``, without a warning of rows that are left out."""
         given = (self.target, self.space, self.constraints, self.columns, self.intervals)
-        return build_context(self.models, data, *given, progress, self.device, cache, quiet)
+        return build_context(self.models, data, *given, progress, self.device, cache, quiet, self.oracle)
 
 
 def build_context(
@@ -148,6 +151,7 @@ def build_context(
     device: str | None = None,
     cache: str | Path | None = None,
     quiet: bool = False,
+    black_box_oracle: Oracle | None = None,
 ) -> ExplainerContext:
     """Read the data and the model; what cannot be used is refused here, before any search."""
     engine = None if device is None else _open_engine(device)
@@ -185,6 +189,7 @@ def build_context(
         history,
         outcomes,
         row_store,
+        len(row_store),
         change_constraints,
         compiled_model,
         _add_gaps(oracle, gaps),
@@ -195,6 +200,7 @@ def build_context(
         engine,
         _find_breakpoints(inferred, whole, row_store) if intervals else None,
         gaps,
+        black_box_oracle,
     )
 
 

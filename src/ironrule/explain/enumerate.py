@@ -41,7 +41,7 @@ def list_rules(
 def _iterate_rules(
     search: RuleEnumeration, outcome: str, minimum_only: bool, confirm: Callable[[Problem], None]
 ) -> Iterator[RankedRule]:
-    from ironrule.search.coverage import count_covered
+    from ironrule.search.problem import count_covered
 
     problem, components = search.problem, search.problem.case.components
     for level in search.levels():
@@ -70,12 +70,14 @@ def list_changes(
     features_to_vary: Sequence[str] | str,
     limit: int | None,
     confirm: Callable[[Problem], None],
+    black_box_oracle: Oracle,
     engine: BoundEngine | None = None,
     trusted: bool = True,
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked.
 
-    ``trusted`` says whether a proof for the values of the domains is one for all that can occur.
+    ``black_box_oracle`` is asked where no exact oracle can be built; ``trusted`` says whether a proof for the values of
+    the domains is one for all that can occur.
     """
     from ironrule.oracles.caching import CachingOracle
     from ironrule.search.enumerate import ChangeEnumeration
@@ -83,23 +85,23 @@ def list_changes(
     space = problem.case.space
     names = space.names if features_to_vary == "all" else as_list(features_to_vary)
     varying = sum(1 << place for place in {space.index(name) for name in names})
-    search = ChangeEnumeration(
-        replace(problem, oracle=CachingOracle(_build_oracle(tabulated_model, problem.case, engine))), varying, trusted
-    )
+    oracle = CachingOracle(_build_oracle(tabulated_model, problem.case, engine, black_box_oracle))
+    search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
     return Listing(_iterate_changes(search, confirm), search, problem.meter, _parse_limit(limit))
 
 
-def _build_oracle(tabulated_model: TabulatedModel | None, case: Case, engine: BoundEngine | None) -> Oracle:
+def _build_oracle(
+    tabulated_model: TabulatedModel | None, case: Case, engine: BoundEngine | None, black_box_oracle: Oracle
+) -> Oracle:
     """An oracle that knows the constraints on what may change."""
     from ironrule.backends.forest.compile import compile_tree_sum
     from ironrule.backends.forest.oracle import ForestOracle
     from ironrule.backends.network.compile import compile_network
     from ironrule.backends.network.engine import CpuEngine
     from ironrule.backends.network.oracle import NetworkOracle
-    from ironrule.oracles.combine import SearchThenProve
 
     if tabulated_model is None:
-        return SearchThenProve()
+        return black_box_oracle
     if isinstance(tabulated_model.normal_form, Network):
         networks = compile_network(tabulated_model.normal_form, tabulated_model.columns, case.space, case.feasible)
         return NetworkOracle(networks, engine=engine or CpuEngine())
@@ -108,7 +110,7 @@ def _build_oracle(tabulated_model: TabulatedModel | None, case: Case, engine: Bo
             compile_tree_sum(tabulated_model.normal_form, tabulated_model.columns, case.space, case.feasible)
         )
     except Unreadable:  # constraints that are too intricate
-        return SearchThenProve()
+        return black_box_oracle
 
 
 def _iterate_changes(search: ChangeEnumeration, confirm: Callable[[Problem], None]) -> Iterator[ChangeSet]:

@@ -2,7 +2,7 @@
 
 Each public method reads its arguments (``options``), encodes the row and builds the search problem (``query``), runs a
 search, has the model confirm the counterfactuals that were found, and puts the result into the user's terms (``build``,
-``judge``, ``enumerate``, ``counterfactuals``, ``saved``, ``batch``).
+``judge``, ``enumerate``, ``counterfactuals``, ``recheck``, ``batch``).
 """
 
 from __future__ import annotations
@@ -36,10 +36,18 @@ from ironrule.explain.options import (
     normalize_weights,
     parse_algorithm,
     parse_budget,
+    parse_oracle,
     parse_positive,
     parse_seed,
 )
-from ironrule.explain.query import ConfirmationQueue, EncodedRow, build_case, build_problem, encode_row
+from ironrule.explain.query import (
+    ConfirmationQueue,
+    EncodedRow,
+    build_case,
+    build_problem,
+    choose_black_box_oracle,
+    encode_row,
+)
 from ironrule.model.decision import DecisionTarget
 from ironrule.progress import track
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
@@ -53,6 +61,7 @@ from ironrule.verdict.budget import Budget, Meter
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
+    from ironrule.oracles.protocol import Oracle
     from ironrule.results.batch import Batch
     from ironrule.results.judgement import Recheck
     from ironrule.search.problem import Algorithm, Problem
@@ -74,7 +83,10 @@ class Explainer:
     speaks of (linear models) every value, if they are few. Of other numbers in sums it is not claimed that a rule is
     the widest or a counterfactual the nearest, since the decision may turn between any two values. With
     ``device="cuda"``, networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all
-    else, and all where no device is named.
+    else, and all where no device is named. ``oracle`` says who looks for counterfactuals where the model cannot be
+    read: a name such as ``"geco"``, or any object with the method ``find`` of :class:`ironrule.oracles.protocol.Oracle`
+    (default ``SearchThenProve()``); where the model can be read, an exact oracle does, and this one is asked only about
+    change sets under constraints that are too intricate for it.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -95,10 +107,18 @@ class Explainer:
         progress: bool | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
+        oracle: str | Oracle | None = None,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin)
         self._arguments = ExplainerArguments(
-            (model, *models), target, space, tuple(as_list(constraints)), columns, intervals, device
+            (model, *models),
+            target,
+            space,
+            tuple(as_list(constraints)),
+            columns,
+            intervals,
+            device,
+            parse_oracle(oracle),
         )
         self._context = self._arguments.build_context(data, progress, cache)
 
@@ -364,7 +384,7 @@ class Explainer:
 
         ``explanations`` is a batch, or a list or a mapping of explanations; the budget is that of each.
         """
-        from ironrule.explain.saved import encode_explained_row, name_explanations, recheck_explanation
+        from ironrule.explain.recheck import encode_explained_row, name_explanations, recheck_explanation
         from ironrule.results.judgement import Recheck, RecheckedExplanation
 
         items: list[RecheckedExplanation] = []
@@ -381,6 +401,12 @@ class Explainer:
             items.append(recheck_explanation(name, explanation, problem))
             self._confirm(problem)
         return Recheck(tuple(items))
+
+    def attach(self, explanation: Explanation) -> Explanation:
+        """The same explanation with this explainer's past rows and their outcomes attached again, for plots and reports
+        of one that was read back; raises InputError if it was made with another model, space or history.
+        """
+        return explanation.with_history(self)
 
     def change_sets(
         self,
@@ -401,4 +427,13 @@ class Explainer:
         engine = self._context.engine
         gaps, predicates = self._context.gaps, case.feasible.predicates
         trusted = gaps is None or gaps.are_respected_by(predicates, case.instance)
-        return list_changes(problem, tabulated_model, features_to_vary, limit, self._confirm, engine, trusted)
+        return list_changes(
+            problem,
+            tabulated_model,
+            features_to_vary,
+            limit,
+            self._confirm,
+            choose_black_box_oracle(self._context),
+            engine,
+            trusted,
+        )

@@ -22,6 +22,7 @@ from numpy.random.bit_generator import ISeedSequence
 from ironrule.errors import BudgetError, InputError, TableError
 from ironrule.hitting.weights import get_unit_weights, parse_weight, scale_to_integers, to_storable_weight
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.search.algorithms import ALGORITHMS, AUTO, load_algorithm
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
@@ -30,11 +31,12 @@ from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
+    from ironrule.oracles.protocol import Oracle
     from ironrule.search.problem import Algorithm
 
 
 DEFAULT_BUDGET = Budget(evaluations=5_000_000)
-DEFAULT_ALGORITHM = "auto"
+DEFAULT_ALGORITHM = AUTO
 Weights = Mapping[str, int | float | Fraction | Decimal] | Literal["paper"] | None
 
 
@@ -76,8 +78,6 @@ def as_list(names: Any) -> list[Any]:
 
 def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
     """An algorithm by its name, with its defaults, or as it is."""
-    from ironrule.search import ALGORITHMS
-
     if not isinstance(algorithm, str) and hasattr(algorithm, "run") and not isinstance(algorithm, type):
         return algorithm
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -88,7 +88,27 @@ def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
             hint="or pass an object such as GreedyRuleCF()",
             code="unknown-algorithm",
         )
-    return ALGORITHMS[algorithm]()
+    return load_algorithm(algorithm)()
+
+
+def parse_oracle(oracle: str | Oracle | None) -> Oracle | None:
+    """An oracle by its name, or as it is, verified if it is not one of ours; None stands for the default."""
+    if oracle is None:
+        return None
+    from ironrule.oracles import ORACLES
+    from ironrule.oracles.combine import verify_oracle
+
+    if not isinstance(oracle, (str, type)) and callable(getattr(oracle, "find", None)):
+        return verify_oracle(oracle)
+
+    if not isinstance(oracle, str) or oracle not in ORACLES:
+        raise InputError(
+            expected=f"oracle must be one of {', '.join(ORACLES)}",
+            got=repr(oracle),
+            hint="or pass an object with a method find, such as GeCo()",
+            code="unknown-oracle",
+        )
+    return ORACLES[oracle]()
 
 
 def parse_budget(budget: Budget | float | None) -> Budget:

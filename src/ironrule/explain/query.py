@@ -36,7 +36,7 @@ from ironrule.space.constraints.syntax import Constraint
 from ironrule.verdict.budget import Meter
 
 if TYPE_CHECKING:
-    from ironrule.oracles.protocol import Case
+    from ironrule.oracles.protocol import Case, Oracle
     from ironrule.search.problem import Problem
 
 
@@ -162,7 +162,6 @@ def build_problem(
 ) -> Problem:
     """The problem that searches solve; raises InputError if what is required cannot be had."""
     from ironrule.oracles.caching import CachingOracle
-    from ironrule.oracles.combine import SearchThenProve
     from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
     from ironrule.search.problem import Problem
 
@@ -177,9 +176,18 @@ def build_problem(
 
     each, unit = parse_weights(weights, components)
     rng = make_generator(parse_seed(seed))
-    exact_oracle = context.oracle
-    oracle = CachingOracle(SearchThenProve()) if exact_oracle is None else CachingOracle(exact_oracle, exact=True)
+    if context.oracle is None:
+        oracle = CachingOracle(choose_black_box_oracle(context))
+    else:
+        oracle = CachingOracle(context.oracle, exact=True)
     return Problem(case, oracle, HistoryDuals(count), allowed, required, each, parse_positive(k), meter, rng, unit)
+
+
+def choose_black_box_oracle(context: ExplainerContext) -> Oracle:
+    """The oracle for a model that can only be asked: the user's choice, or the default."""
+    from ironrule.oracles.combine import SearchThenProve
+
+    return SearchThenProve() if context.black_box_oracle is None else context.black_box_oracle
 
 
 def select_components(

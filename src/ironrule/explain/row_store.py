@@ -47,11 +47,11 @@ class RowTable(Protocol):
         """A table of their columns: all rows, or a few with every value of every column."""
         ...
 
-    def __len__(self) -> int: ...
-
 
 class RowStore(RowTable, Protocol):
     """Past rows."""
+
+    def __len__(self) -> int: ...
 
     @property
     def row_numbers(self) -> npt.NDArray[np.int64] | None:

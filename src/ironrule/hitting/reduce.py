@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
-from ironrule.jit import ONE, ZERO, count_bits, kernel, kernel_helper, lowest_bit, popcount
+from ironrule.jit import ONE, ZERO, kernel, kernel_helper, lowest_bit, popcount
 
 SETS_PER_CHUNK = 256
 
@@ -280,3 +280,18 @@ def flag_new_sets(ordered: UInt64Array) -> BoolArray:
 def sort_sets(bits: UInt64Array) -> UInt64Array:
     """The rows in order, read as numbers whose last word is the most significant."""
     return np.sort(bits.reshape(-1)).reshape(-1, 1) if bits.shape[1] == 1 else bits[np.lexsort(bits.T)]
+
+
+@kernel
+def _count_bits_per_row(words: UInt64Array) -> Int64Array:
+    """The number of ones per row."""
+    counts = np.zeros(words.shape[0], np.int64)
+    for r in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            counts[r] += int(popcount(words[r, w]))
+    return counts
+
+
+def count_bits(words: UInt64Array) -> Int64Array:
+    """The number of components in every row."""
+    return _count_bits_per_row(np.ascontiguousarray(np.atleast_2d(words), dtype=np.uint64))

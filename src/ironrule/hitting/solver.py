@@ -21,11 +21,16 @@ import numpy.typing as npt
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
 from ironrule.errors import InputError
 from ironrule.hitting.enumerate import allocate_listing_workspace, list_light_sets, list_minimal_sets
-from ironrule.hitting.minimum import allocate_minimum_workspace, choose_greedily, fill_incidence, search_minimum
-from ironrule.hitting.reduce import FEW_SETS, find_minimal_sets, reduce_problem
-from ironrule.hitting.repair import allocate_repair_workspace, repair_in_place
+from ironrule.hitting.minimum import (
+    allocate_minimum_workspace,
+    allocate_repair_workspace,
+    choose_greedily,
+    fill_incidence,
+    repair_in_place,
+    search_minimum,
+)
+from ironrule.hitting.reduce import FEW_SETS, count_bits, find_minimal_sets, reduce_problem
 from ironrule.hitting.weights import MAX_TOTAL_WEIGHT, are_unit_weights, get_unit_weights
-from ironrule.jit import count_bits
 
 TIE_BREAK_SCALE = 1e-9  # relative; costs are changed by less for a random choice among equals
 NO_LIMIT = np.iinfo(np.int64).max

@@ -64,7 +64,7 @@ class History:
 
     def count_covered(self, box: Box, sizes: Any) -> int:
         """How many past rows lie in a box."""
-        from ironrule.rule.box_kernels import count_rows_inside
+        from ironrule.rule.kernels import count_rows_inside
 
         return count_rows_inside((self.addresses, self.item_sizes), (box.low, box.high), sizes, len(self))
 
@@ -113,13 +113,13 @@ class RowCounter:
 
     def count(self, box: Box) -> int:
         """How many of the rows lie in a box."""
-        from ironrule.rule.box_kernels import count_rows_inside
+        from ironrule.rule.kernels import count_rows_inside
 
         return count_rows_inside(*self._build_arguments(box))
 
     def count_each(self, boxes: Box) -> Int64Array:
         """How many of the rows lie in each of many boxes."""
-        from ironrule.rule.box_kernels import count_rows_inside_each
+        from ironrule.rule.kernels import count_rows_inside_each
 
         counts = np.empty(len(boxes.low), dtype=np.int64)
         count_rows_inside_each(counts, *self._build_arguments(boxes))
@@ -127,7 +127,7 @@ class RowCounter:
 
     def restrict(self, box: Box, features: Sequence[int]) -> RowCounter:
         """The rows in a box, to be counted in boxes inside it that differ from it in some features alone."""
-        from ironrule.rule.box_kernels import list_rows_inside
+        from ironrule.rule.kernels import list_rows_inside
 
         found = np.empty(self.count(box) + 1, dtype=np.int64)
         list_rows_inside(found, *self._build_arguments(box))

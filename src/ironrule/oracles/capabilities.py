@@ -19,7 +19,7 @@ from ironrule.arrays import Float64Array, Points, UInt64Array
 from ironrule.hitting.bits import pack_sets
 from ironrule.oracles.proof_covers import SearchLog
 from ironrule.oracles.protocol import Case, Oracle
-from ironrule.rule.duals import compute_duals
+from ironrule.rule.kernels import compute_duals
 
 
 class CompleteDuals(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
 from ironrule.errors import InputError
 from ironrule.report.batch import choose_names, render_person_letters, render_validator_table
@@ -12,12 +11,10 @@ from ironrule.report.html import render_page
 from ironrule.report.person import format_person_title, render_person_body
 from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.validator import CheckCommand, format_validator_title, render_validator_body
+from ironrule.results.audience import AUDIENCES, Audience
 from ironrule.results.explanation import Explanation
 from ironrule.space.space import Space
 from ironrule.wording import format_count
-
-Audience = Literal["person", "validator"]
-AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 
 
 def render_report(

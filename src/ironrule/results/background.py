@@ -4,7 +4,7 @@
 other, and for every component a counterfactual that it alone excludes. It claims nothing that a certificate would have
 to show, so it is neither compared nor written into documents; it is computed when it is first read
 (``LazyBackground``). An explanation that was read back has none until :meth:`Explanation.with_history` attaches the
-data again.
+data again; ``attach_history`` does that, and refuses data of another space or history.
 
 All of it is read off the codes: a component admits an interval of codes, so comparing a column with it tells which rows
 it admits. Only a few bytes per row are held at a time, so that histories which do not fit into memory can be shown too.
@@ -14,17 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Points
+from ironrule.errors import InputError
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import Space
+from ironrule.space.table import read_table
+from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.results.explanation import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,3 +250,90 @@ def _choose_need(component: Component, found: Points, rows: Points, space: Space
 
 def _count_fewest_changes(points: Points, instance: Points) -> int:
     return int((points != instance).sum(axis=1).min())
+
+
+CHUNK_ROWS = 1 << 16
+
+
+@runtime_checkable
+class HistorySource(Protocol):
+    """What has read the past rows and asked the model about them, such as an explainer."""
+
+    @property
+    def space(self) -> Space:
+        """The space that the codes are of."""
+
+    @property
+    def codes(self) -> EncodedTable:
+        """The past rows as codes."""
+
+    @property
+    def outcomes(self) -> BoolArray:
+        """Which past rows have the desired outcome."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's fingerprint."""
+
+
+def attach_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
+    """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
+    if isinstance(data, HistorySource) and isinstance(data.space, Space):  # tables can have columns of these names
+        return _attach_source(explanation, data)
+    table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
+    if space is None:
+        named = [name for name in explanation.instance if name in table.names]
+        space = Space.infer(table, columns=named if len(named) == len(explanation.instance) else None, progress=False)
+    _require_same_space(explanation, space)
+    codes = _filter_rows(space, space.encode(table, progress=False))
+    return _attach_rows(explanation, HistoryRows(space, codes, None))
+
+
+def _attach_source(explanation: Explanation, source: HistorySource) -> Explanation:
+    if explanation.model != source.fingerprint:
+        raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
+    return _attach_rows(explanation, HistoryRows(source.space, source.codes, source.outcomes))
+
+
+def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
+    """The explanation with these past rows attached; raises InputError if it speaks of another space or history."""
+    _require_same_space(explanation, past.space)
+    if len(past.codes) != explanation.history_rows:
+        made_with = format_count(explanation.history_rows, "past row")
+        raise InputError(
+            expected=f"the data must have {made_with}, like the data that the explanation was made with",
+            got=len(past.codes),
+            code="history-mismatch",
+        )
+
+    is_robust = explanation.decision.margin > 0 or explanation.models > 1
+
+    def make() -> Background:
+        known = _encode_counterfactuals(explanation, past.space)
+        return build_background(past, explanation.rule, explanation.instance, known, is_robust)
+
+    return replace(explanation, lazy_background=LazyBackground(make))
+
+
+def _require_same_space(explanation: Explanation, space: Space) -> None:
+    if space.fingerprint != explanation.space:
+        raise InputError(
+            "the explanation was made with another space than this data, space and constraints give",
+            hint="pass those that it was made with (one made with intervals needs the model too)",
+            code="space-mismatch",
+        )
+
+
+def _filter_rows(space: Space, codes: EncodedTable) -> EncodedTable:
+    """The past rows that satisfy the constraints on the space."""
+    if not space.feasible.predicates:
+        return codes
+    starts = range(0, len(codes), CHUNK_ROWS)
+    kept = [space.feasible.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts]
+    return codes.take(np.concatenate(kept))
+
+
+def _encode_counterfactuals(explanation: Explanation, space: Space) -> Points:
+    """The counterfactuals that an explanation itself names, as codes."""
+    named = [space.encode_row(one.values).tolist() for one in explanation.counterfactuals]
+    return np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(space))

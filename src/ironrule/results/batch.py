@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.errors import InputError, MissingExtraError
+from ironrule.results.audience import Audience
 from ironrule.results.batch_storage import COLUMNS, BatchFolder, BatchReader, BatchRow, FolderBatchReader
+from ironrule.results.display import format_batch, plot_batch, render_batch, write_batch_report
 from ironrule.results.explanation import Explanation
 from ironrule.space.space import Space
 from ironrule.wording import format_count
@@ -180,13 +182,11 @@ class Batch(Sequence[Explanation]):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A plot on matplotlib's axes: what share is proven, how long rules are, which features they name."""
-        from ironrule.report.plots.matplotlib_plots import plot_batch
-
-        return plot_batch(self, ax, self.space)
+        return plot_batch(self, ax)
 
     def to_html(
         self,
-        audience: Literal["person", "validator"] = "validator",
+        audience: Audience = "validator",
         path: str | Path | None = None,
         *,
         history: Any = None,
@@ -195,14 +195,10 @@ class Batch(Sequence[Explanation]):
 
         Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data.
         """
-        from ironrule.report.audiences import render_batch_report, save_text
-
         told = self if history is None else [one.with_history(history, self.space) for one in self]
-        return save_text(render_batch_report(told, audience, [f"row {row}" for row in self.rows], self.space), path)
+        return write_batch_report(told, audience, [f"row {row}" for row in self.rows], self.space, path)
 
     def __str__(self) -> str:
-        from ironrule.report.batch import format_batch
-
         return format_batch(self)
 
     def __repr__(self) -> str:
@@ -215,6 +211,4 @@ class Batch(Sequence[Explanation]):
         return f"<Batch: {told} explained; {words or 'none'}>"
 
     def _repr_html_(self) -> str:
-        from ironrule.report.batch import render_batch
-
         return render_batch(self)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironrule.results.display import render_counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Value, value_to_json
@@ -58,8 +59,6 @@ class Counterfactuals(Sequence[Counterfactual]):
         return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
 
     def _repr_html_(self) -> str:
-        from ironrule.report.html import render_counterfactuals
-
         return render_counterfactuals(self.items) or f"<p>{self}</p>"
 
 

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 from ironrule.errors import InputError
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
-from ironrule.results.background import Background, KnownBackground, LazyBackground
+from ironrule.results.audience import Audience
+from ironrule.results.background import Background, KnownBackground, LazyBackground, attach_history
+from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -170,8 +172,6 @@ class Explanation:
         ``data`` is the table, or the explainer that has read it, which knows the outcomes too. It and ``space`` must be
         those that the explanation was made with, but for labels and units; raises InputError if not.
         """
-        from ironrule.explain.saved import attach_history
-
         return attach_history(self, data, space)
 
     @property
@@ -309,23 +309,17 @@ class Explanation:
         ``ladder``: every condition on its feature's distribution in the history; ``needs``: why no part can go;
         ``growth``: the past rows covered as the rule grows.
         """
-        from ironrule.report.plots.matplotlib_plots import plot_explanation
-
         return plot_explanation(self, kind, ax)
 
-    def to_html(self, audience: Literal["person", "validator"] = "person", path: str | Path | None = None) -> str:
+    def to_html(self, audience: Audience = "person", path: str | Path | None = None) -> str:
         """A report as one HTML page that needs nothing else, also written to ``path`` where one is given.
 
         ``person``: plain sentences for whom the decision is about; ``validator``: verdict, proof, scope, seed, versions
         and how to check it.
         """
-        from ironrule.report.audiences import render_report, save_text
-
-        return save_text(render_report(self, audience), path)
+        return write_report(self, audience, path)
 
     def __str__(self) -> str:
-        from ironrule.report.text import format_explanation
-
         return format_explanation(self)
 
     def __repr__(self) -> str:
@@ -333,8 +327,6 @@ class Explanation:
         return f"<Explanation: {self.rule} {type(self.verdict).__name__}, {covers}>"
 
     def _repr_html_(self) -> str:
-        from ironrule.report.html import render_explanation
-
         return render_explanation(self)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ironrule.hitting.weights import ExactNumber, number_to_json
+from ironrule.results.display import format_judgement, render_judgement
 from ironrule.results.explanation import RankedRule
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Component, Rule
@@ -85,16 +86,12 @@ class Judgement:
         }
 
     def __str__(self) -> str:
-        from ironrule.report.text import format_judgement
-
         return format_judgement(self)
 
     def __repr__(self) -> str:
         return f"<Judgement: {self.quality}: {self.rule}>"
 
     def _repr_html_(self) -> str:
-        from ironrule.report.html import render_judgement
-
         return render_judgement(self)
 
 

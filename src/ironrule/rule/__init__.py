@@ -1,4 +1,4 @@
 """Rules: components, conditions, boxes, counterfactuals and duals.
 
-The modules that need Numba (duals, box_kernels) are imported at first use, so that importing the package is fast.
+The modules that need Numba (duals, kernels) are imported at first use, so that importing the package is fast.
 """

@@ -48,6 +48,7 @@ from ironrule.jit import (
     pointer_to_uint32,
     set_bit_if_outside,
 )
+from ironrule.rule.kernels import check_bounds, compute_duals
 
 BLOCK_ROWS = 2048
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -274,16 +275,6 @@ def merge_hash_ranges(
     return int(end)
 
 
-@kernel
-def fill_duals(points: Any, low: Int64Array, high: Int64Array, bits: Any) -> None:
-    """Write the dual of every row of a dense matrix of codes into `bits`, which must come zeroed."""
-    for r in range(points.shape[0]):
-        for i in range(low.size):
-            code = points[r, i >> 1]
-            outside = np.uint64(code < low[i]) | np.uint64(code > high[i])
-            bits[r, i >> 6] |= outside << np.uint64(i & 63)
-
-
 ROWS_PER_WORKER = 100_000
 ENTRIES_PER_WORKER = 20_000
 SLOT_BITS = 15  # of the hash table a thread counts in: with one word per dual, half a megabyte
@@ -344,7 +335,7 @@ def count_distinct_duals(
     >>> found.bits.ravel().tolist(), found.counts.tolist()
     ([0, 2, 1], [2, 1, 1])
     """
-    lows, highs = _check_bounds(low, high, len(columns))
+    lows, highs = check_bounds(low, high, len(columns))
     wanted = np.empty(0, np.bool_)
     if rows is not None:
         wanted, columns = _select_rows(columns, np.asarray(rows))
@@ -369,17 +360,6 @@ def count_distinct_point_duals(points: npt.NDArray[Any], low: npt.ArrayLike, hig
     return DistinctDuals(ordered[first], np.diff(first, append=len(ordered)))
 
 
-def compute_duals(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> UInt64Array:
-    """The dual of every row of a dense (m, n) matrix of codes."""
-    matrix = np.ascontiguousarray(points, dtype=np.int64)
-    if matrix.ndim != 2:
-        raise InputError(expected="points must be a matrix with one row per point", got=f"shape {matrix.shape}")
-    lows, highs = _check_bounds(low, high, matrix.shape[1])
-    bits = np.zeros((matrix.shape[0], count_words(matrix.shape[1])), np.uint64)
-    fill_duals(matrix, lows, highs, bits)
-    return bits
-
-
 def count_covered_rows(rules: UInt64Array, duals: UInt64Array, counts: Int64Array) -> Int64Array:
     """Per rule, how many rows have a dual that it does not hit: the rows that satisfy the rule."""
     many = np.ascontiguousarray(duals.T)
@@ -389,19 +369,6 @@ def count_covered_rows(rules: UInt64Array, duals: UInt64Array, counts: Int64Arra
 def hits_all(rules: UInt64Array, duals: UInt64Array) -> BoolArray:
     """Per rule, whether it hits every dual."""
     return flag_hitting_sets(np.ascontiguousarray(rules), np.ascontiguousarray(duals.T))
-
-
-def _check_bounds(low: npt.ArrayLike, high: npt.ArrayLike, features: int) -> tuple[Int64Array, Int64Array]:
-    count_words(features)
-    lows, highs = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
-    if lows.shape != (2 * features,) or highs.shape != (2 * features,):
-        raise InputError(
-            expected=f"{features} features need {2 * features} lower and upper bounds",
-            got=f"shapes {lows.shape} and {highs.shape}",
-        )
-    if (lows < 0).any() or (lows > highs).any():
-        raise InputError("every component must be an interval of codes with 0 <= low <= high")
-    return lows, highs
 
 
 def _fit_column(column: npt.NDArray[Any], low: Int64Array) -> npt.NDArray[Any]:

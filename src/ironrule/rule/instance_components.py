@@ -82,8 +82,7 @@ class InstanceComponents:
         return tuple(bit for bit in self.usable_numbers if self._has_order(bit // 2))
 
     def _has_order(self, j: int) -> bool:
-        feature = self.space.features[j]
-        return bool(feature.ordered and self.instance.item(j) <= feature.last_code)  # which a missing value has not
+        return bool(self.instance.item(j) <= self.space.code_limits.last.item(j))  # which a missing value is not
 
     def component(self, bit: int, box: Box | None = None) -> Component:
         """A component in the user's terms, its bound where a wider box has it."""
@@ -119,7 +118,7 @@ class InstanceComponents:
 
     def boxes(self, rules: Sequence[int]) -> Box:
         """Where many rules hold: the same with a row for every rule."""
-        from ironrule.rule.box_kernels import fill_boxes
+        from ironrule.rule.kernels import fill_boxes
 
         low, high = np.empty((2, len(rules), len(self.space)), dtype=np.int32)
         fill_boxes(pack_sets(rules, len(self.space)), self.low, self.high, self.space.code_limits.top, low, high)
@@ -159,7 +158,7 @@ def build_instance_components(
     space: Space, instance: Points, cache: ComponentCache | None = None
 ) -> InstanceComponents:
     """The components relevant to an instance; ``cache`` keeps those of one space that were put into words."""
-    from ironrule.rule.box_kernels import fill_component_intervals
+    from ironrule.rule.kernels import fill_component_intervals
 
     low, high = np.empty(2 * len(space), dtype=np.int64), np.empty(2 * len(space), dtype=np.int64)
     usable = np.zeros((1, count_words(len(space))), dtype=np.uint64)

@@ -36,7 +36,8 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
-from ironrule.rule.duals import compute_duals, count_covered_rows, hits_all
+from ironrule.rule.duals import count_covered_rows, hits_all
+from ironrule.rule.kernels import compute_duals
 from ironrule.search.problem import Problem, SearchState, extend_rule, reduce_rule
 from ironrule.verdict.verdict import Refuted
 

@@ -42,8 +42,7 @@ from ironrule.hitting.solver import (
     list_light_hitting_sets,
 )
 from ironrule.rule.duals import DistinctDuals, count_distinct_duals
-from ironrule.search.coverage import count_covered
-from ironrule.search.problem import Problem, SearchState
+from ironrule.search.problem import Problem, SearchState, count_covered
 from ironrule.verdict.budget import BudgetExhausted, Meter
 
 FIRST_NODES, FIRST_LIMIT = 1_000, 256  # of the first portions; the next ones grow

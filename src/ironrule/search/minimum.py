@@ -34,7 +34,7 @@ import numpy as np
 
 from ironrule.arrays import Points, UInt64Array
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
-from ironrule.hitting.reduce import find_minimal_sets
+from ironrule.hitting.reduce import count_bits, find_minimal_sets
 from ironrule.hitting.solver import (
     find_greedy_hitting_set,
     find_lighter_hitting_set,
@@ -42,10 +42,8 @@ from ironrule.hitting.solver import (
     list_light_hitting_sets,
     repair_hitting_set,
 )
-from ironrule.jit import count_bits
 from ironrule.oracles.capabilities import MiningRequest
-from ironrule.search.coverage import count_covered, may_cover_more
-from ironrule.search.problem import Problem, SearchState, merge_minimal
+from ironrule.search.problem import Problem, SearchState, count_covered, may_cover_more, merge_minimal
 from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 

@@ -1,30 +1,42 @@
-"""The problem that every algorithm solves, the state of a search, and the two steps that searches with an oracle share.
+"""The problem that every algorithm solves, the state of a search, and the steps that searches share.
 
 Rules are integers here: bit i stands for component i. A *demand* is a set of components of which a rule must have at
 least one: the dual of a counterfactual, or a requirement of the user. A refuted rule is extended by each minimal
 hitting set of its demands (the paper's Steps 1 to 4); a consistent one is reduced until no component is redundant.
+
+Rules are also compared by how many past rows they cover (:func:`count_covered`). Such rules often share components: the
+rows in the box of the shared ones are found in one pass, and every rule is counted among them. Where that would read
+more than the history holds, one pass reduces the history to its distinct duals, which serve all rules at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
+from operator import and_, or_
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import Points, UInt64Array
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
-from ironrule.hitting.reduce import find_minimal_sets
+from ironrule.hitting.reduce import count_bits, find_minimal_sets
 from ironrule.hitting.solver import list_minimal_hitting_sets
 from ironrule.hitting.weights import ExactNumber, are_unit_weights, multiply_exactly
-from ironrule.jit import count_bits
+from ironrule.model.history import RowCounter
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import Case
-from ironrule.rule.duals import DistinctDuals, HistoryDuals, compute_duals, hits_all
+from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_covered_rows, count_distinct_duals, hits_all
+from ironrule.rule.kernels import compute_duals, has_more_matching_rows
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Refuted, Verdict
+
+MAX_PASSES = 2  # times the rows of the history, before one pass for all rules is better
+MAX_ROWS_COMPARED = 10_000  # rows
+MAX_ROWS_READ = 1_000_000  # rows, that are soon read even if every rule reads all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,3 +188,41 @@ def reduce_rule(problem: Problem, rule: int) -> int:
         if problem.meets_requirements(shorter) and not isinstance(problem.ask(shorter), Refuted):
             rule = shorter
     return rule
+
+
+def count_covered(case: Case, rules: Sequence[int]) -> list[int]:
+    """The number of past rows in every rule's box, whatever their outcome."""
+    if not rules:
+        return []
+    past = RowCounter.from_history(case.history, case.space.sizes)
+    if len(case.history) * len(rules) <= MAX_ROWS_READ:
+        return _count_in_boxes(past, case, rules)
+    shared = case.components.box(reduce(and_, rules))
+    if past.count(shared) * len(rules) > MAX_PASSES * len(case.history):
+        return _count_by_duals(case, rules)
+    features = sorted({bit // 2 for bit in list_members(reduce(or_, rules))})
+    return _count_in_boxes(past.restrict(shared, features), case, rules)
+
+
+def may_cover_more(case: Case, rule: int, demands: UInt64Array) -> bool:
+    """Whether a rule that meets all demands may cover more past rows than this one: it only covers rows in which some
+    component of every demand holds. Where there are too many to look at, it may.
+    """
+    history, components = case.history, case.components
+    if len(history) > MAX_ROWS_COMPARED:
+        return True
+    columns, bounds = (history.addresses, history.item_sizes), (components.low, components.high)
+    covered = history.count_covered(components.box(rule), case.space.sizes)
+    return has_more_matching_rows(columns, bounds, demands, len(history), covered)
+
+
+def _count_in_boxes(past: RowCounter, case: Case, rules: Sequence[int]) -> list[int]:
+    counts: list[int] = past.count_each(case.components.boxes(rules)).tolist()
+    return counts
+
+
+def _count_by_duals(case: Case, rules: Sequence[int]) -> list[int]:
+    components = case.components
+    past = count_distinct_duals(case.history.codes.columns, components.low, components.high)
+    counts: list[int] = count_covered_rows(pack_sets(rules, len(case.space)), past.bits, past.counts).tolist()
+    return counts

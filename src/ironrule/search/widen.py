@@ -105,8 +105,7 @@ class RuleWidener:
         bounds = [BoxSide(bit // 2, bit % 2 == 0) for bit in self.case.components.bound_numbers if rule >> bit & 1]
         try:
             for bound in bounds:
-                last = self.case.space.features[bound.feature].last_code if bound.upper else 0
-                self.limits[bound] = last
+                self.limits[bound] = self._get_last_code(bound)
                 self.limits[bound] = self._find_limit(start, bound)
             self.rows = self.rows.restrict(
                 self._build_outermost(start.box), sorted({bound.feature for bound in bounds})
@@ -121,6 +120,10 @@ class RuleWidener:
             best = max((start, *self.cache.values()), key=lambda one: self._score(one.box))
             return WidenedBox(best.box, best.verdict, False)
 
+    def _get_last_code(self, bound: BoxSide) -> int:
+        """Where a bound would exclude no value of its feature."""
+        return int(self.case.space.code_limits.last[bound.feature]) if bound.upper else 0
+
     def _build_outermost(self, box: Box) -> Box:
         """The box with every bound where it can go at the most."""
         for bound, limit in self.limits.items():
@@ -132,11 +135,8 @@ class RuleWidener:
         found: list[Points] = []
         known = self.oracle.points
         for bound in bounds:
-            last, now = (
-                self.case.space.features[bound.feature].last_code if bound.upper else 0,
-                bound.get_bound(widened.box),
-            )
-            if now == last:
+            now = bound.get_bound(widened.box)
+            if now == self._get_last_code(bound):
                 continue
             if self.gaps is not None and self.gaps.may_turn_after(bound.feature, now if bound.upper else now - 1):
                 return replace(widened, maximal=False)

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 import ironrule
+from ironrule.search.algorithms import ALGORITHMS
 from ironrule.server.errors import ApiError
 from ironrule.wording import format_count
 
@@ -28,6 +29,7 @@ def get_environment() -> Environment:
     made.filters["counted"] = format_count
     made.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
     made.globals["version"] = ironrule.__version__
+    made.globals["algorithms"] = ALGORITHMS
     return made
 
 

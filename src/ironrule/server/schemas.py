@@ -14,6 +14,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ironrule.errors import InputError, TableError
+from ironrule.search.algorithms import ALGORITHM_CHOICES, AlgorithmChoice
 from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
 from ironrule.server.service import (
@@ -25,8 +26,6 @@ from ironrule.server.service import (
 )
 from ironrule.space.feature import value_from_json
 from ironrule.space.space import Space
-
-AlgorithmName = Literal["auto", "minimum", "greedy_cf", "genetic_cf", "genetic", "min_set_cover", "anchor"]
 
 
 class DateValue(BaseModel):
@@ -60,7 +59,7 @@ class RequestBody(BaseModel):
 class SearchOptionsBody(RequestBody):
     """How to search for a rule, and which rules are wanted."""
 
-    algorithm: AlgorithmName = "auto"
+    algorithm: AlgorithmChoice = "auto"
     k: int = Field(5, ge=1, le=50, description="how many rules at the most")
     seed: int = Field(0, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400, description="no more than the server allows")
@@ -218,8 +217,8 @@ def get_field(fields: FormFields, name: str, default: str = "") -> str:
 def parse_explain_form(fields: FormFields, row: int) -> ExplainRequest:
     """How to explain."""
     algorithm = get_field(fields, "algorithm", "auto")
-    if algorithm not in get_args(AlgorithmName):
-        raise _build_algorithm_error(algorithm, get_args(AlgorithmName))
+    if algorithm not in ALGORITHM_CHOICES:
+        raise _build_algorithm_error(algorithm, ALGORITHM_CHOICES)
     return ExplainRequest(
         row,
         algorithm,

@@ -13,8 +13,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from ironrule import Explainer
 from ironrule.backends.forest import mining
-from ironrule.backends.forest.compile import compute_least_margins, locate_cells
-from ironrule.backends.forest.mining import find_by_ascent
+from ironrule.backends.forest.compile import compute_least_margins
+from ironrule.backends.forest.mining import find_by_ascent, locate_cells
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.explain.query import build_case

@@ -19,7 +19,7 @@ from ironrule.model.normal_form.tree_sum import Tree
 from ironrule.model.protocol import Unreadable
 from ironrule.oracles.protocol import Case
 from ironrule.rule.box import Box
-from ironrule.rule.duals import compute_duals
+from ironrule.rule.kernels import compute_duals
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
 from ironrule.space.feature import Feature

@@ -13,7 +13,6 @@ from loans import FEATURES, Files, fitted, loans
 from skops import io
 
 import ironrule
-from ironrule.cli.options import ALGORITHMS
 
 
 def test_explain_prints_the_rule_its_verdict_and_its_coverage(run, files: Files):
@@ -41,12 +40,6 @@ def test_the_command_answers_as_the_library_does(run, files: Files):
     expected = explainer.explain(files.denied, "genetic_cf", k=2, seed=3)
     result = run("explain", *files.ask("--algorithm", "genetic_cf", "--k", "2", "--seed", "3", "--json"))
     assert ironrule.Explanation.from_dict(result.json).rules == expected.rules
-
-
-def test_the_algorithms_offered_are_those_registered():
-    from ironrule import search
-
-    assert tuple(search.ALGORITHMS) == ALGORITHMS
 
 
 def test_a_row_can_be_json_and_may_hold_the_target(run, files: Files):

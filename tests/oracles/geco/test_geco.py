@@ -18,8 +18,8 @@ from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.geco.population import enforce_constraints, find_feasible_changes, select_diverse
 from ironrule.oracles.protocol import Case
 from ironrule.rule.box import Box
-from ironrule.rule.duals import compute_duals
 from ironrule.rule.instance_components import build_instance_components
+from ironrule.rule.kernels import compute_duals
 from ironrule.space.constraints import feasible
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.feasible import build_feasible_region

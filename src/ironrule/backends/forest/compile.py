@@ -392,12 +392,6 @@ def _to_floats(values: Sequence[Any]) -> Float64Array:
     return np.array(values, dtype=np.float64)
 
 
-def locate_cells(forest: CompiledForest, points: npt.NDArray[Any]) -> Int64Array:
-    """Points as cells."""
-    starts = forest.cells.code_starts[:-1]
-    return np.asarray(forest.cells.cell_by_code[points + starts])
-
-
 ONE = np.uint64(1)
 
 
@@ -477,8 +471,7 @@ def compute_least_margins(forest: CompiledForest, cells: Int64Array) -> Float64A
 
 def decide_points(forest: CompiledForest, points: Points) -> tuple[BoolArray, BoolArray]:
     """Which points may be desired, and which surely are."""
+    cells = forest.cells.cell_by_code[points + forest.cells.code_starts[:-1]]
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
-    _decide_rows(
-        forest, np.ascontiguousarray(locate_cells(forest, points)), possible, sure, np.zeros(len(forest.group_margin))
-    )
+    _decide_rows(forest, np.ascontiguousarray(cells), possible, sure, np.zeros(len(forest.group_margin)))
     return possible, sure

@@ -12,18 +12,25 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.ascent import climb_to_counterfactual, pull_back, trace_trees
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, search_boxes, start_search
-from ironrule.backends.forest.compile import CompiledForest, locate_cells
+from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.workspace import ForestWorkspace
 from ironrule.backends.nearest import fill_nearest_codes
 from ironrule.hitting.bits import list_members
-from ironrule.hitting.minimum import choose_greedily, fill_incidence
-from ironrule.hitting.repair import LCG_INCREMENT, LCG_MULTIPLIER, repair_in_place
-from ironrule.hitting.repair import allocate_repair_workspace as repair_arrays
-from ironrule.jit import ONE, count_bits, kernel, kernel_helper
+from ironrule.hitting.minimum import (
+    LCG_INCREMENT,
+    LCG_MULTIPLIER,
+    allocate_repair_workspace,
+    choose_greedily,
+    fill_incidence,
+    repair_in_place,
+)
+from ironrule.hitting.reduce import count_bits
+from ironrule.jit import ONE, kernel, kernel_helper
 from ironrule.oracles.capabilities import MiningRequest, MiningResult
 from ironrule.oracles.proof_covers import SearchLog
 from ironrule.oracles.protocol import Case
@@ -175,6 +182,12 @@ MAX_BOXES_PER_ROUND = 600  # looked at where climbing fails
 USUAL_TREES = 1_000  # forests with more have shorter portions, and fewer boxes
 
 
+def locate_cells(forest: CompiledForest, points: npt.NDArray[Any]) -> Int64Array:
+    """Points as cells."""
+    starts = forest.cells.code_starts[:-1]
+    return np.asarray(forest.cells.cell_by_code[points + starts])
+
+
 def mine_counterfactuals(
     forest: CompiledForest,
     workspace: ForestWorkspace,
@@ -248,7 +261,7 @@ def _allocate_mining_workspace(
         hit=hit,
         starts=starts,
         elements=elements,
-        repair_arrays=repair_arrays(len(bits), most),
+        repair_arrays=allocate_repair_workspace(len(bits), most),
         chosen=chosen,
         box_low=np.empty(features, dtype=np.int32),
         box_high=np.empty(features, dtype=np.int32),

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, locate_cells
+from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
+from ironrule.backends.forest.mining import locate_cells
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import COST_STEP, ChangeCosts
 from ironrule.model.normal_form.splits import build_code_tree

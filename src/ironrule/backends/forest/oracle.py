@@ -2,22 +2,24 @@
 
 Its counterfactuals lie where rounding in the model's own arithmetic cannot turn the decision; a point where it could
 is put to the model itself. Each counterfactual is pulled back towards the instance, which makes its dual small. A
-proof is a cover of the box for every alternative of the model.
+proof is a cover of the box for every alternative of the model. Workspaces go back to a pool, so that the next query
+need not allocate any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Points
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, ParallelSearch, record_denied
-from ironrule.backends.forest.compile import CompiledForest, compute_least_margins, locate_cells
-from ironrule.backends.forest.mining import ASK_MODEL, RULE_HOLDS, find_by_ascent, mine_counterfactuals
-from ironrule.backends.forest.workspace import MAX_DEPTH, ForestWorkspace, WorkspacePool
+from ironrule.backends.forest.compile import CompiledForest, compute_least_margins
+from ironrule.backends.forest.mining import ASK_MODEL, RULE_HOLDS, find_by_ascent, locate_cells, mine_counterfactuals
+from ironrule.backends.forest.workspace import LOG_LENGTH, MAX_DEPTH, ForestWorkspace, allocate_forest_workspace
 from ironrule.backends.nearest import fill_nearest_codes
 from ironrule.model.intervals import Gaps
 from ironrule.oracles.capabilities import MiningRequest, MiningResult
@@ -30,6 +32,34 @@ from ironrule.verdict.verdict import Unrefuted, Verdict
 LOW_EFFORT_BOXES = 20  # boxes looked at for a further counterfactual, which nothing depends on
 MEDIUM_EFFORT_BOXES = 200_000
 HISTORY_STARTS = 32  # past rows pulled into a box, the best of which is a start to climb from
+
+
+class WorkspacePool:
+    """Free workspaces, by the place of their forest; any thread may take one. They are not copied along."""
+
+    __slots__ = ("_free",)
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[ForestWorkspace]] = {}
+
+    def acquire(self, place: int, forest: CompiledForest) -> ForestWorkspace:
+        """A workspace for a forest; what is written in it is from another search."""
+        try:
+            return self._free[place].pop()
+        except (KeyError, IndexError):  # none is free
+            return allocate_forest_workspace(forest)
+
+    def release(self, place: int, workspace: ForestWorkspace) -> None:
+        """Put a workspace back, with a log of the usual length."""
+        usual = (
+            workspace
+            if len(workspace.log) == LOG_LENGTH
+            else workspace._replace(log=np.empty(LOG_LENGTH, dtype=np.int64))
+        )
+        self._free.setdefault(place, []).append(usual)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WorkspacePool, ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
-"""The workspace of one search in a forest, and a pool of workspaces, so that the next query need not allocate."""
+"""The workspace of one search in a forest."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,34 +37,6 @@ class ForestWorkspace(NamedTuple):
 
 MAX_DEPTH = 1024
 LOG_LENGTH = 20_000
-
-
-class WorkspacePool:
-    """Free workspaces, by the place of their forest; any thread may take one. They are not copied along."""
-
-    __slots__ = ("_free",)
-
-    def __init__(self) -> None:
-        self._free: dict[int, list[ForestWorkspace]] = {}
-
-    def acquire(self, place: int, forest: CompiledForest) -> ForestWorkspace:
-        """A workspace for a forest; what is written in it is from another search."""
-        try:
-            return self._free[place].pop()
-        except (KeyError, IndexError):  # none is free
-            return allocate_forest_workspace(forest)
-
-    def release(self, place: int, workspace: ForestWorkspace) -> None:
-        """Put a workspace back, with a log of the usual length."""
-        usual = (
-            workspace
-            if len(workspace.log) == LOG_LENGTH
-            else workspace._replace(log=np.empty(LOG_LENGTH, dtype=np.int64))
-        )
-        self._free.setdefault(place, []).append(usual)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return WorkspacePool, ()
 
 
 def allocate_forest_workspace(forest: CompiledForest) -> ForestWorkspace:

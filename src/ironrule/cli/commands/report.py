@@ -25,16 +25,15 @@ from typing import TYPE_CHECKING
 from ironrule.cli import options as shared
 from ironrule.cli.commands import explain
 from ironrule.errors import InputError
+from ironrule.results.audience import AUDIENCES, Audience
 
 if TYPE_CHECKING:
     from ironrule.cli.output import CommandResult
-    from ironrule.report.audiences import Audience
     from ironrule.results.explanation import Explanation
     from ironrule.space.constraints.syntax import Constraint
 
 
 NAME, HELP = "report", "write an explanation as an HTML report"
-AUDIENCES = ("person", "validator")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -75,6 +75,8 @@ def run_batch(
 ) -> Batch:
     """Explain every undesired row, or those that a folder lacks."""
     options_hash = options.fingerprint()
+    if context.oracle is None and context.black_box_oracle is not None:
+        options_hash = f"{options_hash}, oracle {context.black_box_oracle!r}"
     if output.folder is not None:
         require_pyarrow()
     chosen = select_undesired_rows(context, rows)

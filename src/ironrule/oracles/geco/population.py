@@ -30,7 +30,7 @@ from ironrule.oracles.geco.candidates import (
 )
 from ironrule.oracles.protocol import Case
 from ironrule.rule.box import Box
-from ironrule.rule.duals import compute_duals
+from ironrule.rule.kernels import compute_duals
 from ironrule.space.constraints.binding import Predicate
 from ironrule.verdict.budget import Meter
 

@@ -11,8 +11,9 @@ from importlib.resources import files
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from ironrule.report.audiences import Audience, render_report
+from ironrule.report.audiences import render_report
 from ironrule.report.validator import CheckCommand
+from ironrule.results.audience import Audience
 from ironrule.results.explanation import Explanation
 from ironrule.server.audit.record import AuditRecord
 from ironrule.server.errors import LOG_HINT, build_not_found_error, format_brief

@@ -1,5 +1,5 @@
-"""Compiled code on boxes: the codes that an instance's components admit, the boxes of rules, and the past rows in a
-box.
+"""Compiled code on components: the codes that those of an instance admit, the boxes of rules, the duals of points, and
+the past rows in a box. What a dual is, and how those of a long history are counted, is in :mod:`ironrule.rule.duals`.
 
 Rows are tested in blocks: a block's flags stay in the caches while the columns that the box restricts pass by, and on
 bytes a vector register tests 32 or 64 rows at once.
@@ -10,8 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ironrule.arrays import Int64Array, UInt8Array, UInt64Array
+from ironrule.errors import InputError
+from ironrule.hitting.bits import count_words
 from ironrule.jit import (
     ONE,
     ZERO,
@@ -53,6 +56,41 @@ def fill_boxes(rules: UInt64Array, low: Int64Array, high: Int64Array, top: Int64
                 j = bit >> 1
                 lows[r, j] = max(lows[r, j], low[bit])
                 highs[r, j] = min(highs[r, j], high[bit])
+
+
+@kernel
+def fill_duals(points: Any, low: Int64Array, high: Int64Array, bits: Any) -> None:
+    """Write the dual of every row of a dense matrix of codes into `bits`, which must come zeroed."""
+    for r in range(points.shape[0]):
+        for i in range(low.size):
+            code = points[r, i >> 1]
+            outside = np.uint64(code < low[i]) | np.uint64(code > high[i])
+            bits[r, i >> 6] |= outside << np.uint64(i & 63)
+
+
+def compute_duals(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> UInt64Array:
+    """The dual of every row of a dense (m, n) matrix of codes."""
+    matrix = np.ascontiguousarray(points, dtype=np.int64)
+    if matrix.ndim != 2:
+        raise InputError(expected="points must be a matrix with one row per point", got=f"shape {matrix.shape}")
+    lows, highs = check_bounds(low, high, matrix.shape[1])
+    bits = np.zeros((matrix.shape[0], count_words(matrix.shape[1])), np.uint64)
+    fill_duals(matrix, lows, highs, bits)
+    return bits
+
+
+def check_bounds(low: npt.ArrayLike, high: npt.ArrayLike, features: int) -> tuple[Int64Array, Int64Array]:
+    """The codes that components admit, as arrays; raises an InputError if they are no intervals."""
+    count_words(features)
+    lows, highs = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
+    if lows.shape != (2 * features,) or highs.shape != (2 * features,):
+        raise InputError(
+            expected=f"{features} features need {2 * features} lower and upper bounds",
+            got=f"shapes {lows.shape} and {highs.shape}",
+        )
+    if (lows < 0).any() or (lows > highs).any():
+        raise InputError("every component must be an interval of codes with 0 <= low <= high")
+    return lows, highs
 
 
 BLOCK = 4096

@@ -1,0 +1,103 @@
+"""How results are shown: the one module of results that imports :mod:`ironrule.report`, when something is displayed.
+
+Results are values and stand below what renders them. Here each way to show one calls its renderer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ironrule.results.audience import Audience
+    from ironrule.results.batch import Batch
+    from ironrule.results.explanation import Explanation
+    from ironrule.results.judgement import Judgement
+    from ironrule.rule.counterfactual import Counterfactual
+    from ironrule.space.space import Space
+
+
+def format_explanation(explanation: Explanation) -> str:
+    """An explanation as text."""
+    from ironrule.report import text
+
+    return text.format_explanation(explanation)
+
+
+def render_explanation(explanation: Explanation) -> str:
+    """An explanation as HTML for a notebook."""
+    from ironrule.report import html
+
+    return html.render_explanation(explanation)
+
+
+def plot_explanation(explanation: Explanation, kind: str, ax: Axes | None) -> Axes:
+    """A plot of an explanation on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_explanation(explanation, kind, ax)
+
+
+def write_report(explanation: Explanation, audience: Audience, path: str | Path | None) -> str:
+    """A report of an explanation as one HTML page, also written to ``path`` where one is given."""
+    from ironrule.report import audiences
+
+    return audiences.save_text(audiences.render_report(explanation, audience), path)
+
+
+def render_counterfactuals(counterfactuals: Sequence[Counterfactual]) -> str:
+    """Counterfactuals as HTML for a notebook; empty if there are none."""
+    from ironrule.report import html
+
+    return html.render_counterfactuals(counterfactuals)
+
+
+def format_judgement(judgement: Judgement) -> str:
+    """A judgement as text."""
+    from ironrule.report import text
+
+    return text.format_judgement(judgement)
+
+
+def render_judgement(judgement: Judgement) -> str:
+    """A judgement as HTML for a notebook."""
+    from ironrule.report import html
+
+    return html.render_judgement(judgement)
+
+
+def format_batch(batch: Batch) -> str:
+    """A batch as text."""
+    from ironrule.report import batch as report
+
+    return report.format_batch(batch)
+
+
+def render_batch(batch: Batch) -> str:
+    """A batch as HTML for a notebook."""
+    from ironrule.report import batch as report
+
+    return report.render_batch(batch)
+
+
+def plot_batch(batch: Batch, ax: Axes | None) -> Axes:
+    """A plot of a batch on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_batch(batch, ax, batch.space)
+
+
+def write_batch_report(
+    explanations: Sequence[Explanation],
+    audience: Audience,
+    names: Sequence[str],
+    space: Space | None,
+    path: str | Path | None,
+) -> str:
+    """A report of many explanations as one HTML page, also written to ``path`` where one is given."""
+    from ironrule.report import audiences
+
+    return audiences.save_text(audiences.render_batch_report(explanations, audience, names, space), path)
