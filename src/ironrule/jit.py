@@ -68,6 +68,7 @@ def set_bit_if_outside(_context: Any, _byte: Any, code: Any, _low: Any, _span: A
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        # Below `low` the unsigned difference wraps to a large number, so one comparison tests both ends.
         byte, code, low, span, bit = arguments
         outside = builder.icmp_unsigned(">", builder.sub(code, low), span)
         return builder.or_(byte, builder.select(outside, bit, context.get_constant(types.uint8, 0)))
@@ -77,6 +78,7 @@ def set_bit_if_outside(_context: Any, _byte: Any, code: Any, _low: Any, _span: A
 
 def _build_pointer_cast(item: Any) -> Callable[..., Any]:
     """A cast of an address to a typed pointer, so that one kernel reads columns that lie anywhere in memory."""
+    # Columns have different item types. As arrays, every combination of types would be compiled anew.
     make: Any = types.CPointer
     typed = make(item)
 

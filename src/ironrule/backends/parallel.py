@@ -25,7 +25,7 @@ def count_cores() -> int:
 
 @contextmanager
 def use_one_core() -> Iterator[None]:
-    """For as long as this lasts, one core is used."""
+    """Within this context, only one core is used."""
     token = _core_limit.set(1)
     try:
         yield
@@ -34,14 +34,18 @@ def use_one_core() -> Iterator[None]:
 
 
 def run_parallel(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """What jobs come to, done at the same time if there are cores for it; jobs have no jobs done themselves."""
+    """The results of jobs, run at the same time if there are cores for it.
+
+    A job must not call this function itself: it could wait for a thread of the pool forever.
+    """
     if len(jobs) < 2 or count_cores() < 2:
         return [job() for job in jobs]
+    # The calling thread does the first job itself instead of waiting idly.
     others = [_get_pool().submit(job) for job in jobs[1:]]
     try:
         return [jobs[0](), *(other.result() for other in others)]
     finally:
-        wait(others)  # nobody may still write to what the jobs were given
+        wait(others)  # also after an error: no job may still write to its arrays when this returns
 
 
 def _count_process_cores() -> int:

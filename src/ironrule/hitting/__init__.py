@@ -2,5 +2,5 @@
 
 :mod:`.bits` says how sets are represented, :mod:`.weights` how elements are weighed; :mod:`.solver` is what others
 call. The algorithms behind it are compiled, one module each: :mod:`.reduce`, :mod:`.bounds`, :mod:`.minimum`,
-:mod:`.enumerate`, :mod:`.repair`. Only :mod:`.bits` and :mod:`.weights` can be imported without loading Numba.
+:mod:`.enumerate`. Only :mod:`.bits` and :mod:`.weights` can be imported without loading Numba.
 """

@@ -22,6 +22,7 @@ def list_members(components: int) -> tuple[int, ...]:
     (0, 2, 3)
     """
     found = []
+    # Take the lowest one, note its position, clear it, until no bit is left.
     while components:
         lowest = components & -components
         found.append(lowest.bit_length() - 1)

@@ -22,7 +22,7 @@ from ironrule.arrays import Float64Array, Int64Array, UInt64Array
 from ironrule.jit import ONE, ZERO, kernel_helper, lowest_bit, popcount
 
 MIN_STEP_FACTOR = 0.02  # smaller steps lead nowhere
-UNIT_ROUNDOFF = 2.0**-53  # what one operation can be wrong by, relatively
+UNIT_ROUNDOFF = 2.0**-53  # the largest relative error of one operation
 
 
 @kernel_helper
@@ -31,6 +31,7 @@ def list_open_duals(open_: UInt64Array, active: Int64Array) -> int:
     count = 0
     for k in range(open_.size):
         word = open_[k]
+        # Walk over the ones of the word; `word & (word - 1)` clears the lowest.
         while word != ZERO:
             active[count] = 64 * k + lowest_bit(word)
             word &= word - ONE
@@ -41,6 +42,7 @@ def list_open_duals(open_: UInt64Array, active: Int64Array) -> int:
 @kernel_helper
 def mark_taken(flags: Any, branch: Any, child: Int64Array, level: Any) -> None:
     """Flag the elements that were taken on the way to a level."""
+    # `child[above]` is already the next child, so the one taken stands before it.
     for above in range(level):
         flags[branch[above, child[above] - 1]] = True
 
@@ -58,12 +60,14 @@ def count_open_hits(hit: UInt64Array, open_: UInt64Array) -> int:
 def compute_counting_bound(
     hit: Any, weights: Float64Array, open_: UInt64Array, allowed: Any, need: int, degrees: Float64Array, cost: float
 ) -> float:
-    """Each element hits so many open duals: the cheapest way, in fractions, to hit as many as there are, and the cost
-    of what was taken before.
+    """A lower bound by counting hits: the cost of what was taken before, and the least weight, elements taken in
+    fractions, whose hits add up to the number of open duals.
 
     All terms are positive, so rounding is a share of the sum: at most three operations in every term, one for adding
     it, and three in the comparison that chooses the next element.
     """
+    # A relaxation: only the number of hits counts, and a dual hit twice counts twice. Filling up with the most hits
+    # per weight, the last element in part, is optimal for it (fractional knapsack).
     for i in range(weights.size):
         degrees[i] = count_open_hits(hit[i], open_) if allowed[i] else 0.0
     left = float(need)
@@ -73,10 +77,12 @@ def compute_counting_bound(
             if degrees[i] > best * weights[i]:
                 best, pick = degrees[i] / weights[i], i
         if pick < 0:
+            # All that is allowed together hits too few duals.
             return np.inf
         cost += weights[pick] * min(1.0, left / degrees[pick])
         left -= degrees[pick]
         degrees[pick] = 0.0
+    # Rounding may have raised the sum; lowering it by more than that keeps it a lower bound.
     return cost * (1.0 - (2.0 * weights.size + 16.0) * UNIT_ROUNDOFF)
 
 
@@ -85,6 +91,8 @@ def set_initial_prices(
     hit: Any, starts: Int64Array, elements: Int64Array, weights: Float64Array, prices: Float64Array
 ) -> None:
     """Prices under which no element costs more than it weighs."""
+    # Every element spreads its weight evenly over the duals that it hits, and a dual takes the least share offered.
+    # So the prices of an element's duals add up to no more than its weight: no reduced cost is negative.
     for e in range(starts.size - 1):
         prices[e] = np.inf
         for p in range(starts[e], starts[e + 1]):
@@ -115,14 +123,17 @@ def compute_reduced_costs(
     for i in range(weights.size):
         reduced[i] = weights[i] if allowed[i] else np.inf
     bound = 0.0
+    # The sum of the prices of the open duals; each is subtracted from the weight of every element that hits it.
     for e in active:
         price = prices[e]
         bound += price
         for p in range(starts[e], starts[e + 1]):
             reduced[elements[p]] -= price
     size = cost + total + (1.0 + weights.size) * bound
+    # The relaxed solution takes exactly the elements whose reduced cost is negative.
     for i in range(weights.size):
         bound += min(0.0, reduced[i])
+    # Lowered by more than rounding can have added, so that it is a bound in exact arithmetic.
     return cost + bound - (4.0 * active.size + 2.0 * weights.size + 16.0) * UNIT_ROUNDOFF * size
 
 
@@ -138,6 +149,8 @@ def _take_subgradient_step(
 ) -> None:
     """Raise the prices of duals that the relaxed solution misses, lower those of duals it hits too often."""
     norm = 0.0
+    # The slope of a dual is one less the number of times the relaxed solution hits it. A price of zero cannot fall,
+    # so its slope counts as zero.
     for e in active:
         excess = 1.0
         for p in range(starts[e], starts[e + 1]):
@@ -147,6 +160,8 @@ def _take_subgradient_step(
         slope[e] = excess
         norm += excess * excess
     if norm > 0.0:
+        # Step length as in Held and Karp: the gap to the goal by the squared norm. Prices stay at least zero; any
+        # such prices give a valid bound, so rounding in this step does no harm.
         for e in active:
             prices[e] = max(0.0, prices[e] + gap / norm * slope[e])
 
@@ -157,6 +172,8 @@ def _fix_elements(bound: float, ceiling: float, reduced: Float64Array, allowed: 
     and the least that a solution ruled out by either weighs.
     """
     forced, least = -1, np.inf
+    # Reduced-cost fixing: a solution with i weighs at least bound + r_i where r_i > 0, one without i at least bound -
+    # r_i where r_i < 0. The bound was lowered enough for this one addition too.
     for i in range(reduced.size):
         if allowed[i] and reduced[i] > 0.0 and bound + reduced[i] > ceiling:
             allowed[i] = False
@@ -191,6 +208,8 @@ def run_subgradient_ascent(
     """
     reduced, slope, trial = work
     forced, least, stale = -1, np.inf, 0
+    # `top` is the best bound so far, `prices` are where it was found, `trial` where the ascent is. A step may lower
+    # the bound; after five without a better one the step size is halved.
     for _ in range(steps):
         value = compute_reduced_costs(starts, elements, active, weights, allowed, trial, reduced, cost, total)
         fixed, ruled_out = _fix_elements(value, ceiling, reduced, allowed)
@@ -224,6 +243,7 @@ def choose_branch(
 ) -> int:
     """Write the allowed elements of an open dual that has fewest, the cheapest first, and return how many."""
     fewest, pick = elements.size + 1, -1
+    # Fewest children first; of equals the dual with the highest price, which is the hardest to hit.
     for e in active:
         size = 0
         for p in range(starts[e], starts[e + 1]):
@@ -233,6 +253,7 @@ def choose_branch(
     count = 0
     for p in range(starts[pick], starts[pick + 1]):
         if allowed[elements[p]]:
+            # Insertion sort by reduced cost: the elements that the bound prefers come first.
             at = count
             while at > 0 and reduced[branch[at - 1]] > reduced[elements[p]]:
                 branch[at] = branch[at - 1]

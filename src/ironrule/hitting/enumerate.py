@@ -39,6 +39,7 @@ ALL_SIZES = -1
 def _are_members_needed(hit: Any, chosen: Int64Array, size: Any, once: UInt64Array) -> bool:
     """Whether every member is the only one to hit some dual."""
     for c in range(size):
+        # Look for a dual that this member hits and no other member does.
         k = 0
         while k < once.size and hit[chosen[c], k] & once[k] == ZERO:
             k += 1
@@ -55,11 +56,14 @@ def _choose_open_dual(
     d, pick, fewest, family = starts.size - 1, -1, elements.size + 1, 0
     for i in range(used.size):
         used[i] = False
+    # Walk over the open duals, the zeros of `covered`. Those that share no allowed element with a dual of the family
+    # join it: each dual of the family needs an element of its own, which bounds the size from below.
     for k in range(covered.size):
         word = ~covered[k]
         while word != ZERO:
             e = 64 * k + lowest_bit(word)
             word &= word - ONE
+            # The last word has bits beyond the last dual.
             if e >= d:
                 break
             size, free = 0, True
@@ -92,10 +96,14 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
     """
     hit, starts, elements = incidence
     covered, once, branch, total, left, chosen, allowed, used = work
+    # Per level: the duals hit, those hit exactly once, the elements to branch on, how many these are, how many are
+    # left. `chosen` is the path, `allowed` the candidates of the current node (CAND in the paper).
     words = hit.shape[1]
     for i in range(allowed.size):
         allowed[i] = True
     level, entered, more = np.int64(0), True, False
+    # Depth-first search; `level` is the size of the set. `entered` says that the node is new; invariant: every member
+    # of the path is the only one that hits some dual, so the path is a minimal hitting set of what it hits.
     while level >= 0:
         if entered:
             entered = False
@@ -105,6 +113,8 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
             left[level] = 0
             pick, fewest, family = _choose_open_dual(starts, elements, covered[level], allowed, used)
             if pick < 0:
+                # Nothing is open: the path is a minimal hitting set. `count` beyond the limit says that there are
+                # more.
                 if exact == ALL_SIZES or level == exact:
                     if count == limit:
                         return found, count + 1, nodes, True
@@ -114,8 +124,11 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
                         found[count, chosen[c]] = True
                     count += 1
             elif exact != ALL_SIZES and level + family > exact:
+                # No set of this exact size below this node, but perhaps a larger one.
                 more = True
             elif fewest > 0:
+                # The candidates of this dual become the children. They are taken from the last to the first, and each
+                # is allowed again only when its own subtree is done: so no set is found twice.
                 for p in range(starts[pick], starts[pick + 1]):
                     if allowed[elements[p]]:
                         branch[level, left[level]] = elements[p]
@@ -123,6 +136,7 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
                         allowed[elements[p]] = False
             total[level] = left[level]
         if left[level] == 0:
+            # All children are done: allow all of them again and go up, where the element of this node is allowed too.
             for c in range(total[level]):
                 allowed[branch[level, c]] = True
             level -= 1
@@ -131,10 +145,13 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
             continue
         left[level] -= 1
         one = branch[level, left[level]]
+        # Hit once from now on: what was hit once and is not hit again, and what is hit for the first time.
         for k in range(words):
             once[level + 1, k] = (once[level, k] & ~hit[one, k]) | (hit[one, k] & ~covered[level, k])
             covered[level + 1, k] = covered[level, k] | hit[one, k]
         chosen[level] = one
+        # A member that is not needed now is not needed in any larger set either, so this child is skipped and its
+        # element stays forbidden for the later siblings.
         if _are_members_needed(hit, chosen, level, once[level + 1]):
             level += 1
             entered = True
@@ -152,6 +169,8 @@ def list_minimal_sets(
         *np.zeros((3, levels), np.int64),
         *np.zeros((2, u), np.bool_),
     )
+    # First all sizes at once. If these are more than the limit, start again with size 0, 1, 2, ... so that the sets
+    # returned are of least size; the nodes spent count on.
     found, count, left, more, size = np.zeros((min(limit, 64), u), np.bool_), 0, nodes, True, ALL_SIZES
     while more and count < limit and left >= 0:
         found, count, left, more = _search_transversals((hit, starts, elements), size, found, count, limit, left, work)
@@ -169,6 +188,7 @@ NODE_ASCENT_STEPS = 8
 
 def allocate_listing_workspace(elements: int, duals: int, limit: int) -> Any:
     """What :func:`list_light_sets` works on; the sets found are the flags that come first."""
+    # A node takes an element that hits an open dual, so no path is longer than the smaller of both numbers.
     u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
     sets = np.zeros((limit, u), np.bool_), *np.zeros((2, levels, words), np.uint64), np.ones((levels, u), np.bool_)
     numbers = np.zeros((levels, d)), np.zeros(levels), np.zeros(levels), np.zeros(u), np.zeros(d), np.zeros(d)
@@ -179,6 +199,7 @@ def allocate_listing_workspace(elements: int, duals: int, limit: int) -> Any:
 @kernel_helper
 def _are_taken_needed(hit: Any, once: UInt64Array, branch: Any, child: Int64Array, level: Any) -> bool:
     """Whether every element taken on the way to a level is the only one to hit some dual."""
+    # For each element on the path, look for a dual that it hits and no other element of the path does.
     for above in range(level):
         one, k = branch[above, child[above] - 1], 0
         while k < once.size and hit[one, k] & once[k] == ZERO:
@@ -192,6 +213,7 @@ def _are_taken_needed(hit: Any, once: UInt64Array, branch: Any, child: Int64Arra
 def _has_unhittable_dual(starts: Int64Array, elements: Int64Array, active: Int64Array, allowed: Any) -> bool:
     """Whether some open dual has nothing left to hit it with."""
     for e in active:
+        # Look for an element of this dual that is allowed.
         p = starts[e]
         while p < starts[e + 1] and not allowed[elements[p]]:
             p += 1
@@ -215,6 +237,8 @@ def list_light_sets(
     It ends early, which is then said, when the room for sets is full or the nodes are spent.
     """
     words, d = hit.shape[1], starts.size - 1
+    # Per level: the open duals, those hit exactly once, the elements allowed, the best prices, the cost of what was
+    # taken, a lower bound, the elements to branch on, how many these are, and which comes next.
     found, open_, once, allowed = work[0]
     prices, cost, bounds, reduced, slope, trial = work[1]
     branch, children, child, room = work[2]
@@ -223,6 +247,8 @@ def list_light_sets(
     set_initial_prices(hit, starts, elements, weights, prices[0])
     total = weights.sum()
     level, nodes, count, beyond, fresh = np.int64(0), 0, 0, np.inf, True
+    # Depth-first branch and bound as in `search_minimum`, with a ceiling that stays. `beyond` is the least weight, or
+    # bound, of all that was cut off so far.
     while level >= 0:
         if not fresh:
             if child[level] == children[level]:
@@ -231,8 +257,11 @@ def list_light_sets(
             pick, down = branch[level, child[level]], level + 1
             child[level] += 1
             for k in range(words):
+                # Hit once from now on: what was hit once and is not hit again, and what is hit for the first time.
                 once[down, k] = (once[level, k] & ~hit[pick, k]) | (hit[pick, k] & open_[level, k])
                 open_[down, k] = open_[level, k] & ~hit[pick, k]
+            # Later siblings do not use this element, so no set is found twice. A child in which an element is no
+            # longer needed leads to no minimal set and is skipped.
             allowed[level, pick] = False
             if not _are_taken_needed(hit, once[down], branch, child, down):
                 continue
@@ -249,6 +278,7 @@ def list_light_sets(
         children[level], child[level] = 0, 0
         active = room[: list_open_duals(open_[level], room)]
         if active.size == 0:
+            # Nothing is open: the path is a minimal hitting set, within the ceiling or not.
             if cost[level] > ceiling:
                 beyond = min(beyond, cost[level])
             elif count == found.shape[0]:
@@ -257,12 +287,14 @@ def list_light_sets(
                 mark_taken(found[count], branch, child, level)
                 count += 1
             continue
+        # Elements that are not allowed belong to elder siblings or were ruled out, and `beyond` counts the latter.
         if _has_unhittable_dual(starts, elements, active, allowed[level]):
             continue
         counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
         forced = -1
         if bounds[level] <= ceiling:
+            # Lagrangian bound (Held-Karp), from the prices of the parent; it also rules elements out or forces one.
             for e in active:
                 trial[e] = prices[level, e]
             top, _factor, forced, ruled_out = run_subgradient_ascent(
@@ -274,8 +306,10 @@ def list_light_sets(
         if bounds[level] > ceiling:
             beyond = min(beyond, bounds[level])
         elif forced >= 0:
+            # Every set within the ceiling contains this element, so it is the only child.
             branch[level, 0], children[level] = forced, 1
         else:
+            # Branch on an open dual with fewest allowed elements, by reduced costs at the best prices.
             compute_reduced_costs(
                 starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total
             )

@@ -45,6 +45,7 @@ LCG_MULTIPLIER, LCG_INCREMENT = np.uint64(6364136223846793005), np.uint64(144269
 
 def allocate_minimum_workspace(elements: int, duals: int) -> Any:
     """What :func:`search_minimum` works on, made here because every allocation in a kernel costs compile time."""
+    # A node takes an element that hits an open dual, so no path is longer than the smaller of both numbers.
     u, d, words, levels = elements, duals, -(-duals // 64), min(elements, duals) + 2
     flags = np.ones((levels, u), np.bool_), np.zeros(u, np.bool_), np.zeros(u, np.bool_)
     sets = np.zeros((levels, words), np.uint64), np.zeros(words, np.uint64), *flags
@@ -60,6 +61,7 @@ def fill_incidence(duals: Any, places: Int64Array, hit: Any, starts: Int64Array,
     for e in range(duals.shape[0]):
         for w in range(duals.shape[1]):
             word = duals[e, w]
+            # Walk over the ones of the word; `word & (word - 1)` clears the lowest.
             while word != ZERO:
                 i = places[64 * w + lowest_bit(word)]
                 word &= word - ONE
@@ -81,12 +83,15 @@ def _is_empty(open_: UInt64Array) -> bool:
 def _choose_greedily(hit: Any, weights: Float64Array, costs: Float64Array, chosen: Any, open_: UInt64Array) -> float:
     """Choose what hits most per cost, drop what turned out redundant, and return the weight, infinite on failure."""
     u, words = hit.shape
+    # Everything that some element can hit is open at first.
     for k in range(words):
         open_[k] = ZERO
     for i in range(u):
         chosen[i] = False
         for k in range(words):
             open_[k] |= hit[i, k]
+    # Greedy set cover: take the element with most open duals per cost, until no element hits an open one. Reduced
+    # costs can be zero or negative, hence the smallest divisor; those of forbidden elements are infinite.
     while True:
         best, pick = 0.0, -1
         for i in range(u):
@@ -105,6 +110,8 @@ def _drop_redundant(hit: Any, weights: Float64Array, chosen: Any) -> float:
     """Drop redundant elements, each time a heaviest one, and return the weight of the others."""
     while True:
         worst, weight = -1, 0.0
+        # Weigh what is chosen, and find the heaviest element that the others make redundant. One per round, because
+        # dropping it can make others necessary.
         for i in range(weights.size):
             if chosen[i]:
                 weight += weights[i]
@@ -117,6 +124,7 @@ def _drop_redundant(hit: Any, weights: Float64Array, chosen: Any) -> float:
 
 @kernel_helper
 def _is_redundant(hit: Any, chosen: Any, one: int) -> bool:
+    # 64 duals at a time: what is left in `alone` are the duals that only this element hits.
     for k in range(hit.shape[1]):
         alone = hit[one, k]
         for i in range(hit.shape[0]):
@@ -153,18 +161,24 @@ def search_minimum(
     One function because it is the search itself: take the next child of the deepest level, or go up; bound it; branch.
     """
     u, words, d = hit.shape[0], hit.shape[1], starts.size - 1
+    # Per level: the open duals, the elements still allowed, the best prices known, the cost of what was taken, a
+    # lower bound, the elements to branch on, how many these are, and which comes next. The rest is scratch memory.
     open_, spare, allowed, chosen, candidate = work[0]
     prices, cost, bounds, reduced, slope, trial = work[1]
     branch, children, child, room = work[2]
     best = min(below, _choose_greedily(hit, weights, weights, chosen, spare))
+    # The root: every dual is open, nothing is taken.
     for e in range(d):
         open_[0, e >> 6] |= ONE << np.uint64(e & 63)
     set_initial_prices(hit, starts, elements, weights, prices[0])
     total = weights.sum()
     level, nodes, fresh = np.int64(0), 0, True
+    # Depth-first branch and bound. `level` is the depth; a node is `fresh` until it has been bounded, and afterwards
+    # each turn of the loop goes down to its next child.
     while level >= 0:
         if not fresh:
             if child[level] == children[level]:
+                # All children are done: go back up.
                 level -= 1
                 continue
             pick = branch[level, child[level]]
@@ -172,14 +186,18 @@ def search_minimum(
             down = level + 1
             for k in range(words):
                 open_[down, k] = open_[level, k] & ~hit[pick, k]
+            # Later siblings do not use this element: all sets with it are in this child.
             allowed[level, pick] = False
             _copy_flags(allowed[down], allowed[level])
+            # The best prices of the parent are a good start for the child, and its bound holds for the child too.
             for e in range(d):
                 prices[down, e] = prices[level, e]
             cost[down], bounds[down] = cost[level] + weights[pick], bounds[level]
             level = down
         fresh = False
         if nodes == node_limit or (best < below and best <= enough):
+            # Stopped early. What is not searched yet lies in this node and in the remaining children of those above
+            # it, so the least of their bounds holds for all of it.
             lower = best
             for above in range(level + 1):
                 if above == level or child[above] < children[above]:
@@ -189,6 +207,7 @@ def search_minimum(
         children[level], child[level] = 0, 0
         active = room[: list_open_duals(open_[level], room)]
         if active.size == 0:
+            # Nothing is open: the elements on the path are a hitting set.
             if cost[level] < best:
                 for i in range(u):
                     candidate[i] = False
@@ -196,6 +215,8 @@ def search_minimum(
                 best = _drop_redundant(hit, weights, candidate)
                 _copy_flags(chosen, candidate)
             continue
+        # Weights are whole numbers: a better set weighs at most best - 1. Bounds are rounded down, so a bound above
+        # this is a proof.
         ceiling = best - 1.0
         counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
@@ -203,6 +224,9 @@ def search_minimum(
             continue
         for e in active:
             trial[e] = prices[level, e]
+        # Lagrangian bound (Held-Karp). The root gets many steps in short rounds, since its prices serve the whole
+        # tree; after each round a greedy set by reduced costs may improve the best (Beasley). Other nodes get few
+        # steps.
         factor, forced, top = 1.0, -1, -np.inf
         for _ in range(ROOT_STEPS // ROOT_ROUND if level == 0 else 1):
             top, factor, fixed, _least = run_subgradient_ascent(
@@ -221,8 +245,11 @@ def search_minimum(
         if bounds[level] > ceiling:
             continue
         if forced >= 0:
+            # Every better set contains this element, so it is the only child.
             branch[level, 0], children[level] = forced, 1
             continue
+        # Reduced costs at the best prices, not the last ones tried, order the children. Every hitting set contains an
+        # element of each open dual, so the elements of one such dual are all the children needed.
         compute_reduced_costs(
             starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total
         )
@@ -248,6 +275,8 @@ def _score_elements(starts: Int64Array, elements: Int64Array, chosen: Any, work:
     """Count how often every dual is hit, score all elements, and return how many duals are open."""
     score, _age, priority, count = work
     missed = 0
+    # `count[e]` is how many chosen elements hit dual e. Only duals hit at most once matter to scores: an open one to
+    # all its elements (none is chosen), one hit once to the chosen element that hits it.
     for e in range(count.size):
         for p in range(starts[e], starts[e + 1]):
             count[e] += 1 if chosen[elements[p]] else 0
@@ -266,6 +295,8 @@ def _remove_element(
     """Put an element out; returns how many duals that leaves open."""
     score, _age, priority, count = work
     chosen[one], score[one], opened = False, 0.0, 0
+    # Update the scores for the duals of this element alone. A dual now open counts for all its elements, this one
+    # included; a dual now hit once counts for the one chosen element that still hits it.
     for k in range(hit.size):
         word = hit[k]
         while word != ZERO:
@@ -285,6 +316,8 @@ def _add_element(one: int, hit: UInt64Array, starts: Int64Array, elements: Int64
     """Take an element in; returns how many open duals it hits. Its own score stays: those it now hits alone."""
     score, _age, priority, count = work
     closed = 0
+    # The reverse: a dual that was open no longer counts for its other elements, a dual that was hit once no longer
+    # for the element that hit it alone.
     for k in range(hit.size):
         word = hit[k]
         while word != ZERO:
@@ -306,6 +339,7 @@ def _find_least_needed(weights: Float64Array, chosen: Any, work: Any, last: int)
     score, age, _priority, _count = work
     pick = -1
     for i in range(weights.size):
+        # The age is the step at which an element last moved: ties go to the one that has rested longest.
         if chosen[i] and i != last:
             ahead = np.inf if pick < 0 else score[pick] / weights[pick] - score[i] / weights[i]
             if ahead > 0.0 or (ahead == 0.0 and age[i] < age[pick]):
@@ -320,6 +354,7 @@ def _find_best_addition(
     """Of the first open dual from `start` on, the element with the best score per weight that fits; -1 if none does."""
     score, age, _priority, count = work
     e, pick = start, -1
+    # Walk to the next open dual, round the end if need be; the caller makes sure that there is one.
     while count[e] > 0:
         e = e + 1 if e + 1 < count.size else 0
     for p in range(starts[e], starts[e + 1]):
@@ -334,6 +369,7 @@ def _find_best_addition(
 @kernel_helper
 def _raise_priorities(starts: Int64Array, elements: Int64Array, work: Any) -> None:
     score, _age, priority, count = work
+    # An open dual has no chosen element, so all its elements gain score.
     for e in range(count.size):
         if count[e] == 0:
             priority[e] += 1.0
@@ -357,8 +393,11 @@ def repair_in_place(
     missed, weight = _score_elements(starts, elements, chosen, work), 0.0
     for i in range(weights.size):
         weight += weights[i] if chosen[i] else 0.0
+    # `last` is the element added last, which may not be removed next; `barred` the one removed last, which may not be
+    # added next. So the search does not undo its own step at once. `work[1]` are the ages.
     state, last, barred = seed, -1, -1
     for step in range(1, steps + 1):
+        # Add elements of open duals, from a random one on, while the weight allows.
         while missed > 0 and weight < max_weight:
             state = state * LCG_MULTIPLIER + LCG_INCREMENT
             start = np.int64((state >> np.uint64(33)) % np.uint64(starts.size - 1))
@@ -370,7 +409,9 @@ def repair_in_place(
             work[1][last] = step
         if missed == 0 and weight <= max_weight:
             return True
+        # Stuck: make the open duals more important.
         _raise_priorities(starts, elements, work)
+        # Remove elements until the weight is within the limit, and then one more, which makes room for another.
         while True:
             barred = _find_least_needed(weights, chosen, work, last)
             if barred < 0:

@@ -26,6 +26,7 @@ def _intersect(one: UInt64Array, many: Any, start: int, stop: int, common: UInt6
     """Nonzero where `one` meets the sets [start, stop) of `many`."""
     for k in range(stop - start):
         common[k] = ZERO
+    # Word by word, so that the inner loop runs over neighbours in memory and vectorises.
     for w in range(one.size):
         word, row = one[w], many[w, start:stop]
         for k in range(stop - start):
@@ -36,6 +37,8 @@ def _intersect(one: UInt64Array, many: Any, start: int, stop: int, common: UInt6
 def sum_unhit_counts(rules: Any, duals: Any, counts: Int64Array) -> Int64Array:
     """Per rule, the summed counts of the duals that it does not hit."""
     common, total = np.empty(SETS_PER_CHUNK, np.uint64), np.zeros(rules.shape[0], np.int64)
+    # Chunk by chunk, so that the duals of a chunk stay in the caches while all rules pass by. A rule misses a dual
+    # exactly if they have no element in common.
     for start in range(0, counts.size, SETS_PER_CHUNK):
         stop = min(start + SETS_PER_CHUNK, counts.size)
         count = counts[start:stop]
@@ -51,6 +54,7 @@ def sum_unhit_counts(rules: Any, duals: Any, counts: Int64Array) -> Int64Array:
 @kernel_helper
 def _has_unhit(common: UInt64Array, size: int) -> bool:
     free = 0
+    # No early exit within a chunk: a loop without branches vectorises.
     for k in range(size):
         free |= int(common[k] == ZERO)
     return free != 0
@@ -82,11 +86,14 @@ def flag_minimal_sets(sets: Any, sizes: Int64Array) -> BoolArray:
     kept, common = np.empty((sets.shape[1], sets.shape[0]), np.uint64), np.empty(SETS_PER_CHUNK, np.uint64)
     minimal, rest = np.zeros(sets.shape[0], np.bool_), np.empty(sets.shape[1], np.uint64)
     found, smaller = np.int64(0), np.int64(0)
+    # `kept` holds the minimal sets so far, `found` of them, the first `smaller` of which are smaller than set m. A
+    # set of the same size is not contained in it, because the sets are distinct.
     for m in range(sets.shape[0]):
         if m and sizes[m] > sizes[m - 1]:
             smaller = found
         for w in range(sets.shape[1]):
             rest[w] = ~sets[m, w]
+        # A kept set lies inside set m exactly if it does not meet the complement.
         if not misses_any(rest, kept, smaller, common):
             minimal[m] = True
             for w in range(sets.shape[1]):
@@ -98,6 +105,7 @@ def flag_minimal_sets(sets: Any, sizes: Int64Array) -> BoolArray:
 @kernel_helper
 def _sort_by_size(rows: UInt64Array, count: int, ordered: UInt64Array, ends: Int64Array) -> None:
     """Copy the first rows in order of size, equal ones in the order they come."""
+    # Counting sort. After the sums, `ends[s]` is where the sets of size s begin; it moves on with every copy.
     for size in range(ends.size):
         ends[size] = 0
     for r in range(count):
@@ -123,10 +131,13 @@ def _count_row_bits(rows: UInt64Array, row: int) -> int:
 def _move_minimal_first(
     rows: UInt64Array, count: int, ordered: UInt64Array, kept: UInt64Array, ends: Int64Array, common: UInt64Array
 ) -> int:
-    """Put the distinct minimal ones of the first rows in front, by size; how many there are."""
+    """Move the distinct minimal sets among the first rows to the front, by size; return how many there are."""
     _sort_by_size(rows, count, ordered, ends)
     width, found = rows.shape[1], np.int64(0)
+    # The last row of `ordered` is spare: room for a complement.
     rest = ordered[ordered.shape[0] - 1]
+    # By rising size, so that a set can only contain those before it. It goes if a kept set lies inside it, that is,
+    # does not meet its complement; of equal sets the first stays.
     for r in range(count):
         for w in range(width):
             rest[w] = ~ordered[r, w]
@@ -146,7 +157,7 @@ def _allocate_minimal_workspace(rows: int, width: int) -> Any:
 
 @kernel
 def move_minimal_first(rows: UInt64Array) -> int:
-    """Put the distinct minimal rows in front, by size, then in the order they come; how many there are."""
+    """Move the distinct minimal rows to the front, by size, then in the order they come; return how many there are."""
     ordered, kept, ends, common = _allocate_minimal_workspace(rows.shape[0], rows.shape[1])
     return _move_minimal_first(rows, rows.shape[0], ordered, kept, ends, common)
 
@@ -155,6 +166,7 @@ def move_minimal_first(rows: UInt64Array) -> int:
 def _list_hit_rows(rows: UInt64Array, count: int, members: Int64Array, hit: UInt64Array, words: int) -> int:
     """List the elements that occur, and the rows that each hits, ``words`` words each; how many elements there are."""
     found = 0
+    # 64 elements at a time: the ones of `union` are those that occur in some row.
     for w in range(rows.shape[1]):
         union = ZERO
         for r in range(count):
@@ -165,6 +177,7 @@ def _list_hit_rows(rows: UInt64Array, count: int, members: Int64Array, hit: UInt
             members[found] = 64 * w + element
             for k in range(words):
                 hit[found * words + k] = ZERO
+            # Transpose: bit r of the element is its bit in row r.
             for r in range(count):
                 hit[found * words + (r >> 6)] |= ((rows[r, w] >> np.uint64(element)) & ONE) << np.uint64(r & 63)
             found += 1
@@ -173,6 +186,7 @@ def _list_hit_rows(rows: UInt64Array, count: int, members: Int64Array, hit: UInt
 
 @kernel_helper
 def _is_replaceable(hit: UInt64Array, words: int, one: int, other: int) -> bool:
+    # `left` are the rows that `one` hits and `other` does not.
     left = ZERO
     for k in range(words):
         left |= hit[one * words + k] & ~hit[other * words + k]
@@ -183,8 +197,13 @@ def _is_replaceable(hit: UInt64Array, words: int, one: int, other: int) -> bool:
 def _drop_replaceable(
     rows: UInt64Array, count: int, members: Int64Array, size: int, hit: UInt64Array, words: int, weights: Float64Array
 ) -> bool:
-    """Remove elements that another, no heavier one can replace everywhere; of equals the first stays."""
+    """Remove elements that another, no heavier one can replace everywhere; return whether there were any.
+
+    Of elements that can replace each other the last stays.
+    """
     dropped = False
+    # Dominance between elements: a goes if some b, still there and no heavier, hits every row that a hits. In any
+    # hitting set b can then stand in for a, so the least weight does not change.
     for a in range(size):
         for b in range(size):
             if a == b or members[b] < 0 or weights[members[b]] > weights[members[a]]:
@@ -205,6 +224,8 @@ def _reduce_rows(
     """Reduce the rows in place, and write the elements left and which rows each hits; how many of both are left."""
     ordered, kept, ends, common = _allocate_minimal_workspace(rows.shape[0], rows.shape[1])
     count, size, changed = rows.shape[0], 0, True
+    # Each reduction can make room for the other: repeat until no element is dropped. Only the first round can trust
+    # `minimal`.
     while changed:
         if not minimal:
             count = _move_minimal_first(rows, count, ordered, kept, ends, common)
@@ -221,6 +242,7 @@ def _list_elements(
 ) -> int:
     """Write which elements each row has; how many in all."""
     place = 0
+    # Row r has the elements from `starts[r]` to `starts[r + 1]`, by their new numbers.
     for r in range(count):
         starts[r] = place
         for i in range(size):
@@ -258,6 +280,7 @@ def find_minimal_sets(bits: UInt64Array) -> UInt64Array:
     if len(bits) <= FEW_SETS:
         few = sort_sets(np.asarray(bits, dtype=np.uint64))
         return few[: move_minimal_first(few)]
+    # Many sets: sorted and made distinct by NumPy first, then by size, which the kernel expects.
     rows = _list_distinct_sets(np.asarray(bits, dtype=np.uint64))
     sizes = count_bits(rows) if len(rows) else np.zeros(0, np.int64)
     order = np.argsort(sizes, kind="stable")

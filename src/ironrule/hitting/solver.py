@@ -84,11 +84,12 @@ def find_minimum_hitting_set(
 
 
 def _reduce_problem(duals: UInt64Array, weights: Float64Array) -> _HittingProblem | None:
-    """Without the duals that contain another and the elements that another replaces, until there are none; None if
-    some dual is empty. The duals are overwritten.
+    """The problem without duals that contain another and elements that another can replace; None if some dual is
+    empty. The duals are overwritten.
     """
     many, width = len(duals) > FEW_SETS, duals.shape[1]
     rows = find_minimal_sets(duals) if many else duals  # many are best sorted first
+    # Room for the worst case; the kernel says how much of it is used.
     members, starts = np.empty(64 * width, np.int64), np.empty(len(rows) + 1, np.int64)
     hit = np.empty(64 * width * -(-len(rows) // 64), np.uint64)
     elements = np.empty(int(count_bits(rows).sum()) if many else 64 * rows.size, np.int64)
@@ -104,13 +105,14 @@ def _reduce_problem(duals: UInt64Array, weights: Float64Array) -> _HittingProble
 def _apply_requirements(
     duals: UInt64Array, required: int | UInt64Array, forbidden: int | UInt64Array
 ) -> tuple[UInt64Array | None, UInt64Array]:
-    """What is required, if anything, and a copy of the duals that this leaves, without what is forbidden."""
+    """What is required, or None, and a copy of the duals that it does not hit, without what is forbidden."""
     width = duals.shape[1]
     if isinstance(required, int) and isinstance(forbidden, int) and required == forbidden == 0:
         return None, np.array(duals, dtype=np.uint64, order="C")
     must, never = _to_words(required, width), _to_words(forbidden, width)
     if (must & never).any():
         raise InputError("a component cannot be both required and forbidden")
+    # Duals that a required component hits are done; what is forbidden cannot hit any.
     return must, np.ascontiguousarray(duals[~(duals & must).any(axis=1)] & ~never)
 
 
@@ -136,6 +138,7 @@ def find_lighter_hitting_set(
     if problem is None:
         return None, np.inf
     found, weight, lower, complete = _run_search(problem, each, node_limit, below_weight, target_weight)
+    # Nothing lighter was found: a proof if the search was complete, otherwise only a bound.
     if weight >= below_weight:
         return None, float(below_weight) if complete else min(lower, float(below_weight))
     return _pack_elements(found, duals.shape[1]), lower
@@ -149,6 +152,7 @@ def find_greedy_hitting_set(duals: UInt64Array, weights: npt.ArrayLike | None, r
     problem, width = _build_problem(duals), duals.shape[1]
     each = _check_weights(weights, 64 * width)[problem.elements]
     chosen = np.zeros(len(each), np.bool_)
+    # Costs that differ by next to nothing break ties at random.
     costs = each * (1.0 + TIE_BREAK_SCALE * rng.random(len(each)))
     choose_greedily(problem.incidence[0], each, costs, chosen, np.zeros(problem.incidence[0].shape[1], np.uint64))
     return _pack_elements(problem.elements[chosen], width)
@@ -225,6 +229,7 @@ def _run_search(
     """The elements of the lightest hitting set found, its weight, a lower bound and whether the search was complete."""
     own = weights[problem.elements]
     work = allocate_minimum_workspace(len(own), len(problem.incidence[1]) - 1)
+    # Weights are whole numbers, so `below` and the lower bound can be rounded up to whole numbers.
     most = float(np.ceil(below))
     weight, lower, complete = search_minimum(
         *problem.incidence, own, most, enough, _resolve_node_limit(node_limit), work

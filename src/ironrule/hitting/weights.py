@@ -63,12 +63,15 @@ def scale_to_integers(weights: Sequence[Fraction]) -> tuple[npt.NDArray[np.float
     >>> scale_to_integers([Fraction(1), Fraction("0.25"), Fraction("1.5")])
     (array([4., 1., 6.]), Fraction(1, 4))
     """
+    # In units of 1 / parts every weight is a whole number; the largest common divisor makes the unit as large as
+    # possible, and the sums as small.
     parts = math.lcm(*(weight.denominator for weight in weights))
     whole = [weight.numerator * (parts // weight.denominator) for weight in weights]
     common = math.gcd(*whole)
     unit = Fraction(common, parts)
     multiples = [number // common for number in whole]
     if sum(multiples) >= MAX_TOTAL_WEIGHT:
+        # For the message: the weight with the finest fraction, and one to compare it with.
         finest = max(weights, key=lambda weight: (weight.denominator, -weight))
         largest = max(weights)
         other = largest if largest != finest else min(weights)
@@ -108,6 +111,7 @@ def number_from_json(written: Any) -> ExactNumber:
             number = Fraction(written)
         except ValueError:  # more digits than Python reads
             number = Fraction(0)
+        # Only the one way in which `number_to_json` writes a number is accepted.
         if number.denominator > 1 and number_to_json(number) == written:
             return number
     shown = repr(written)[:40]

@@ -61,6 +61,7 @@ class CachingOracle:
         verdict = self.lookup(box)
         if not hasattr(self.oracle, "with_effort"):
             return self.find(case, box, k, meter, rng)
+        # A proof or a counterfactual is final; "undecided" is not, since more effort may decide the box.
         if verdict is None or isinstance(verdict, Unrefuted):
             some = self.oracle.with_effort(effort)
             verdict = self._infer(case, box, k) or self._ask(some, case, box, k, meter, rng)
@@ -96,9 +97,11 @@ class CachingOracle:
     def mine(
         self, case: Case, request: MiningRequest, rounds: int, meter: Meter, rng: np.random.Generator
     ) -> Iterator[MiningResult]:
-        """Such counterfactuals; all is remembered."""
+        """Counterfactuals that are easily found, in portions; they and any proofs are kept in the cache."""
         if not hasattr(self.oracle, "mine"):
             return
+        # Each portion is stored before it is handed on: if the search stops here, its counterfactuals and proofs are
+        # kept.
         for some in self.oracle.mine(case, request, rounds, rng):
             meter.events["oracle calls"] += len(some.points)
             meter.events["boxes"] += some.boxes
@@ -119,7 +122,7 @@ class CachingOracle:
         self._invalidate(lambda _: True)
 
     def _infer(self, case: Case, box: Box, k: int) -> Verdict | None:
-        """What follows from earlier answers; an oracle that could name all counterfactuals is as quick itself."""
+        """What follows from earlier answers. An oracle that can list all duals is as quick itself, so it is asked."""
         if self.has_all_duals:
             return None
         return self._infer_from_points(case, box, k) or (None if self.exact else self._infer_from_larger(box))
@@ -130,11 +133,14 @@ class CachingOracle:
         inside = self.points[box.contains(self.points)]
         if len(inside) == 0:
             return None
+        # Those that change the fewest features come first: they usually have small duals, which demand most of a
+        # rule.
         nearest = np.argsort(np.count_nonzero(inside != case.instance, axis=1), kind="stable")
         return case.build_refuted(inside[nearest[:k]])
 
     def _infer_from_larger(self, box: Box) -> Verdict | None:
-        """A box inside one that was searched in vain is left; a proven one has a certificate of its own, made anew."""
+        """``Unrefuted`` if a larger box was searched without success. Proofs are not inherited."""
+        # A search of a larger box that found nothing has looked at this box too.
         for larger in self.searched:
             if (larger.low <= box.low).all() and (larger.high >= box.high).all():
                 return Unrefuted(tried=0, samples=0, confidence=0.0)
@@ -142,10 +148,13 @@ class CachingOracle:
 
     def _ask(self, oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         meter.events["oracle calls"] += 1
+        # If a large part of the box is proven already, only the slabs around it are asked about.
         if getattr(oracle, "extends_proofs", False) and (inner := self.proven_boxes.find_inside(box)) is not None:
             oracle = ProofExtender(oracle, *inner)
         try:
             verdict = oracle.find(case, box, k, meter, rng)
+        # What the oracle had when the budget ended is stored, so that the final answer can use it; then the search
+        # stops.
         except BudgetExhausted as spent:
             if spent.partial_verdict is not None:
                 self._store(box, spent.partial_verdict)
@@ -159,6 +168,7 @@ class CachingOracle:
                     hint="please report this model",
                 )
             self._add_points(verdict.points)
+            # The oracle stopped early but has counterfactuals: they are kept, and the search is stopped now.
             if verdict.stopped:
                 raise BudgetExhausted if verdict.stopped == "budget" else KeyboardInterrupt
         elif isinstance(verdict, Unrefuted):
@@ -171,11 +181,13 @@ class CachingOracle:
         known = self.points
         if known is None:
             self.points = points
+        # Many new points: sort and remove duplicates. Few: compare each with all known ones, which keeps their order.
         elif len(points) > MAX_COMPARED_POINTS:
             self.points = np.unique(np.concatenate([known, points]), axis=0)
         else:
             new = ~(known == points[:, None, :]).all(axis=2).any(axis=1)
             self.points = np.concatenate([known, points[new]])
+        # "Nothing found" is now wrong for every box that holds one of these points.
         self._invalidate(lambda box: bool(box.contains(points).any()))
 
     def _store(self, box: Box, verdict: Verdict) -> None:
@@ -187,7 +199,7 @@ class CachingOracle:
             self.undecided.discard(key)
 
     def _invalidate(self, refuted: Callable[[Box], bool]) -> None:
-        """Boxes that were searched in vain, where that is no longer to be believed."""
+        """Forget all "nothing found" answers about boxes for which ``refuted`` is true."""
         gone = {key for key in self.undecided if refuted(self.answers[key][0])}
         self.undecided -= gone
         for key in gone:

@@ -32,6 +32,7 @@ class SearchThenProve:
         verdict = self.searcher.find(case, box, k, meter, rng)
         if not isinstance(verdict, Unrefuted):
             return verdict
+        # Where the prover is undecided too, the searcher's verdict stays: it says how much was tried.
         answer = self.prover.find(case, box, k, meter, rng)
         return verdict if isinstance(answer, Unrefuted) else answer
 

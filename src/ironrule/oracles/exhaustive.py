@@ -30,6 +30,7 @@ class Exhaustive:
         if box.size > self.limit:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         asked, found = 0, np.empty((0, len(box.low)), dtype=np.int32)
+        # Chunk by chunk, so that memory stays small and the search can end at the k-th counterfactual.
         for points in enumerate_box(box):
             occurring = points[case.feasible.admits(points)]
             asked += len(occurring)
@@ -45,6 +46,8 @@ def enumerate_box(box: Box) -> Iterator[Points]:
     """All points of a box, in chunks, the last feature fastest."""
     shape = (box.high - box.low + 1).tolist()
     for start in range(0, box.size, CHUNK_POINTS):
+        # A point's number, written with one digit per feature (mixed radix), gives its codes relative to the box's
+        # low ends.
         flat = np.arange(start, min(start + CHUNK_POINTS, box.size))
         points = np.empty((len(flat), len(shape)), dtype=np.int32)
         for j in range(len(shape) - 1, -1, -1):  # NumPy's own way ends at 64 features

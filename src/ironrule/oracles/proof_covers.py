@@ -30,7 +30,9 @@ from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchLog:
-    """What a finished search has written: its boxes in order, closed ones and how the others were split."""
+    """The log of a finished search: its boxes in preorder. An entry is ``NO_SPLIT`` for a closed box, and
+    2 * cell + upper for a split after that cell (:func:`_decode_split`).
+    """
 
     cells: Cells
     entries: Int64Array
@@ -38,10 +40,12 @@ class SearchLog:
     @property
     def pieces(self) -> int:
         """How many boxes were closed."""
+        # A binary tree with m splits has m + 1 leaves, so 2m + 1 entries.
         return len(self.entries) // 2 + 1
 
     def cover(self) -> Cover:
         """The cover that this is."""
+        # Many boxes are split at the same place: each distinct split is listed once, and the tree holds its number.
         split = self.entries != NO_SPLIT
         distinct, places = np.unique(self.entries[split], return_inverse=True)
         tree = np.full(len(self.entries), NO_SPLIT, dtype=np.int64)
@@ -51,6 +55,8 @@ class SearchLog:
 
 def _decode_split(cells: Cells, entry: int) -> CoverSplit:
     """A feature, and the codes of the part that was looked at first."""
+    # Cells of all features are numbered in one sequence. The lower part has the cells up to this one; `upper` says
+    # that the search looked at the part above first.
     cell, upper = divmod(entry, 2)
     feature = int(np.searchsorted(cells.cell_starts, cell, side="right")) - 1
     start, end = cells.code_starts[feature], cells.code_starts[feature + 1]
@@ -60,6 +66,7 @@ def _decode_split(cells: Cells, entry: int) -> CoverSplit:
 
 def _find_code_ranges(flags: npt.NDArray[np.bool_]) -> tuple[SplitRange, ...]:
     """The runs of neighbouring codes that are in."""
+    # Padded with zeros, flags change at the first code of a run and just after its last one: edges come in pairs.
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
     return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
 
@@ -79,6 +86,8 @@ class Slab(NamedTuple):
 def cut_into_slabs(box: Box, inner: Box) -> list[Slab]:
     """What a box has around one inside it, in the order in which it is cut off."""
     low, high, slabs = box.low.copy(), box.high.copy(), list[Slab]()
+    # `low` and `high` are what is left of the box. Each slab is cut from that, so slabs do not overlap; in the end
+    # only the inner box is left.
     for j in np.flatnonzero((inner.low > low) | (inner.high < high)).tolist():
         if inner.low[j] > low[j]:
             slabs.append(_cut_slab(low, high, j, int(low[j]), int(inner.low[j]) - 1))
@@ -112,6 +121,8 @@ class ExtendedCover:
             steps += zip(extended.splits, extended.slab_covers, strict=True)
             left = extended.inner
             extended = left if isinstance(left, ExtendedCover) else None
+        # Preorder: a split, the cover of its slab, then all that follows is the cover of the rest, down to the
+        # innermost box.
         for split, source in steps:
             tree.append(numbers.setdefault(split, len(numbers)))
             tree += _renumber_splits(source.cover(), numbers)
@@ -139,10 +150,12 @@ class ProvenBoxes:
 
     def find_inside(self, box: Box) -> tuple[Proven, list[Slab]] | None:
         """The largest proven box inside a box that leaves few slabs; None if there is none."""
+        # New boxes are sorted in only when needed, by the logarithm of their size, the largest first.
         for inner, proof in self.unsorted:
             size = float(np.log(inner.high - inner.low + 1.0).sum())
             insort(self.by_size, (-size, inner, proof), key=lambda one: one[0])
         self.unsorted.clear()
+        # The first box that fits is the largest one: it leaves least to prove.
         for _, inner, proof in self.by_size:
             if (inner.low >= box.low).all() and (inner.high <= box.high).all():
                 slabs = cut_into_slabs(box, inner)
@@ -162,6 +175,8 @@ class ProofExtender:
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
         """``Refuted`` as soon as a slab is, ``Proven`` if all are."""
         verdicts = list[Proven | Unrefuted]()
+        # The proven box needs no question. An exception in any slab refutes the whole; the whole is proven if all
+        # slabs are.
         for slab in self.slabs:
             try:
                 verdict = self.oracle.find(case, slab.box, k, meter, rng)
@@ -179,6 +194,7 @@ class ProofExtender:
 
     def _combine_proofs(self, proofs: list[Proven], case: Case, box: Box) -> Proven:
         """The proof of the whole; one cover for each that the proofs have."""
+        # A proof has one cover per compiled model; covers at the same place in the tuples belong together.
         covers = zip(self.proof.certificate.covers, *(one.certificate.covers for one in proofs), strict=True)
         splits = tuple(slab.split for slab in self.slabs)
         extended = tuple(ExtendedCover(splits, tuple(first), inner) for inner, *first in covers)
@@ -188,6 +204,7 @@ class ProofExtender:
     def _compute_explored_share(self, verdicts: Sequence[Verdict], case: Case, box: Box) -> float:
         """At the least, the share of the whole that is proven. Under constraints a slab may hold all that can occur."""
         doubt = 0.0
+        # `doubt` is rounded up at each step, so the share that is returned is never too large.
         for slab, verdict in zip(self.slabs, verdicts, strict=True):
             if isinstance(verdict, Unrefuted):
                 share = 1.0 if case.feasible.groups else slab.box.size / box.size

@@ -77,6 +77,8 @@ def find_disjoint_counterfactuals(
 ) -> Points:
     """A counterfactual and up to k - 1 more whose duals are disjoint."""
     found, here = [first], box
+    # `here` shrinks: each turn keeps only the points that satisfy all components of the last dual. A point found
+    # there has none of these components in its own dual, so all duals are disjoint.
     while len(found) < k:
         here = _restrict_to_dual(case, here, found[-1])
         if (here.low > here.high).any():  # a box without the instance need not hold what satisfies a dual
@@ -91,6 +93,8 @@ def find_disjoint_counterfactuals(
 def _restrict_to_dual(case: Case, box: Box, point: Points) -> Box:
     """The part of a box that satisfies every component of the point's dual."""
     components = case.components
+    # Components 2j and 2j + 1 belong to feature j, so each code is compared twice. A component that is false on the
+    # point restricts the box to the codes it admits; the others restrict nothing.
     doubled = np.repeat(point, 2)
     false = (doubled < components.low) | (doubled > components.high)
     low = np.where(false, components.low, 0).reshape(-1, 2).max(axis=1)

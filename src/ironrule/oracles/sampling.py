@@ -1,4 +1,4 @@
-"""The sampling oracle: draw points of the box uniformly. It refutes by luck and never proves, but it bounds.
+"""The sampling oracle: draw points of the box uniformly. It may refute, never proves, and bounds exceptions.
 
 Drawn after the rule was chosen, n points without an exception bound the share of exceptions (Clopper, Pearson, 1934).
 """
@@ -28,6 +28,7 @@ class Sampling:
         points = case.feasible.draw(rng, box.low, box.high, count)
         found = points[meter.desired(case.model, points)] if len(points) else points
         if len(found):
+            # The first k distinct exceptions, in the order in which they were drawn.
             _, first = np.unique(found, axis=0, return_index=True)
             return case.build_refuted(found[np.sort(first)[:k]])
         return Unrefuted(tried=len(points), samples=len(points), confidence=self.confidence)

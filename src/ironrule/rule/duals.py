@@ -63,6 +63,8 @@ def _add_feature(
     low_a, span_a, bit_a = cast(low[2 * j]), cast(high[2 * j] - low[2 * j]), np.uint8(1 << 2 * (j & 3))
     low_b, span_b, bit_b = cast(low[2 * j + 1]), cast(high[2 * j + 1] - low[2 * j + 1]), np.uint8(2 << 2 * (j & 3))
     plane = np.uint64((j >> 2) * BLOCK_ROWS)
+    # Two interval tests per row, one for each component of the feature; a bit is set where the component is false.
+    # Feature j has the bits 2 (j mod 4) and one more of plane j // 4.
     for r in range(np.uint64(rows)):
         byte = set_bit_if_outside(planes[plane + r], codes[r], low_a, span_a, bit_a)
         planes[plane + r] = set_bit_if_outside(byte, codes[r], low_b, span_b, bit_b)
@@ -74,6 +76,7 @@ def _join_planes(planes: UInt8Array, plane: int, word: int, words: UInt64Array, 
     a, w = np.uint64(plane * BLOCK_ROWS), np.uint64(word * BLOCK_ROWS)
     b, c, d = a + np.uint64(BLOCK_ROWS), a + np.uint64(2 * BLOCK_ROWS), a + np.uint64(3 * BLOCK_ROWS)
     high = np.uint64(32 * (plane // 4 % 2))
+    # Bytes of four planes side by side; the high half joins the low half, which the call before wrote.
     for r in range(np.uint64(rows)):
         half = np.uint64(planes[a + r]) | np.uint64(planes[b + r]) << np.uint64(8)
         half |= np.uint64(planes[c + r]) << np.uint64(16) | np.uint64(planes[d + r]) << np.uint64(24)
@@ -86,6 +89,7 @@ def fill_dual_words(columns: Any, start: int, rows: int, planes: UInt8Array, wor
     addresses, sizes, low, high = columns
     for r in range(planes.size):
         planes[r] = 0
+    # Column by column: the size of its items decides how its memory is read, and so how many rows are tested at once.
     for j in range(addresses.size):
         at = addresses[j] + start * sizes[j]
         if sizes[j] == 1:
@@ -102,6 +106,8 @@ def fill_dual_words(columns: Any, start: int, rows: int, planes: UInt8Array, wor
 def _keep_wanted_rows(words: UInt64Array, width: int, wanted: BoolArray, start: int, rows: int) -> int:
     """Move the wanted rows to the front, without a branch to mispredict."""
     kept = 0
+    # Every row is copied to the next free place; if it is not wanted, the place is not used up and the next row
+    # overwrites it.
     for r in range(rows):
         for w in range(width):
             words[w * BLOCK_ROWS + kept] = words[w * BLOCK_ROWS + r]
@@ -111,6 +117,8 @@ def _keep_wanted_rows(words: UInt64Array, width: int, wanted: BoolArray, start: 
 
 @kernel_helper
 def _hash(entries: UInt64Array, at: Any, step: Any, wide: Any) -> Any:
+    # Multiplicative (Fibonacci) hashing: the leading bits of the product are the well mixed ones. With one word the
+    # product is a bijection; with more, each step mixes the high half into the low one first.
     mixed = entries[at] * HASH_MULTIPLIER
     for w in range(1, len(wide)):
         mixed = (mixed ^ (mixed >> HALF_WORD) ^ entries[at + np.uint64(w) * step]) * HASH_MULTIPLIER
@@ -148,6 +156,8 @@ def _count_entries(
     shared, shift, new = np.uint64(shared_bits), np.uint64(64 - slot_bits), 0
     width = np.uint64(len(wide))
     size = width + ONE
+    # `shared` leading bits are shifted out, since they tell nothing apart here; the next `slot_bits` bits are the
+    # slot.
     for k in range(many):
         at = first + np.uint64(k) * row
         more = ONE if row == ONE else entries[at + width]
@@ -156,8 +166,11 @@ def _count_entries(
             new += int(table[slot + width] == ZERO)
             table[slot + width] += more
             continue
+        # Linear probing: go on while the slot is taken (count not zero) by another dual (words differ). There is no
+        # wrap to the front: the table has room behind its last slot.
         while min(_xor_entries(table, slot, entries, at, step, wide), table[slot + width]) != ZERO:
             slot += size
+        # The words are written even where they are there already: cheaper than a branch.
         for w in range(len(wide)):
             table[slot + np.uint64(w)] = entries[at + np.uint64(w) * step]
         new += int(table[slot + width] == ZERO)
@@ -183,12 +196,16 @@ def _flush_table(
     width, end, at = np.uint64(len(wide)), start, ZERO
     size = width + ONE
     last = size << np.uint64(slot_bits)
+    # Walk over all slots, and over the entries that overflowed behind the last one, up to a free slot. A free slot is
+    # copied too, but `end` does not move, so the next entry overwrites it: no branch.
     while at < last or table[at + width] != ZERO:
         for w in range(len(wide) + 1):
             runs[end + np.uint64(w)] = table[at + np.uint64(w)]
         end += size * np.uint64(table[at + width] != ZERO)
         table[at + width] = ZERO
         at += size
+    # Probing has moved entries a few places at most, so insertion sort takes few steps. `before` is the largest hash
+    # so far. Shifted in two steps, because with no bits the shift would be by 64, which is undefined.
     before, at, shift = ZERO, start, np.uint64(63) - np.uint64(bits)
     while at < end:
         mixed = _hash(runs, at, ONE, wide)
@@ -205,6 +222,7 @@ def _flush_table(
 def _insert_sorted(runs: UInt64Array, start: Any, at: Any, mixed: Any, wide: Any) -> None:
     """Exchange an entry with those before it that have a larger hash."""
     size = np.uint64(len(wide) + 1)
+    # Insertion step: everything before `at` is sorted by hash.
     while at > start and _hash(runs, at - size, ONE, wide) > mixed:
         for w in range(len(wide) + 1):
             here, there = at + np.uint64(w), at - size + np.uint64(w)
@@ -235,6 +253,7 @@ def count_duals(
     planes, words, table = work
     few_new: Any = np.bool_(False)  # not a literal, for which parts would be compiled once more
     used, count, end = 0, 0, np.uint64(begin)
+    # Block by block: compute the duals, drop unwanted rows, count the rest in the table. `used` slots are taken.
     for first in range(start, stop, BLOCK_ROWS):
         rows = min(BLOCK_ROWS, stop - first)
         fill_dual_words(columns, first, rows, planes, words)
@@ -243,8 +262,10 @@ def count_duals(
         new = _count_entries(
             table, np.int64(0), slot_bits, few_new, words, ZERO, ONE, np.uint64(BLOCK_ROWS), rows, wide
         )
+        # The next block is probably like this one: if few duals were new, guess that there are none.
         few_new = 16 * new < rows
         used += new
+        # A quarter full, or the last block: the table becomes a run, sorted by hash.
         if used > 1 << slot_bits >> 2 or first + BLOCK_ROWS >= stop:
             end = _flush_table(table, slot_bits, runs, end, tally, count << bits, bits, wide)
             ends[count] = np.int64(end)
@@ -267,6 +288,8 @@ def merge_hash_ranges(
 ) -> int:
     """Write the parts [first, stop) of all runs, merged, from position `start` on; return where they end."""
     size, end, tally = len(wide) + 1, np.uint64(start), np.zeros(1, np.int64)
+    # Range by range of hashes: count the entries of all runs in that range, then write them sorted. Ranges come in
+    # rising order, so the whole result is sorted by hash.
     for p in range(first, stop):
         for k in range(cuts.shape[0]):
             at, many = np.uint64(cuts[k, p]), (cuts[k, p + 1] - cuts[k, p]) // size
@@ -401,6 +424,7 @@ def _select_rows(
 
 def _split_rows(length: int, workers: int | None) -> list[tuple[int, int]]:
     """Ranges of rows, one per thread, that start at whole blocks."""
+    # Few rows are not worth a thread; the step is rounded up to whole blocks.
     most = max(1, length // ROWS_PER_WORKER)
     count = min(workers or os.cpu_count() or 1, most)
     step = -(-length // (count * BLOCK_ROWS)) * BLOCK_ROWS
@@ -412,6 +436,7 @@ def _count_in_threads(
 ) -> DistinctDuals:
     """Count every part of the rows in a thread of its own, then merge the runs."""
     size, planes = len(wide) + 1, 4 if len(pointers[0]) <= 16 else 8 * len(wide)
+    # A thread has at most as many entries as rows, so all runs fit into one array, each thread in its own part.
     runs = np.empty((parts[-1][1] + len(parts)) * size, np.uint64)
     begins = [(first + t) * size for t, (first, _) in enumerate(parts)]  # emptying a table overwrites one entry more
     ends = [np.empty((stop - first) // BLOCK_ROWS + 1, np.int64) for first, stop in parts]
@@ -431,6 +456,7 @@ def _count_in_threads(
             pointers, wanted, first, stop, ours, SLOT_BITS, runs, begin, ends[t], tallies[t], CUT_BITS, wide
         )
 
+    # Every thread left some runs: where each starts and ends, and its tally of hashes.
     found = _run_in_threads(count, len(parts))
     stops = [end[:many] for end, many in zip(ends, found, strict=True)]
     starts = [np.append(begin, stop)[:-1] for begin, stop in zip(begins, stops, strict=True)]
@@ -464,12 +490,16 @@ def _merge_runs(
 ) -> DistinctDuals:
     """The runs merged, in parts of about as many hashes as fit into a table; neighbouring parts share a thread."""
     size, entries = len(wide) + 1, int(tally.sum())
+    # As many ranges of hashes as it takes for one to fill about half a table, at most as many as were tallied.
     part_bits = min(CUT_BITS, (entries >> (SLOT_BITS - 1)).bit_length())
     sizes = tally.reshape(len(tally), 1 << part_bits, 1 << CUT_BITS - part_bits).sum(axis=2)
+    # Run k has the entries of range p from `cuts[k, p]` to `cuts[k, p + 1]`, because it is sorted by hash.
     cuts = np.cumsum(np.column_stack([starts, size * sizes]), axis=1)
     each = sizes.sum(axis=0)
     slot_bits = max(1, int(2 * each.max()).bit_length())
     before = np.append(0, np.cumsum(each))
+    # Threads share the ranges so that each merges about as many entries, and writes where those before it end at the
+    # latest.
     threads = min(workers, max(1, entries // ENTRIES_PER_WORKER))
     shares = [int(np.searchsorted(before, entries * t // threads)) for t in range(threads)] + [len(before) - 1]
     merged = np.empty((entries + threads) * size, np.uint64)

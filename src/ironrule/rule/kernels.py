@@ -39,8 +39,10 @@ def fill_component_intervals(
     for j in range(instance.size):
         code = instance[j]
         compared = code <= last[j]  # neither a category nor a missing value has an order
+        # Component 2j is `F <= v`, or `F = v` where values have no order; 2j + 1 is `F >= v`, or admits every code.
         low[2 * j], high[2 * j] = (0 if compared else code), code
         low[2 * j + 1], high[2 * j + 1] = (code, last[j]) if compared else (0, top[j])
+        # A component is usable if it admits fewer codes than there are.
         for bit in range(2 * j, 2 * j + 2):
             usable[bit >> 6] |= np.uint64(high[bit] - low[bit] < top[j]) << np.uint64(bit & 63)
 
@@ -51,6 +53,7 @@ def fill_boxes(rules: UInt64Array, low: Int64Array, high: Int64Array, top: Int64
     for r in range(rules.shape[0]):
         for j in range(top.size):
             lows[r, j], highs[r, j] = 0, top[j]
+        # Narrow the whole space: intersect with the interval of every component in the rule.
         for bit in range(low.size):
             if (rules[r, bit >> 6] >> np.uint64(bit & 63)) & ONE:
                 j = bit >> 1
@@ -62,6 +65,7 @@ def fill_boxes(rules: UInt64Array, low: Int64Array, high: Int64Array, top: Int64
 def fill_duals(points: Any, low: Int64Array, high: Int64Array, bits: Any) -> None:
     """Write the dual of every row of a dense matrix of codes into `bits`, which must come zeroed."""
     for r in range(points.shape[0]):
+        # Bit i is set where component i, of feature i // 2, is false; arithmetic instead of a branch.
         for i in range(low.size):
             code = points[r, i >> 1]
             outside = np.uint64(code < low[i]) | np.uint64(code > high[i])
@@ -101,6 +105,7 @@ OUTSIDE_FLAG = np.uint8(1)
 def _flag_outside(codes: Any, cast: Any, low: int, high: int, outside: UInt8Array, rows: int) -> None:
     """Flag the rows whose code is not from low to high. The casts keep the arithmetic as narrow as the column."""
     first, span = cast(low), cast(high - low)
+    # One subtraction and one comparison per row: below `low` the unsigned difference wraps and exceeds the span.
     for r in range(np.uint64(rows)):
         outside[r] = set_bit_if_outside(outside[r], codes[r], first, span, OUTSIDE_FLAG)
 
@@ -111,6 +116,7 @@ def _flag_block_outside(columns: Any, box: Any, sizes: Any, start: int, outside:
     (places, bytes_each), (low, high) = columns, box
     for r in range(rows):
         outside[r] = 0
+    # Only the features that the box restricts are read; the size of the items decides how.
     for j in range(low.size):
         if low[j] > 0 or high[j] < sizes[j] - 1:
             at = places[j] + start * bytes_each[j]
@@ -126,6 +132,7 @@ def _flag_block_outside(columns: Any, box: Any, sizes: Any, start: int, outside:
 def count_rows_inside(columns: Any, box: Any, sizes: Any, rows: int) -> int:
     """How many rows lie in a box; ``columns`` are addresses and item sizes, ``sizes`` numbers of codes."""
     outside, inside = np.empty(BLOCK, np.uint8), 0
+    # Flags are 0 or 1, so the rows inside are counted without a branch.
     for start in range(0, rows, BLOCK):
         many = min(BLOCK, rows - start)
         _flag_block_outside(columns, box, sizes, start, outside, many)
@@ -157,6 +164,7 @@ def _any_holds(columns: Any, bounds: Any, components: UInt64Array, row: int) -> 
     low, high = bounds
     for w in range(components.size):
         left = components[w]
+        # Walk over the components of the set, the ones of the word.
         while left != ZERO:
             i = 64 * w + lowest_bit(left)
             left &= left - ONE
@@ -171,6 +179,7 @@ def has_more_matching_rows(columns: Any, bounds: Any, sets: UInt64Array, rows: i
     that components admit.
     """
     many = 0
+    # `place` walks over the sets until one has no component that holds; it reaches the end if the row matches all.
     for row in range(rows):
         place = 0
         while place < sets.shape[0] and _any_holds(columns, bounds, sets[place], row):
@@ -188,6 +197,8 @@ def list_rows_inside(found: Int64Array, columns: Any, box: Any, sizes: Any, rows
     for start in range(0, rows, BLOCK):
         many = min(BLOCK, rows - start)
         _flag_block_outside(columns, box, sizes, start, outside, many)
+        # Every row is written to the next free place; if it is outside, the next one overwrites it. No branch, and
+        # hence the room for one more.
         for r in range(many):
             found[inside] = start + r
             inside += 1 - int(outside[r])

@@ -58,9 +58,12 @@ class Perturbation:
     def draw(self, rng: np.random.Generator, rules: Sequence[int], each: int) -> Points:
         """``each`` points for every rule, rule by rule."""
         boxes = [self.case.components.box(rule) for rule in rules]
+        # One row per point to draw: rows place * each to (place + 1) * each - 1 belong to rule `place`.
         low = np.repeat(np.stack([box.low for box in boxes]), each, axis=0)
         high = np.repeat(np.stack([box.high for box in boxes]), each, axis=0)
         points, left = np.empty_like(low), np.arange(len(low))
+        # Rejection sampling: `left` are the rows without a point that can occur; all of them are proposed again
+        # together.
         for _ in range(MAX_REDRAWS):
             proposed = self._propose(rng, low[left], high[left])
             occurring = self.case.feasible.admits(proposed)
@@ -68,6 +71,7 @@ class Perturbation:
             left = left[~occurring]
             if len(left) == 0:
                 return points
+        # What is still missing is drawn uniformly from the feasible points of the rule's box, rule by rule.
         for place in np.unique(left // each):
             missing = left[left // each == place]
             points[missing] = self._draw_uniformly(rng, boxes[place].low, boxes[place].high, len(missing))
@@ -77,6 +81,8 @@ class Perturbation:
         history = self.case.history
         points = history.codes.points(rng.integers(len(history), size=len(low)))
         outside = (points < low) | (points > high)
+        # Only the values outside the rule's bounds are replaced, feature by feature; the others stay those of the
+        # past row.
         for j in np.flatnonzero(outside.any(axis=0)).tolist():
             rows = np.flatnonzero(outside[:, j])
             points[rows, j] = self._draw_values(rng, j, low[rows, j], high[rows, j])
@@ -85,6 +91,9 @@ class Perturbation:
     def _draw_values(self, rng: np.random.Generator, j: int, low: Points, high: Points) -> Int64Array:
         """Past values of a feature between bounds, each as often as it occurs."""
         before = self.cumulative_counts[j]
+        # Past rows sorted by this feature: those with ranks first to end - 1 have a code from low to high. A random
+        # rank gives each code as often as it occurs. If there is none, the rank is a dummy and the instance's value
+        # is taken below.
         first, end = before[low], before[high + 1]
         ranks = rng.integers(first, np.maximum(end, first + 1))
         codes = np.searchsorted(before, ranks, side="right") - 1
@@ -191,7 +200,10 @@ def bound_below(means: Float64Array, levels: Float64Array) -> Float64Array:
 def bound_means(means: Float64Array, levels: Float64Array, upwards: npt.NDArray[np.bool_]) -> Float64Array:
     """One end of every mean's interval, the upper or the lower one, rounded outwards."""
     furthest = np.sqrt(levels / 2.0)  # by Pinsker's inequality
+    # Bisection for all means at once. Invariant: the divergence is within the level at `inside` and not below it at
+    # `outside` (or `outside` is 0 or 1). Returning `outside` therefore never makes an interval too short.
     inside, outside = means, np.where(upwards, np.minimum(1.0, means + furthest), np.maximum(0.0, means - furthest))
+    # kl(p, q) = cross(p, q) - cross(p, p); the second part does not depend on q and is moved to the other side.
     most = levels + _compute_cross_entropy(means, means)
     for _ in range(BISECTIONS):
         middle = (inside + outside) / 2.0
@@ -202,6 +214,7 @@ def bound_means(means: Float64Array, levels: Float64Array, upwards: npt.NDArray[
 
 def compute_exploration_rate(arms: int, turn: int, delta: float) -> float:
     """The rate beta that keeps all bounds in all rounds with probability 1 - delta."""
+    # A union bound over all arms and all rounds (Kaufmann and Kalyanakrishnan 2013).
     rate = math.log(RATE_FACTOR * arms * turn**RATE_EXPONENT / delta)
     return rate + math.log(rate)
 
@@ -218,12 +231,16 @@ class KLLucb:
         """``count`` of the rules, or all if there are no more, best first."""
         precisions.draw([rule for rule in rules if not precisions.drawn[rule]], 1)
         turn = 1
+        # KL-LUCB. Each round takes the arms with the best means as leaders, and compares the lower bound of the
+        # weakest leader with the upper bound of the strongest other arm. Only these two are drawn again, since only
+        # they can change the end.
         while True:
             means, sizes = precisions.compute_means(rules), precisions.count_draws(rules)
             order = np.argsort(-means, kind="stable")
             leading, others = order[:count], order[count:]
             if len(others) == 0:
                 break
+            # Leaders need their lower bound, the other arms their upper bound: one call computes both.
             upwards = np.ones(len(rules), np.bool_)
             upwards[leading] = False
             bounds = bound_means(means, compute_exploration_rate(len(rules), turn, self.delta) / sizes, upwards)
@@ -299,6 +316,9 @@ class _BeamSearch:
         self.bandit = KLLucb(settings.tau, settings.delta, settings.batch_size)
 
     def run(self) -> list[int]:
+        # Beam search: a level extends the rules chosen in the level before by one component. A longer rule covers no
+        # more than a shorter one, so rules that do not cover more than the best anchor are dropped with all their
+        # extensions.
         candidates = self._list_starts()
         self.precisions.draw(candidates, self.settings.min_samples_start)
         while candidates := self._keep_wider(candidates):
@@ -352,9 +372,12 @@ class _BeamSearch:
 
     def _find_anchors(self, rules: list[int]) -> set[int]:
         settings, precisions = self.settings, self.precisions
+        # The confidence is shared by all rules that may be judged at a level (union bound).
         tried = 1 + (settings.beam_size - 1) * self.problem.allowed.bit_count()  # as many as may be judged at a level
         rate = np.log(tried / settings.delta)
         least, most = settings.threshold - settings.epsilon_stop, settings.threshold + settings.epsilon_stop
+        # A rule is settled when its mean reaches the threshold and its lower bound is high enough, or when its mean
+        # is below the threshold and its upper bound low enough. The others get another batch of points.
         while True:
             means, levels = precisions.compute_means(rules), rate / precisions.count_draws(rules)
             lows, precise = bound_below(means, levels), means >= settings.threshold

@@ -77,6 +77,8 @@ class QualityClassifier:
         """One finding for every rule, in their order."""
         findings = [self._classify_alone(parts) for parts in rules]
         irredundant = [finding for finding in findings if finding.needed is not None]
+        # One minimum search serves all rules: it begins with the lightest irredundant one, and its lower bound holds
+        # for all.
         if irredundant:
             best = min(irredundant, key=lambda finding: finding.weight)
             self.lightest_irredundant = (
@@ -132,6 +134,8 @@ class QualityClassifier:
     def _test_redundancy(self, finding: QualityFinding) -> QualityFinding:
         """Leave out one component after the other."""
         needed, undecided = [], None
+        # Leave out one part at a time. Proven without it: redundant, and nothing else matters. Refuted: the
+        # counterfactual shows that the part is needed. Undecided: the rule cannot be called irredundant.
         for place in range(len(finding.parts)):
             rest = finding.parts[:place] + finding.parts[place + 1 :]
             verdict = self._decide(build_box(self.problem.case.components, rest))
@@ -155,6 +159,7 @@ class QualityClassifier:
 
     def _compare(self, finding: QualityFinding) -> QualityFinding:
         """An irredundant rule beside the lightest that is known."""
+        # No consistent rule weighs less than the lower bound, so a rule of that weight is minimum.
         if finding.weight <= self.state.lower_bound:
             return replace(finding, quality=Quality.MINIMUM)
         lighter = self.lightest_proven
@@ -165,6 +170,7 @@ class QualityClassifier:
     def _find_past_exception(self, box: Box) -> int | None:
         """The place of the first past row in a box that has the desired outcome."""
         history, sizes = self.problem.case.history, self.problem.case.space.sizes
+        # `inside` has a flag per desired past row; the last line turns its place into a place among all past rows.
         inside = history.desired.flag_inside(box.low, box.high, sizes)
         first = int(np.argmax(inside)) if len(inside) else 0
         return int(np.flatnonzero(history.outcomes)[first]) if len(inside) and inside[first] else None
@@ -187,16 +193,18 @@ class QualityClassifier:
         return self._lookup(box) if self.stopped is not None else verdict
 
     def _lookup(self, box: Box) -> Verdict:
-        """What is known of a box already; nobody is asked."""
+        """What is known of a box already; neither the oracle nor the model is asked."""
         points = self.problem.oracle.points
         if points is not None and (inside := box.contains(points)).any():
             return self.problem.case.build_refuted(points[inside][:1])
         return self.problem.oracle.lookup(box) or UNDECIDED
 
     def _search_lighter(self, start: int) -> None:
-        """The minimum search from a rule that holds; nothing is lighter than the rule that everyone satisfies."""
+        """Run the minimum search from a rule that holds. Nothing is lighter than the empty rule (0)."""
         self.state.best = [start]
         try:
+            # An oracle that only searches may let a wrong rule pass. Then the check adds the exception, and the
+            # search runs again.
             for attempt in range(1, MAX_ATTEMPTS + 1 if start else 0):
                 if not Minimum(ties=0).run(self.problem, self.state, start) or not self._is_refuted(attempt):
                     return

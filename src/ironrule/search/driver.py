@@ -46,6 +46,7 @@ def solve(problem: Problem, algorithm: Algorithm) -> SearchResult:
     """Run an algorithm within its budget; whatever stops it, the answer is the best it has and an honest verdict."""
     state, meter = SearchState(), problem.meter
     meter.report_progress = lambda: _report_progress(problem, state)
+    # A tenth of the evaluations, at most, is kept back so that the final check can still ask the model.
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
     found = _run_within_budget(problem, algorithm, state)
@@ -65,6 +66,8 @@ def _run_within_budget(problem: Problem, algorithm: Algorithm, state: SearchStat
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
+    # Stopped early. If the best rule has passed its check, the checked rules are the answer, otherwise the best rule
+    # that nothing known refutes.
     _review_checked(problem, state)
     if state.checked and not isinstance(next(iter(state.checked.values())), Refuted):
         return _order_rules(state, stopped)
@@ -74,12 +77,15 @@ def _run_within_budget(problem: Problem, algorithm: Algorithm, state: SearchStat
 
 def _search_and_check(problem: Problem, algorithm: Algorithm, state: SearchState) -> SearchResult:
     checks = 0
+    # Each turn searches, then checks the rules, best first. Exceptions that a check finds are given to the oracle's
+    # cache, so the next search avoids these rules. It ends when the best rule passes, or after `attempts` checks.
     while True:
         state.checked.clear()
         rules = algorithm.run(problem, state)
         if not rules:
             return _build_impossible_result(problem)
         for rule in rules:
+            # The rule contains one that has passed: it says nothing more.
             if any(rule & better == better for better in _list_passed(state)):
                 continue
             checks += 1
@@ -120,13 +126,17 @@ def check_rule(problem: Problem, rule: int, check_number: int) -> Verdict:
 
 
 def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: int) -> Verdict:
-    """The same for any box: a proof by enumeration, points that nobody has chosen, and what was known besides."""
+    """The same for any box: the exact oracle if there is one, then enumeration, then points drawn at random."""
     case, meter = problem.case, problem.meter
+    # The evaluations that were kept back are for this check.
     reserve, meter.reserve = meter.reserve, 0
     with meter.time_block("check"):
         oracle = problem.oracle
         said = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.exact else UNDECIDED
         answer = said
+        # From the strongest method to the weakest, as long as nothing is decided: exact oracle, enumeration of a
+        # small box, random points with a confidence that accounts for the number of checks (see the module's
+        # docstring).
         if isinstance(answer, Unrefuted):
             answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
         if isinstance(answer, Unrefuted):
@@ -149,6 +159,7 @@ def _build_impossible_result(problem: Problem) -> SearchResult:
 
 def _choose_fallback(problem: Problem, state: SearchState) -> tuple[int, Verdict]:
     """The best rule that nothing known refutes: the search's own, or else the shortest that meets all known demands."""
+    # A rule that hits all known demands has no known exception.
     demands = problem.list_demands()
     for rule in state.best:
         if (demands & problem.pack_rule(rule)).any(axis=1).all():

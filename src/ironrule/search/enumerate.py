@@ -62,6 +62,7 @@ class LevelEnumeration:
         grows while levels are empty: there may be billions of whole numbers between the weights of two sets.
         """
         few, step = bool((self.weights <= MAX_UNIT_WEIGHT).all()), 1.0
+        # One level per turn. `beyond` is a lower bound on the weight of all other sets, so empty weights are skipped.
         while not self.complete:
             before = len(self.found)
             beyond = self._finish_level(within)
@@ -73,6 +74,8 @@ class LevelEnumeration:
     def _finish_level(self, within: float) -> float:
         """Find all sets up to a weight; returns the least that another can weigh, infinite if there is none."""
         limit, nodes = FIRST_LIMIT, FIRST_NODES
+        # List, ask, and list again. New demands change the list, so it is repeated with the same limits; if all sets
+        # of an incomplete list have the property, the limits were too small and are doubled.
         while True:
             self.meter.check()
             with self.meter.time_block("hitting set"):
@@ -89,6 +92,7 @@ class LevelEnumeration:
         """Ask about the sets that are new; whether all have the property."""
         settled = True
         for one in listed:
+            # A demand learned from an earlier set of this list may already show that this one lacks the property.
             if one in self.found or not self._hits_demands(one):
                 continue
             lacking = self.find_unmet(one)
@@ -133,6 +137,7 @@ class RuleEnumeration:
         yield self._take_new(handed_out) or self._list_best_proven()
 
     def _search_levels(self) -> Iterator[tuple[int, ...]]:
+        # The lower bound of the minimum search is the weight of the first level that can hold a rule.
         if Minimum(ties=0).run(self.problem, self.state):
             search = LevelEnumeration(
                 self._find_unmet, self.problem.list_demands(), self.problem.weights, self.problem.meter
@@ -167,6 +172,7 @@ class RuleEnumeration:
         problem = self.problem
         with problem.meter.time_block("oracle"):
             verdict = problem.ask(rule, 1)
+        # The oracle could not decide: check the rule as the driver does, which may still prove or refute it.
         if isinstance(verdict, Unrefuted):
             verdict = check_rule(problem, rule, len(self.verdicts) + 1)
             if isinstance(verdict, Refuted):
@@ -235,11 +241,13 @@ class ChangeEnumeration:
         """Whether every feature is the only one to touch some reason that is proven."""
         if not self.trusted:
             return False
+        # Without a feature that is needed, some proven reason is no longer touched.
         rows = [pack_sets(features & ~(1 << feature), self.problem.n)[0] for feature in list_members(features)]
         return all(not (self.reasons & row).any(axis=1).all() for row in rows)
 
     def _find_unmet(self, features: int) -> UInt64Array:
         """A reason among the other features; if there is none, the change that shows it is kept."""
+        # Keep all features but these. If a counterfactual exists, this change suffices, and the point shows it.
         kept = self.varying & ~features
         verdict = self._ask(kept)
         if isinstance(verdict, Refuted):
@@ -247,11 +255,14 @@ class ChangeEnumeration:
             changed = np.flatnonzero(point != self.problem.case.instance).tolist()
             self.points.setdefault(sum(1 << feature for feature in changed), point)
             return pack_sets([], self.problem.n)
+        # No counterfactual: the kept features are a reason. Deletion makes the reason minimal, one feature at a time;
+        # a smaller reason is a stronger demand.
         for feature in list_members(kept):
             answer = self._ask(kept & ~(1 << feature))
             if not isinstance(answer, Refuted):
                 kept, verdict = kept & ~(1 << feature), answer
         reason = pack_sets(kept, self.problem.n)
+        # Only a proven reason may show that a change is minimal; one that was merely not refuted guides the search.
         self.unsure |= not isinstance(verdict, Proven)
         self.reasons = merge_minimal(self.reasons, reason) if isinstance(verdict, Proven) else self.reasons
         return reason
@@ -260,6 +271,7 @@ class ChangeEnumeration:
         """Whether a counterfactual exists that keeps these features, and those that may not vary."""
         fixed = kept | ((1 << self.problem.n) - 1 & ~self.varying)
         usable = self.problem.case.components.usable
+        # Both components of a feature together fix its value: bits 2j and 2j + 1.
         rule = sum(0b11 << 2 * feature for feature in list_members(fixed)) & usable
         with self.problem.meter.time_block("oracle"):
             return self.problem.ask(rule, 1)

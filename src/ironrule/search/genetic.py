@@ -69,6 +69,7 @@ class HistorySampler:
         case = problem.case
         points = case.history.codes.points(problem.rng.integers(len(case.history), size=count))
         spoken_of = np.unique([bit // 2 for bit in list_members(rule)]).astype(np.intp)
+        # Every feature of the rule gets the instance's value, also where the past row's own value satisfies the rule.
         points[:, spoken_of] = case.instance[spoken_of]
         return points[case.feasible.admits(points)]
 
@@ -104,6 +105,8 @@ class AddOneCrossover:
 
 def _choose_flags(flags: BoolArray, most: npt.NDArray[np.int64], rng: np.random.Generator) -> BoolArray:
     """So many of every row's flags at random, or all if it has no more."""
+    # Set flags get random keys below 1, the others 2, so that the ranks of a row list its set flags first, in random
+    # order.
     keys = np.where(flags, rng.random(flags.shape), 2.0)
     ranks = np.argsort(np.argsort(keys, axis=1), axis=1)
     return np.asarray(flags & (ranks < most[:, None]))
@@ -132,6 +135,7 @@ class FitnessScores:
 
     def score(self, rules: Sequence[int]) -> None:
         """Score the rules that were not scored yet."""
+        # Rules that fail on the history or on the requirements need no points: only the others are sampled.
         new = [rule for rule in dict.fromkeys(rules) if rule not in self.cache]
         if not new:
             return
@@ -146,6 +150,7 @@ class FitnessScores:
     def _fitness(self, rule: int, violated: int, share: float | None) -> Fitness:
         weight = float(self.problem.to_user_weight(self.problem.weigh(rule)))
         base = 0.25 * (1.0 - weight / (2 * self.problem.n))
+        # The three cases of the score, as in the module's docstring: share is None if the rule was not sampled.
         if share is None:
             return Fitness(base + 0.25 * (1.0 - violated / len(self.problem.case.history)), False, False)
         return Fitness(base + (0.25 * (1.0 - share) + 0.25 if share else 0.75), True, share == 0.0)
@@ -163,12 +168,13 @@ class FitnessScores:
 
     def _adjust_if_refuted(self, rule: int, refuted: bool) -> Fitness:
         fitness = self.cache[rule]
+        # From "globally consistent" to "failed global consistency" with VS = 1: 0.75 becomes 0.25 (1 - 1 / s) + 0.25.
         if fitness.consistent and refuted:
             return Fitness(fitness.score - 0.25 - 0.25 / self.samples, True, False)
         return fitness
 
     def _flag_refuted(self, rules: list[int]) -> npt.NDArray[np.bool_]:
-        """Which rules a counterfactual that is known refutes; nobody is asked."""
+        """Which rules a known counterfactual refutes; the model is not asked."""
         components, points = self.problem.case.components, self.problem.oracle.points
         if points is None or not rules:
             return np.zeros(len(rules), dtype=np.bool_)
@@ -176,6 +182,7 @@ class FitnessScores:
 
     def _estimate_exception_shares(self, rules: list[int]) -> list[float]:
         """Per rule the share of exceptions among points drawn from its box."""
+        # Two stages: a tenth of the points finds most bad rules, and only rules without an exception get the rest.
         few = max(1, self.samples // 10)
         first = self._sample_shares(rules, few)
         passed = [rule for rule, share in zip(rules, first, strict=True) if share == 0.0]
@@ -195,6 +202,7 @@ class FitnessScores:
         drawn = [self.sampler.draw(problem, rule, each) for rule in rules]
         points = np.concatenate(drawn)
         desired = problem.meter.desired(problem.case.model, points) if len(points) else np.zeros(0, np.bool_)
+        # The model was asked about the points of all rules at once; now its answers are split again, rule by rule.
         ends = np.cumsum([len(points) for points in drawn])[:-1]
         return [float(part.mean()) if len(part) else 0.0 for part in np.split(desired, ends)]
 
@@ -268,9 +276,13 @@ class _Evolution:
     def run(self) -> list[int]:
         meter, scores = self.problem.meter, FitnessScores(self.problem, self.settings.s, self.settings.sampler)
         with meter.time_block("preparation"):
+            # The empty rule and all rules of one component; with an oracle, also what counterfactuals demand of the
+            # empty rule.
             population = [0, *(1 << bit for bit in list_members(self.problem.allowed))]
             population += self._extend_by_counterfactuals([0]) if self.every is not None else []
             population = self._select_fittest(population, scores)
+        # One generation: make candidates, keep the q fittest of old and new, stop when the top k are consistent and
+        # old.
         for generation in range(1, self.settings.generations + 1):
             meter.events["generations"] += 1
             before, candidates = population, self._make_candidates(generation, population, scores)
@@ -280,6 +292,7 @@ class _Evolution:
             consistent = [self._is_consistent(rule, scores) for rule in top]
             if not top or (all(consistent) and not candidates & set(top)):
                 break
+            # Nothing changed: inconsistent rules would stay for ever, so they retire and make room.
             if population == before:
                 self.retired |= {rule for rule in population if not scores.fitness(rule).consistent}
         return population[: self.problem.k]
@@ -308,6 +321,7 @@ class _Evolution:
             return not isinstance(self.problem.ask(rule), Refuted)
 
     def _is_cf_due(self, generation: int, population: list[int], scores: FitnessScores) -> bool:
+        # Before the top rules pass the history, asking the oracle is worth it only now and then.
         top = population[: self.problem.k]
         return generation % (self.every or 1) == 0 or all(scores.fitness(rule).data_consistent for rule in top)
 
@@ -323,6 +337,7 @@ class _Evolution:
 
     def _mutate(self, population: list[int]) -> set[int]:
         rng, children = self.problem.rng, set()
+        # Each rule has up to m children, each with a different component that the rule lacks.
         for rule in population:
             absent = list_members(self.problem.allowed & ~rule)
             count = min(self.settings.m, len(absent))
@@ -332,11 +347,13 @@ class _Evolution:
     def _crossover(self, population: list[int]) -> set[int]:
         """Every pair of rules crossed c times."""
         flags = self._unpack_flags(population)
+        # All pairs of different rules, each repeated c times.
         first, second = np.triu_indices(len(population), k=1)
         first, second = np.repeat(first, self.settings.c), np.repeat(second, self.settings.c)
         return set(_pack_flags(self.settings.crossover.cross(flags[first], flags[second], self.problem.rng)))
 
     def _unpack_flags(self, rules: list[int]) -> npt.NDArray[np.bool_]:
+        # Little-endian words and bits, so that flag number i is component i.
         words = pack_sets(rules, self.problem.n).view(np.uint8)
         return np.unpackbits(words, axis=1, bitorder="little").view(np.bool_)
 

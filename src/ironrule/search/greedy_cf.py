@@ -34,6 +34,8 @@ class GreedyRuleCF:
         """The first rule that the oracle cannot refute; none if no rule is consistent."""
         queue = _CandidateQueue(problem, self.q)
         queue.add(extend_rule(problem, 0, self.q, self.duals) or [0])
+        # Best-first search: take the lightest candidate, return it if the oracle cannot refute it, else put its
+        # extensions, which are all longer, back into the queue.
         while queue.queue:
             rule = queue.pop()
             state.best = [rule]
@@ -60,9 +62,12 @@ class _CandidateQueue:
         self.problem.meter.events["candidates"] += len(new)
         history = self.problem.history
         counts = count_covered_rows(pack_sets(new, self.problem.n), history.bits, history.counts)
+        # Sorted by weight, then by the desired past rows that the rule covers, then by the rule itself, so that the
+        # order is always the same.
         for rule, count in zip(new, np.asarray(counts).tolist(), strict=True):
             insort(self.queue, (self.problem.weigh(rule), count, rule))
         self.seen.update(new)
+        # Beam: only the best `limit` candidates stay. Dropped ones remain in `seen` and do not come back.
         del self.queue[self.limit :]
 
     def pop(self) -> int:

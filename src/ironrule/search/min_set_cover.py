@@ -96,6 +96,7 @@ class HittingSetSolver:
 
     def _find_shortest(self, problem: Problem, demands: UInt64Array) -> MinimumHittingSet:
         """In portions, so that a budget in time is kept."""
+        # Each portion starts anew with four times the nodes: together they cost little more than the last one.
         nodes = min(FIRST_NODES, self.nodes)
         while True:
             problem.meter.check()
@@ -106,6 +107,7 @@ class HittingSetSolver:
 
     def _list_covers(self, problem: Problem, demands: UInt64Array, within: float) -> tuple[list[int], bool]:
         """The covers of a weight, and whether these are all."""
+        # Two limits grow together: the nodes of the search and the number of covers it may list.
         nodes, limit = min(FIRST_NODES, self.nodes), min(FIRST_LIMIT, self.limit)
         while True:
             problem.meter.check()
@@ -159,19 +161,24 @@ class HighsSolver:
 
     def find_cover(self, problem: Problem, demands: UInt64Array, support: bool) -> SetCover | None:
         """A rule of least weight, if our own search needs few enough nodes; BudgetExhausted when the time is up."""
+        # A demand without a permitted component cannot be hit.
         if not demands.any(axis=1).all():
             return None
         flags = _unpack_flags(demands)
+        # Only components of some demand become variables; a minimum rule needs no others.
         used = np.flatnonzero(flags.any(axis=0))
         weights = problem.weights[used]
         cover = flags[:, used]
         scale = max(1.0, weights.max(initial=1.0) / MAX_HIGHS_WEIGHT)
         found = _solve_program(problem.meter, weights / scale, [(cover, 1.0, np.inf)])
+        # Each variable may miss 0 or 1 by the tolerance, so the bound is lowered by the most that this can add up to.
         bound = found.bound * scale - TOLERANCE * weights.sum()
         rule, lower = _confirm_lightest(problem, demands, _build_rule(used, found.values), bound)
         weight = problem.weigh(rule)
         if not support or lower < weight or scale > 1.0:
             return SetCover(rule, lower, False)
+        # Weights are whole numbers of units: half a unit of room admits no heavier rule, and outweighs the tolerance
+        # of HiGHS.
         widest = _build_rule(used, _solve_support(problem, used, weights, cover, weight + 0.5))
         sound = _hits_demands(problem, demands, widest) and problem.weigh(widest) <= weight
         return SetCover(widest if sound else rule, lower, sound)
@@ -192,7 +199,10 @@ def _confirm_lightest(problem: Problem, demands: UInt64Array, rule: int, bound: 
     """The rule, or one that our own search finds to be lighter, and a lower bound on the weight of all."""
     if not _hits_demands(problem, demands, rule):
         raise IronruleError("HiGHS returned a solution that leaves a demand open")
+    # Weights are whole units, so the lower bound may be rounded up.
     weight, lower = problem.weigh(rule), max(0.0, float(np.ceil(bound)))
+    # The bound of HiGHS leaves a gap: our own branch and bound closes it, or finds a lighter rule, which is tried
+    # again.
     while lower < weight:
         problem.meter.check()
         lighter, known = find_lighter_hitting_set(
@@ -212,11 +222,14 @@ def _solve_support(problem: Problem, used: npt.NDArray[np.intp], weights: Any, c
 
     past = _compute_undesired_duals(problem)
     excluded = _unpack_flags(past.bits)[:, used]
+    # Variables are the x of the used components, then one r per distinct dual. Each (row, component) pair is a
+    # constraint:
     row, component = np.nonzero(excluded)  # r_row + x_component <= 1
     each, ones = np.arange(len(row)), np.ones(len(row))
     excludes = csr_array((ones, (each, component)), shape=(len(row), len(used)))
     covered = csr_array((ones, (each, row)), shape=(len(row), len(past.bits)))
     none = csr_array((len(cover) + 1, len(past.bits)))
+    # One row per demand (at least 1), and as the last row the weight of the rule (at most `most`).
     lightest = np.concatenate([cover, weights[None, :]])
     lower, upper = np.ones(len(lightest)), np.full(len(lightest), np.inf)
     lower[-1], upper[-1] = -np.inf, most
@@ -224,6 +237,7 @@ def _solve_support(problem: Problem, used: npt.NDArray[np.intp], weights: Any, c
         (hstack([csr_array(lightest), none]), lower, upper),
         (hstack([excludes, covered]), -np.inf, 1.0),
     ]
+    # milp minimises, so the counts of covered rows are negative.
     costs = np.concatenate([np.zeros(len(used)), -past.counts.astype(np.float64)])
     return _solve_program(problem.meter, costs, constraints).values
 
@@ -256,6 +270,7 @@ def _solve_program(meter: Meter, costs: Any, constraints: list[Any]) -> _Program
 
 def _build_rule(used: npt.NDArray[np.intp], values: Any) -> int:
     """The rule of the components whose variable is 1."""
+    # Values are 0 or 1 within the tolerance, so one half separates them safely.
     chosen = np.asarray(values)[: len(used)] > 0.5
     return sum(1 << bit for bit in used[chosen].tolist())
 

@@ -93,11 +93,15 @@ class Minimum:
         if rule is None:
             return []
         search.adopt(rule)
+        # Implicit hitting sets: the rule at hand always stands and gives an upper bound, the demands give a lower
+        # bound. Each round either makes the rule lighter or adds demands that the last hitting set misses, so the
+        # loop ends.
         while (rule := search.find_lighter()) is not None:
             if search.is_confirmed(rule):
                 search.adopt(rule)
             elif search.hits_demands(rule):  # its limit kept the oracle from deciding: nothing lighter is known to hold
                 break
+        # Only a minimum rule is compared with others of the same weight: a heavier one could still be replaced.
         if self.ties and state.lower_bound >= search.weight:
             search.prefer_coverage()
         return state.best
@@ -131,7 +135,7 @@ class _MinimumSearch:
 
     @property
     def weight(self) -> float:
-        """Of the rule at hand."""
+        """The weight of the rule at hand, in units."""
         return self.problem.weigh(self.state.best[0])
 
     def is_unrefuted(self, rule: int, effort: float = FULL_EFFORT) -> bool:
@@ -146,6 +150,8 @@ class _MinimumSearch:
 
     def is_confirmed(self, rule: int) -> bool:
         """Whether a rule stands, and is as sure as the one at hand; hard questions are asked for longer and longer."""
+        # `any` stops at the first effort that decides: refuted, or as sure as the rule at hand. If the rule was
+        # refuted, the dual that refutes it is now among the demands, so `hits_demands` is False.
         return any(
             not self.is_unrefuted(rule, effort) or self.is_as_sure(rule) for effort in self.iterate_efforts()
         ) and self.hits_demands(rule)
@@ -163,19 +169,24 @@ class _MinimumSearch:
 
     def find_needed(self, rule: int) -> int:
         """The components of a rule that alone meet something that is known to be demanded."""
+        # A demand that shares exactly one component with the rule makes that component necessary.
         met = self.demands & self.problem.pack_rule(rule)
         return reduce(or_, unpack_sets(met[count_bits(met) == 1]), 0)
 
     def find_first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
         problem, has_miner = self.problem, self.problem.oracle.has_miner
+        # The longest rule has the smallest box. If that is proven quickly, there is an answer from here on.
         if (
             problem.oracle.exact
             and self.is_unrefuted(problem.allowed, QUICK_EFFORT)
             and self.is_decided(problem.allowed)
         ):
             self.state.best = [problem.allowed]  # proven already, whatever stops the search from now on
+        # Try cheap hitting sets with little effort. Each failure adds demands, which make the next hitting set
+        # better.
         for _ in range(self.settings.quick):
+            # Some demand has no permitted component at all: no rule is consistent.
             if not self.hits_demands(problem.allowed):
                 return None
             if has_miner and self.mined >= self.settings.rounds:
@@ -202,6 +213,8 @@ class _MinimumSearch:
         """Mine what is easily found, where the oracle has a miner; the last rule that was looked at then."""
         problem, rule = self.problem, None
         with problem.meter.time_block("gathering"):
+            # The miner gives its counterfactuals in portions; their duals join the demands, of which only the minimal
+            # ones stay: a set that hits a dual also hits every dual that contains it.
             for some in problem.oracle.mine(problem.case, request, self.settings.rounds, problem.meter, problem.rng):
                 self.demands, rule = (
                     find_minimal_sets(np.concatenate([self.demands, problem.compute_duals(some.points)])),
@@ -227,8 +240,12 @@ class _MinimumSearch:
         """
         self.state.best = [rule]
         adjustable = self.problem.oracle.has_adjustable_effort
+        # Components that some demand makes necessary are never tried. Of the others, those that the last hitting set
+        # does not have go first, and heavy ones before light ones.
         spare = rule & ~self.find_needed(rule)
         order = sorted(list_members(spare), key=lambda bit: (self.last_set >> bit & 1, -self.problem.weights[bit]))
+        # Deletion: try the rule without each component. Easy questions are settled with little effort in the first
+        # pass; what stays undecided is tried again with more effort in the next.
         for effort in self.iterate_efforts():
             if adjustable and effort > FIRST_EFFORT and self.hits_demands(self.state.best[0]):
                 self._update_bound()
@@ -266,20 +283,22 @@ class _MinimumSearch:
         self._update_bound()
         if self.state.lower_bound >= self.weight:
             return None
+        # Weights are whole units, so a lighter set weighs at least one unit less.
         within = self.weight - 1.0
         found = self._mine_within(within) if self.problem.oracle.has_miner else self._repair(within)
+        # Local search and mining may miss a lighter set. Only branch and bound shows that there is none.
         if found is None:
             found = self._solve_exactly(self.weight, self.settings.nodes)
         self.last_set = self.last_set if found is None else found
         return found
 
     def _mine_within(self, within: float) -> int | None:
-        """By local search too, as long as what it finds is easily refuted."""
+        """The last rule of at most this weight that the miner looked at; the demands that it finds are kept."""
         given = self.problem.allowed, self.problem.weights, within, self.last_set, self.settings.steps
         return self._mine(MiningRequest(self.demands, *given))
 
     def _repair(self, within: float) -> int | None:
-        """By local search from the last one."""
+        """A hitting set of at most this weight, by local search from the last one; None if it finds none."""
         problem = self.problem
         start, seed = problem.pack_rule(self.last_set), int(problem.rng.integers(1 << 62))
         with problem.meter.time_block("local search"):
@@ -289,8 +308,10 @@ class _MinimumSearch:
             )
 
     def _solve_exactly(self, below: float, most: int) -> int | None:
-        """By branch and bound; raises the lower bound. Nodes come in portions, so that a budget in time is kept."""
+        """A hitting set lighter than ``below`` by branch and bound, or None; raises the lower bound on the way."""
         problem, state, nodes, found = self.problem, self.state, 0, None
+        # Each portion starts anew with four times the nodes, so all portions together cost little more than the last
+        # one, and the meter is checked in between.
         while nodes < most and found is None and state.lower_bound < below:
             problem.meter.check()
             nodes = min(most, max(FIRST_NODES, 4 * nodes))
@@ -298,6 +319,7 @@ class _MinimumSearch:
                 found, lower = find_lighter_hitting_set(
                     self.demands, problem.weights, below_weight=below, node_limit=nodes
                 )
+            # The bound holds for all consistent rules: they hit these demands too.
             state.raise_lower_bound(lower, self.demands)
         return _unpack_optional(found)
 
@@ -307,12 +329,15 @@ class _MinimumSearch:
             self._raise_bound()
 
     def _raise_bound(self) -> None:
-        """As far as a little work goes; the search for lighter sets begins with what that finds.
+        """Raise the lower bound with few nodes; the search for lighter sets begins with the set that this finds.
 
         It goes up one unit at a time, or a share of what is left where that is many units.
         """
         problem, state, target = self.problem, self.state, 0.0
         self.demands_at_bound, found = len(self.demands), self._solve_exactly(self.weight, BOUND_NODES)
+        # Ask for a set below a target slightly above the bound: either there is none, which raises the bound to the
+        # target, or one is found. The loop ends when a target is not reached (too few nodes) or the bound meets the
+        # lightest set known.
         while target <= state.lower_bound < (least := self.weight if found is None else problem.weigh(found)):
             left = least - state.lower_bound
             target = state.lower_bound + (1.0 if left <= MAX_SINGLE_STEPS else left // 4.0)
@@ -339,6 +364,7 @@ class _MinimumSearch:
                 self.demands, problem.weights, max_weight=self.weight, limit=MAX_LISTED, node_limit=MAX_LIST_NODES
             )
             rules = [best, *unpack_sets(listed.members)]
+            # counts[0] belongs to the rule at hand; only rules that cover strictly more are worth a question.
             counts = count_covered(problem.case, rules) if len(rules) > 2 else [0] * len(rules)
             ranked = sorted(zip(counts, rules, strict=True), key=lambda one: (-one[0], one[1]))
         return [rule for count, rule in ranked if count > counts[0]]
@@ -370,8 +396,11 @@ def find_bound_witnesses(problem: Problem, weight: float, bound_demands: UInt64A
     """
     found = problem.oracle.points
     points, duals = _keep_minimal_duals(problem, np.empty((0, problem.n), dtype=np.int32) if found is None else found)
+    # Invariant: `duals` are the minimal duals of `points`. Each round either shows the bound with them, or adds past
+    # rows that refute the hitting set which is still too light.
     for _ in range(MAX_WITNESS_ROWS):
         demands = np.concatenate([duals, pack_sets(problem.required, problem.n)])
+        # A demand without any permitted component: no rule hits it, so every lower bound holds.
         if len(demands) and not demands.any(axis=1).all():
             return points
         if bound_demands is not None and set(unpack_sets(bound_demands)).issubset(unpack_sets(demands)):
@@ -391,6 +420,7 @@ def find_bound_witnesses(problem: Problem, weight: float, bound_demands: UInt64A
 def _keep_minimal_duals(problem: Problem, points: Points) -> tuple[Points, UInt64Array]:
     """One point for every dual that contains no other, and these duals."""
     duals = problem.compute_duals(points)
+    # Reversed, so that for equal duals the first point is the one that stays.
     places = {dual: place for place, dual in reversed(list(enumerate(unpack_sets(duals))))}
     chosen = sorted(places[dual] for dual in unpack_sets(find_minimal_sets(duals)))
     return points[chosen], duals[chosen]

@@ -71,7 +71,7 @@ class Problem:
         return float(sum(self.weights[bit] for bit in list_members(rule)))
 
     def to_user_weight(self, weight: float) -> ExactNumber:
-        """What so many units are, exactly."""
+        """A weight in units as an exact number in the user's own weights."""
         return multiply_exactly(weight, self.unit)
 
     def ask(self, rule: int, k: int | None = None) -> Verdict:
@@ -85,9 +85,10 @@ class Problem:
         )
 
     def find_known_exceptions(self, rule: int) -> Refuted | None:
-        """What counterfactuals found so far and past rows say against a rule, if anything; nobody is asked."""
+        """``Refuted`` if a known counterfactual or desired past row lies in the rule's box; the model is not asked."""
         box, points = self.case.components.box(rule), self.oracle.points
         inside = np.empty((0, self.n), dtype=np.int32) if points is None else points[box.contains(points)]
+        # Past rows are looked at only where their duals say that one of them is in the box: that test reads no rows.
         if len(inside) == 0 and not hits_all(pack_sets(rule, self.n), self.history.bits)[0]:
             past = self.case.history.desired
             rows = np.flatnonzero(past.flag_inside(box.low, box.high, self.case.space.sizes))
@@ -100,7 +101,7 @@ class Problem:
         return np.asarray(compute_duals(points, components.low, components.high) & pack_sets(self.allowed, self.n))
 
     def list_all_demands(self) -> npt.NDArray[np.uint64] | None:
-        """All that a rule must hit to be consistent, where the oracle can name counterfactuals that speak for all."""
+        """The demands that every consistent rule must hit and that suffice; None where the oracle cannot list them."""
         complete = self.oracle.enumerate_duals(self.case, self.meter)
         if complete is None or (not self.required and self.allowed == self.case.components.usable):
             return None if complete is None else complete.duals
@@ -152,6 +153,8 @@ class Algorithm(Protocol):
 
 def merge_minimal(known: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The inclusion-minimal rows of both, if those of ``known`` are so among themselves and ``new`` ones are few."""
+    # Invariant: no row of `known` contains another. A new row that contains a known one adds nothing; otherwise it is
+    # added, and the known rows that contain it are dropped.
     for row in new:
         if not ((known & ~row) == 0).all(axis=1).any():
             known = np.concatenate([known[(row & ~known).any(axis=1)], row[None, :]])
@@ -167,11 +170,13 @@ def extend_rule(problem: Problem, rule: int, limit: int, max_duals: int | None =
     extension may leave a counterfactual that is known, and is extended again.
     """
     verdict = problem.ask(rule)
+    # Step 1: the demands that the rule does not meet, from requirements and from the duals of its counterfactuals.
     demands = pack_sets([some & problem.allowed for some in problem.required if not some & rule], problem.n)
     if isinstance(verdict, Refuted):
         demands = np.concatenate([_keep_smallest(problem.compute_duals(verdict.points), max_duals), demands])
     if len(demands) == 0:
         return []
+    # Steps 2 to 4: every minimal way to meet them is one extension.
     sets, _ = list_minimal_hitting_sets(demands, limit)
     problem.meter.events["extensions"] += len(sets)
     return [rule | added for added in unpack_sets(sets)] if len(sets) else []
@@ -183,6 +188,8 @@ def _keep_smallest(duals: npt.NDArray[np.uint64], most: int | None) -> npt.NDArr
 
 def reduce_rule(problem: Problem, rule: int) -> int:
     """The rule without redundant components: each is dropped if the oracle cannot refute the rule without it."""
+    # Deletion, heavy components first. One pass suffices: a component that is needed in a rule is needed in every
+    # part of it.
     for bit in sorted(list_members(rule), key=lambda bit: -problem.weights[bit]):
         shorter = rule & ~(1 << bit)
         if problem.meets_requirements(shorter) and not isinstance(problem.ask(shorter), Refuted):
@@ -195,8 +202,11 @@ def count_covered(case: Case, rules: Sequence[int]) -> list[int]:
     if not rules:
         return []
     past = RowCounter.from_history(case.history, case.space.sizes)
+    # Few rows: read all of them for every rule.
     if len(case.history) * len(rules) <= MAX_ROWS_READ:
         return _count_in_boxes(past, case, rules)
+    # All boxes lie in the box of the components that the rules share. If few rows lie in it, only these are read per
+    # rule; otherwise the history is reduced to distinct duals in one pass.
     shared = case.components.box(reduce(and_, rules))
     if past.count(shared) * len(rules) > MAX_PASSES * len(case.history):
         return _count_by_duals(case, rules)
@@ -211,6 +221,8 @@ def may_cover_more(case: Case, rule: int, demands: UInt64Array) -> bool:
     history, components = case.history, case.components
     if len(history) > MAX_ROWS_COMPARED:
         return True
+    # Count the past rows in which a component of every demand holds; stop as soon as they are more than the rule
+    # covers.
     columns, bounds = (history.addresses, history.item_sizes), (components.low, components.high)
     covered = history.count_covered(components.box(rule), case.space.sizes)
     return has_more_matching_rows(columns, bounds, demands, len(history), covered)

@@ -31,6 +31,7 @@ def find_covered_points(points: npt.NDArray[Any], low: npt.NDArray[Any], high: n
     """For every box a row of flags: which points it holds."""
     flags = np.empty((len(low), len(points)), dtype=np.bool_)
     top = points.max(axis=0) if len(points) else np.zeros(points.shape[1])
+    # Box by box, only the features are compared in which the box excludes some value.
     for place, (first, last) in enumerate(zip(low, high, strict=True)):
         said = np.flatnonzero((first > 0) | (last < top))
         some = points[:, said]
@@ -42,6 +43,8 @@ def find_minimum_rule_cover(flags: BoolArray, seconds: float) -> RuleCoverSoluti
     """The fewest rows of a matrix of flags that together have one in every column, each of which must have one."""
     rules, rows = _reduce_candidates(flags)
     small = flags[np.ix_(rules, rows)]
+    # The greedy cover is the answer if HiGHS finds none in time, or a larger one. One rule is minimum without a
+    # proof.
     greedy = _solve_greedily(small)
     exact = _solve_with_highs(small, seconds) if len(greedy) > 1 else RuleCoverSolution(tuple(greedy), len(greedy))
     places = exact.positions if exact.positions and len(exact.positions) <= len(greedy) else tuple(greedy)
@@ -51,6 +54,8 @@ def find_minimum_rule_cover(flags: BoolArray, seconds: float) -> RuleCoverSoluti
 def _reduce_candidates(flags: BoolArray) -> tuple[Int64Array, Int64Array]:
     """The rules and rows that matter, until nothing more can be left out."""
     rules, rows = np.arange(flags.shape[0]), np.arange(flags.shape[1])
+    # The two reductions help each other: with fewer rules more rows contain one another, and the reverse. Repeat
+    # until neither helps.
     while True:
         before = len(rules), len(rows)
         rules = rules[_find_maximal_rows(flags[np.ix_(rules, rows)])]
@@ -67,6 +72,7 @@ def _find_maximal_rows(flags: BoolArray) -> BoolArray:
     kept: list[int] = []
     stays = np.zeros(len(flags), dtype=np.bool_)
     largest = np.empty_like(packed)
+    # From the largest row to the smallest, so that a row can only be part of one that was kept before it.
     for place in order.tolist():
         if not (packed[place] & ~largest[: len(kept)] == 0).all(axis=1).any():
             largest[len(kept)] = packed[place]
@@ -78,6 +84,7 @@ def _find_maximal_rows(flags: BoolArray) -> BoolArray:
 def _solve_greedily(flags: BoolArray) -> list[int]:
     """Always the rule that covers most of what is not covered yet."""
     open_rows, chosen = np.ones(flags.shape[1], dtype=np.bool_), list[int]()
+    # Every column has a flag, so each turn covers at least one more column and the loop ends.
     while open_rows.any():
         best = int(flags[:, open_rows].sum(axis=1).argmax())
         chosen.append(best)
@@ -93,7 +100,9 @@ def _solve_with_highs(flags: BoolArray, seconds: float) -> RuleCoverSolution:
     options = {"time_limit": seconds, "mip_rel_gap": 0.0}
     found = milp(np.ones(len(flags)), integrality=1, bounds=Bounds(0, 1), constraints=limits, options=options)
     bound = getattr(found, "mip_dual_bound", None)
+    # The bound is first lowered by what the tolerances may add, then rounded up: a number of rules is whole.
     lower = 0 if bound is None else math.ceil(bound - BOUND_TOLERANCE * len(flags))
     places = () if found.x is None else tuple(np.flatnonzero(found.x > 0.5).tolist())
+    # Rounded values are held against all columns: a cover that misses one is not used.
     sound = bool(places) and bool(flags[list(places)].any(axis=0).all())
     return RuleCoverSolution(places if sound else (), max(1, lower))

@@ -68,7 +68,7 @@ class BoxSide:
 
 
 class CoverageCounter(Protocol):
-    """Past rows."""
+    """Counts the past rows in boxes."""
 
     def count(self, box: Box) -> int:
         """How many lie in a box."""
@@ -102,8 +102,11 @@ class RuleWidener:
         """The rule's box as wide as it goes; less wide, and not called maximal, if it is stopped first."""
         start = WidenedBox(self.case.components.box(rule), proof, True)
         self.oracle.proven_boxes.add(start.box, proof)
+        # Even component numbers are upper bounds (F <= v), odd ones lower bounds; "=" components do not move.
         bounds = [BoxSide(bit // 2, bit % 2 == 0) for bit in self.case.components.bound_numbers if rule >> bit & 1]
         try:
+            # How far each side can go alone, all others as in the rule. In a larger box it can go no further, so this
+            # limit holds for the whole search.
             for bound in bounds:
                 self.limits[bound] = self._get_last_code(bound)
                 self.limits[bound] = self._find_limit(start, bound)
@@ -134,6 +137,8 @@ class RuleWidener:
         """The same with what stopped every bound; not called maximal where that is not at hand."""
         found: list[Points] = []
         known = self.oracle.points
+        # For each side that does not reach the end of its feature, look for a known counterfactual in the box that is
+        # one code wider there: it shows that the side cannot move.
         for bound in bounds:
             now = bound.get_bound(widened.box)
             if now == self._get_last_code(bound):
@@ -149,6 +154,7 @@ class RuleWidener:
         return replace(widened, limits=limits) if widened.maximal else widened
 
     def _score(self, box: Box) -> tuple[int, float]:
+        # First the past rows that the box covers, then its volume as a sum of logarithms.
         sizes = (box.high.astype(np.int64) - box.low + 1).tolist()
         return self.rows.count(box), sum(map(math.log, sizes))
 
@@ -160,6 +166,8 @@ class RuleWidener:
 
     def _try_all_orders(self, here: WidenedBox, left: Sequence[BoxSide], best: WidenedBox | None = None) -> WidenedBox:
         """The best of all orders in which these bounds can move; those that cannot be better are left out."""
+        # Branch and bound over orders: even with all remaining sides at their limits this would not be better than
+        # the best.
         if best is not None and self._score_at_most(here.box, left) <= self._score(best.box):
             return best
         if not left:
@@ -179,6 +187,9 @@ class RuleWidener:
 
     def _move_best(self, here: WidenedBox, left: Sequence[BoxSide]) -> tuple[WidenedBox, BoxSide]:
         """The bound whose move covers most, moved. Only those that could be it, by their limits, are asked about."""
+        # Lazy evaluation: hopes are upper bounds on the score. The side with the highest hope is moved; if the true
+        # score equals its hope, no other side can be better. Otherwise its hope and its limit are lowered to what was
+        # found.
         hopes = {bound: self._score_at_most(here.box, [bound]) for bound in left}
         while True:
             bound = max(left, key=hopes.__getitem__)
@@ -193,6 +204,8 @@ class RuleWidener:
         if self.quick_oracle is None:
             return bound.get_bound(self._move_furthest(here, bound).box)
         target, now = self.limits[bound], bound.get_bound(here.box)
+        # `now`: nothing was found as far as here. `target`: the furthest code that no counterfactual excludes. It
+        # ends when nothing is found as far as the target.
         tried = target
         while target != now:
             verdict = self.quick_oracle.find(self.case, bound.move(here.box, tried), 1, self.meter, self.rng)
@@ -215,6 +228,8 @@ class RuleWidener:
 
     def _move(self, here: WidenedBox, bound: BoxSide) -> WidenedBox:
         target, now, maximal = self.limits[bound], bound.get_bound(here.box), here.maximal
+        # The same search with the exact oracle. `now` is proven, `target` is the furthest code that may still be
+        # proven. An undecided box halves the range, and the result is then not called maximal.
         tried = target
         while target != now:
             box = bound.move(here.box, tried)

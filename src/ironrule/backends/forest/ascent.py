@@ -20,10 +20,13 @@ ZERO = np.uint64(0)
 
 @kernel_helper
 def _trace_tree(forest: CompiledForest, workspace: ForestWorkspace, tree: int) -> None:
-    """Note a tree's value at the workspace's point, and its path."""
+    """Set a tree's value at the workspace's point, and the features on its path to that leaf, as bits."""
     node, path = forest.root[tree], ZERO
+    # Follow the point from the root to its leaf. An inner node has a mask of the cells that go left.
     while forest.node_left[node] >= 0:
         asked = forest.node_feature[node]
+        # One bit per feature, modulo 64: two features may share a bit, then a tree is walked without need, but
+        # no tree is forgotten.
         path |= ONE << np.uint64(asked & 63)
         cell = workspace.point[asked]
         left = (forest.mask_words[forest.node_mask_starts[node] + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
@@ -41,8 +44,9 @@ def trace_trees(forest: CompiledForest, workspace: ForestWorkspace) -> None:
 
 @kernel_helper
 def _move_point(forest: CompiledForest, workspace: ForestWorkspace, feature: int, cell: int) -> None:
-    """Move the workspace's point, and the values of trees with it."""
+    """Move the workspace's point to another cell of one feature, and keep the trees' values and paths up to date."""
     workspace.point[feature] = cell
+    # Only trees that test the feature on their path can change.
     for tree in range(forest.root.shape[0]):
         if (workspace.tree_paths[tree] >> np.uint64(feature & 63)) & ONE:
             _trace_tree(forest, workspace, tree)
@@ -57,10 +61,12 @@ def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: 
     words = forest.cells.word_starts[feature + 1] - start
     parts, heap_cells = workspace.cell_sums, workspace.stack_cells
     cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
+    # Clear what the last profile has left.
     for group in range(parts.shape[0]):
         workspace.sums[group] = 0.0
         for cell in range(cells):
             parts[group, cell] = 0.0
+    # The trees of a group lie together: one running total per group for all that no move of this feature changes.
     group, total = 0, 0.0
     for tree in range(forest.root.shape[0]):
         if forest.tree_group[tree] != group:
@@ -69,27 +75,34 @@ def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: 
         if not (workspace.tree_paths[tree] >> np.uint64(feature & 63)) & ONE:
             total += workspace.tree_values[tree]
             continue
+        # Walk the tree once for all open cells of the feature. The stack holds nodes, each with the cells that lead
+        # there; these sets are disjoint and not empty, so it is never longer than the feature has cells.
         workspace.stack[0] = forest.root[tree]
         for word in range(words):
             heap_cells[0, word] = domain[start + word]
+        # `whole` is true as long as the tree has not told two open cells apart.
         height, whole = 1, True
         while height > 0:
             height -= 1
             node = workspace.stack[height]
             split = False
+            # Go down as long as all cells of this entry go the same way.
             while forest.node_left[node] >= 0 and not split:
                 asked = forest.node_feature[node]
                 mask = forest.node_mask_starts[node]
+                # Another feature: the point says where to go.
                 if asked != feature:
                     cell = workspace.point[asked]
                     left = (forest.mask_words[mask + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
                     node = forest.node_left[node] if left else forest.node_right[node]
                     continue
+                # The feature itself: which of the entry's cells go left, and which go right?
                 some_left, some_right = ZERO, ZERO
                 for word in range(words):
                     here = heap_cells[height, word]
                     some_left |= here & forest.mask_words[mask + word]
                     some_right |= here & ~forest.mask_words[mask + word]
+                # Both: the right branch takes this entry's place, and the left one goes on top of it.
                 if some_left != ZERO and some_right != ZERO:
                     for word in range(words):
                         here = heap_cells[height, word]
@@ -104,9 +117,11 @@ def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: 
             if split:
                 continue
             value = forest.node_value[node]
+            # The same value for every open cell belongs to the part that no move changes.
             if whole:
                 total += value
                 continue
+            # Otherwise every cell of the entry gets the value of this leaf; one set bit after the other.
             for word in range(words):
                 here = heap_cells[height, word]
                 while here != ZERO:
@@ -120,6 +135,7 @@ def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: 
 def compute_least_margin(forest: CompiledForest, workspace: ForestWorkspace, cell: int) -> float:
     """The smallest margin, less its slack, at a cell of the last profile."""
     least = np.inf
+    # A lean of -1 and the subtracted slack both round downwards: a positive result surely is a counterfactual.
     for margin in range(forest.offset.shape[0]):
         value = forest.offset[margin] - forest.slack[margin]
         for group in range(forest.group_margin.shape[0]):
@@ -146,6 +162,7 @@ def _move_into_domain(forest: CompiledForest, workspace: ForestWorkspace, domain
         cell = workspace.point[feature]
         if (domain[start + (cell >> 6)] >> np.uint64(cell & 63)) & ONE:
             continue
+        # The first word that is not empty has the first open cell.
         for word in range(start, end):
             if domain[word] != ZERO:
                 workspace.point[feature] = 64 * (word - start) + lowest_bit(domain[word])
@@ -155,6 +172,7 @@ def _move_into_domain(forest: CompiledForest, workspace: ForestWorkspace, domain
 @kernel_helper
 def _is_surely_desired(forest: CompiledForest, workspace: ForestWorkspace) -> bool:
     """Whether every margin surely is positive at the workspace's point, by the values of the trees."""
+    # The same running total as in `profile_feature`, from the noted values of the trees.
     for group in range(workspace.sums.shape[0]):
         workspace.sums[group] = 0.0
     group, total = 0, 0.0
@@ -165,6 +183,7 @@ def _is_surely_desired(forest: CompiledForest, workspace: ForestWorkspace) -> bo
         total += workspace.tree_values[tree]
     if forest.root.shape[0] > 0:
         workspace.sums[group] += total
+    # Lower bounds of all margins; within the slack, the model's own rounding could decide otherwise.
     for margin in range(forest.offset.shape[0]):
         least = forest.offset[margin]
         for group in range(workspace.sums.shape[0]):
@@ -187,6 +206,8 @@ def climb_to_counterfactual(
     if _is_surely_desired(forest, workspace):
         return True
     best = -np.inf
+    # Coordinate ascent: each step moves one feature to the cell where the smallest margin is largest, and never makes
+    # the smallest margin smaller. It may end at a local maximum; then the caller falls back on branch and bound.
     for _ in range(sweeps):
         before = best
         for place in range(order.shape[0]):
@@ -197,6 +218,7 @@ def climb_to_counterfactual(
             start, end = forest.cells.word_starts[feature], forest.cells.word_starts[feature + 1]
             here = workspace.point[feature]
             top = compute_least_margin(forest, workspace, here)
+            # All open cells of the feature, bit by bit; only a clear improvement moves the point.
             for word in range(start, end):
                 left = domain[word]
                 while left != ZERO:
@@ -210,6 +232,7 @@ def climb_to_counterfactual(
             best = top
             if best > 0.0:
                 return True
+        # A whole sweep without progress: a local maximum.
         if best <= before + 1e-9:
             return False
     return False
@@ -220,6 +243,8 @@ def pull_back(forest: CompiledForest, workspace: ForestWorkspace, home: Int64Arr
     """Give the workspace's point, after climbing, the instance's cells, feature by feature, as long as it surely stays
     desired.
     """
+    # A greedy pass: fewer changed features mean a smaller dual, which says more. Invariant: the point surely is a
+    # counterfactual before and after every step.
     for place in range(order.shape[0]):
         feature = order[place]
         cell = workspace.point[feature]

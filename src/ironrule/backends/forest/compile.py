@@ -50,6 +50,7 @@ from ironrule.model.protocol import Unreadable
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
 
+# Four half units of the last place of a double (see Slack above).
 ROUNDING = 2.0**-51
 LOGISTIC_UNITS = 32
 CHECKER_FACTOR = 1.25  # a checker bounds the model's rounding by itself, and may come to somewhat more
@@ -69,9 +70,11 @@ def bound_sum_error(group: LinkedGroup) -> float:
 def compute_slack(margin: Margin) -> float:
     """Within this of zero, only the model itself can say whether a margin is positive."""
     reach, own = abs(margin.offset), 0.0
+    # `reach` bounds the size of all that is added up; `own` is the error of the groups' sums.
     for group in margin.groups:
         reach += bound_group_size(group) if group.link.kind == "identity" else abs(group.link.scale)
         own += _bound_linked_error(group)
+    # One exact value plus the offset: the sign of such a sum is exact, so there is nothing to allow for.
     if margin.error == 0.0 and own == 0.0 and len(margin.groups) <= 1:
         return 0.0
     error = CHECKER_FACTOR * margin.error
@@ -79,7 +82,7 @@ def compute_slack(margin: Margin) -> float:
 
 
 def _bound_linked_error(group: LinkedGroup) -> float:
-    """What is left of a group's error behind its link; a step takes it in before."""
+    """How far a group may be off behind its link. Zero for a step: `apply_link` adds the error to its sum before."""
     link = group.link
     if link.kind == "identity":
         return bound_sum_error(group)
@@ -95,12 +98,14 @@ def convert_terms_to_trees(margin: Margin, columns: TabulatedColumns) -> Margin:
         *(float(np.abs(tree.value).max(initial=0.0)) for g in margin.groups for tree in g.trees),
     ]
     groups = []
+    # Terms stay in their group, because the link applies to their sum together with the trees.
     for group in margin.groups:
         parts = [
             (term, np.asarray(term.contribution(columns.values[term.column]), dtype=np.float64)) for term in group.terms
         ]
         own = [float(np.abs(part).max(initial=0.0)) for _, part in parts]
         merged = _merge_terms(parts, columns)
+        # Adding terms into one leaf value rounds as well; one term per feature is copied exactly.
         lost = len(parts) * ROUNDING * sum(own) if len(merged) < len(parts) else 0.0
         groups.append(LinkedGroup((*group.trees, *merged), group.link, rounding_error=lost))
         sizes += own
@@ -140,6 +145,7 @@ def _build_constraint_tree(feasible: FeasibleRegion, columns: tuple[int, ...]) -
             f"the constraints tie {len(columns)} features together with {math.prod(shape):,} combinations, and up to "
             f"{MAX_COMBINATIONS:,} are read"
         )
+    # The feature with the fewest codes is asked first, which keeps the upper part of the tree small.
     order = sorted(range(len(columns)), key=lambda place: shape[place])
     admitted = _tabulate_feasible(feasible, columns, shape).transpose(order)
     return _ConstraintTreeBuilder(feasible.sizes, [columns[place] for place in order]).build(admitted)
@@ -149,6 +155,7 @@ def _tabulate_feasible(feasible: FeasibleRegion, columns: tuple[int, ...], shape
     """Which combinations satisfy the constraints that speak of these features."""
     concerned = [predicate for predicate in feasible.predicates if set(predicate.columns) & set(columns)]
     admitted = np.ones(math.prod(shape), dtype=np.bool_)
+    # In portions, because the points of a whole table can be too many for memory.
     for start in range(0, len(admitted), CHUNK_POINTS):
         here = np.arange(start, min(start + CHUNK_POINTS, len(admitted)))
         points = np.zeros((len(here), len(feasible.sizes)), dtype=np.int32)
@@ -160,7 +167,7 @@ def _tabulate_feasible(feasible: FeasibleRegion, columns: tuple[int, ...], shape
 
 @dataclass(slots=True)
 class _ConstraintTreeBuilder:
-    """Grows a tree; every node comes before its children."""
+    """Builds the tree of a table of what can occur; every node comes before its children."""
 
     sizes: Sequence[int]
     columns: list[int]
@@ -178,6 +185,7 @@ class _ConstraintTreeBuilder:
         """The tree of a table over the features from a depth on; the place of its root."""
         if admitted.all() or not admitted.any():
             return self._add_node(None, 0.0 if admitted.all() else -np.inf)
+        # Codes with equal slices behave alike, so they share one subtree.
         slices, places = np.unique(admitted.reshape(len(admitted), -1), axis=0, return_inverse=True)
         if len(self.splits) > MAX_CONSTRAINT_NODES:
             raise Unreadable("the constraints on the space are too intricate to read")
@@ -193,6 +201,7 @@ class _ConstraintTreeBuilder:
                 if shape
                 else self._add_table(slices[start], depth)
             )
+        # Halve the distinct slices: the split sends all codes left whose slice is in the first half.
         middle = (start + end) // 2
         node = self._add_node(CodeRangeSplit(self.columns[depth], places, start, middle), 0.0)
         self.left[node] = self._add_slices(slices, places, start, middle, shape, depth)
@@ -258,8 +267,10 @@ def compile_tree_sum(
         [convert_terms_to_trees(margin, columns) for margin in margins] for margins in normal_form.alternatives
     ]
     if constraint_trees := build_constraint_trees(feasible or space.feasible):
+        # One margin of each alternative is enough: a single one at minus infinity forbids the point.
         alternatives = [[_add_constraint_trees(margins, constraint_trees), *margins[1:]] for margins in alternatives]
     alternatives = [[*margins, *extra] for margins in alternatives]
+    # Cells are built from the splits of all alternatives together, so that all forests share them.
     splits = DistinctSplits(columns)
     splits.add(tree for margins in alternatives for group in _list_margin_groups(margins) for tree in group.trees)
     by_feature = splits.group_by_feature(len(space))
@@ -291,6 +302,7 @@ def _flatten_nodes(margins: Sequence[Margin], splits: DistinctSplits, known: Int
     trees = [tree for group in _list_margin_groups(margins) for tree in group.trees]
     starts = compute_starts(np.array([len(tree.left) for tree in trees], dtype=np.int64))
     asks = _concatenate_ints([splits.number_nodes(tree) for tree in trees])
+    # Children are numbered within their tree; `base` shifts them to their place among the nodes of all trees.
     leaf, base = asks < 0, np.repeat(starts[:-1], np.diff(starts))
     left, right = (
         np.where(leaf, -1, _concatenate_ints([getattr(t, side) for t in trees]) + base) for side in ("left", "right")
@@ -306,8 +318,9 @@ def _concatenate_ints(parts: Sequence[npt.NDArray[Any]]) -> Int64Array:
 def _build_forest(
     margins: Sequence[Margin], cells: Cells, pools: Sequence[MaskPool], nodes: FlatNodes
 ) -> CompiledForest:
-    """Masks lie in the order of their first use: by nodes, then by leaves."""
+    """One alternative as flat arrays. Masks lie in the order of their first use: by nodes, then by leaves."""
     boxes, inner = build_leaf_boxes(nodes, pools), nodes.left_mask >= 0
+    # Masks are numbered through all pools here: `starts` says where each feature's numbers begin.
     starts = compute_starts(np.array([len(pool) for pool in pools]))
     of_nodes, of_leaves = starts[nodes.feature] + nodes.left_mask, starts[boxes.feature] + boxes.mask
     by_nodes, by_leaves = _order_by_first_use(of_nodes[inner]), _order_by_first_use(of_leaves)
@@ -377,6 +390,7 @@ def find_mask_spans(
 
 def _order_by_first_use(numbers: Int64Array) -> Int64Array:
     """The distinct numbers in the order in which they first occur."""
+    # Written from the back, so that the first occurrence of a number is the one that stays.
     first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers))
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return np.argsort(first, kind="stable")[: np.count_nonzero(first < len(numbers))]
@@ -401,6 +415,7 @@ def apply_link(links: Float64Array, group: int, total: float, lean: float) -> fl
     if links[group, 0] == 0.0:
         return total
     scale, slope, shift = links[group, 1], links[group, 2], links[group, 3]
+    # Links never fall, so shifting the sum by its error bounds the value behind the link from above or below.
     total += lean * links[group, 4]
     if links[group, 0] == 1.0:
         value: float = scale / (1.0 + np.exp(-(slope * total + shift)))
@@ -410,7 +425,8 @@ def apply_link(links: Float64Array, group: int, total: float, lean: float) -> fl
 
 @kernel_helper
 def evaluate_margin(forest: CompiledForest, margin: int, point: Int64Array, sums: Float64Array) -> tuple[float, float]:
-    """A margin's value at a point given by cells: at the most, and at the least."""
+    """The largest and the smallest value that a margin can have at a point given by cells, but for its slack."""
+    # Walk every tree of the margin to the leaf of the point, and add up by group, since links apply to group sums.
     for group in range(sums.shape[0]):
         sums[group] = 0.0
     for tree in range(forest.root.shape[0]):
@@ -425,6 +441,7 @@ def evaluate_margin(forest: CompiledForest, margin: int, point: Int64Array, sums
         sums[group] += forest.node_value[node]
     most: float = forest.offset[margin]
     least: float = forest.offset[margin]
+    # Twice through the links: once rounded up, once rounded down.
     for group in range(sums.shape[0]):
         if forest.group_margin[group] == margin:
             most += apply_link(forest.links, group, sums[group], 1.0)
@@ -436,6 +453,7 @@ def evaluate_margin(forest: CompiledForest, margin: int, point: Int64Array, sums
 def decide_point(forest: CompiledForest, point: Int64Array, sums: Float64Array) -> tuple[bool, bool]:
     """Whether every margin may be positive at a point, and whether every one surely is."""
     sure = True
+    # Three cases per margin: surely not positive (the point is none), surely positive, or within the slack.
     for margin in range(forest.offset.shape[0]):
         most, least = evaluate_margin(forest, margin, point, sums)
         if most <= -forest.slack[margin]:
@@ -449,12 +467,14 @@ def decide_point(forest: CompiledForest, point: Int64Array, sums: Float64Array) 
 def _decide_rows(
     forest: CompiledForest, cells: Int64Array, possible: BoolArray, sure: BoolArray, sums: Float64Array
 ) -> None:
+    # All rows share `sums`, which `evaluate_margin` clears.
     for row in range(cells.shape[0]):
         possible[row], sure[row] = decide_point(forest, cells[row], sums)
 
 
 @kernel
 def _fill_least_margins(forest: CompiledForest, cells: Int64Array, least: Float64Array, sums: Float64Array) -> None:
+    # The worst margin decides, because all of them must be positive.
     for row in range(cells.shape[0]):
         least[row] = np.inf
         for margin in range(forest.offset.shape[0]):

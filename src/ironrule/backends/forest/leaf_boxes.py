@@ -36,14 +36,17 @@ class MaskPool:
         """The numbers of masks, a row each; new ones are added."""
         before, width = len(self), 8 * masks.shape[1]
         packed, of = masks.tobytes(), self.numbers
+        # The bytes of a row are the key; a row that is new gets the next number.
         found = [of.setdefault(packed[at : at + width], len(of)) for at in range(0, len(packed), width)]
         numbers = np.array(found, dtype=np.int64)
+        # New numbers begin at `before`; of each the first row is appended, in the order of the numbers.
         if len(self) > before:
             new, first = np.unique(numbers, return_index=True)
             self._append(masks[first[new >= before]], before)
         return numbers
 
     def _append(self, masks: UInt64Array, before: int) -> None:
+        # Grow by doubling, so that appending stays cheap on average.
         if len(self) > len(self.words):
             if 8 * len(self) * masks.shape[1] > MAX_MASK_BYTES:
                 raise Unreadable("its leaves tell too many values apart for exact search; coarser grids would help")
@@ -75,6 +78,7 @@ def concatenate_masks(
     widths = np.array([pool.words.shape[1] for pool in pools], dtype=np.int64)[features]
     starts = compute_starts(widths)
     words = np.empty(int(starts[-1]), dtype=np.uint64)
+    # Masks of one feature have the same width, so a feature's masks are copied in one step.
     for feature, pool in enumerate(pools):
         here = np.flatnonzero(features == feature)
         places = starts[here][:, None] + np.arange(pool.words.shape[1])
@@ -84,9 +88,11 @@ def concatenate_masks(
 
 def find_runs(words: UInt64Array, starts: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The runs of neighbouring cells in masks that lie end to end: where each mask's begin, their firsts and lasts."""
+    # The neighbouring bits across word borders; none across the border of two masks.
     before, after = np.zeros_like(words), np.zeros_like(words)
     before[1:], after[:-1] = words[:-1] >> np.uint64(63), words[1:] << np.uint64(63)
     before[starts[:-1]], after[starts[1:] - 1] = 0, 0
+    # A run begins at a one whose lower neighbour is zero, and ends at a one whose upper neighbour is zero.
     first = words & ~((words << np.uint64(1)) | before)
     last = words & ~((words >> np.uint64(1)) | after)
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -145,10 +151,12 @@ def build_leaf_boxes(nodes: FlatNodes, pools: Sequence[MaskPool]) -> LeafBoxes:
     tree, node = (
         np.concatenate([getattr(level, name)[level.is_leaf] for level in levels]) for name in ("tree", "node")
     )
+    # Leaves of equal value keep a fixed order, so that results are the same every time.
     place = np.concatenate(
         [place[level.is_leaf] for level, place in zip(levels, _count_leaves_to_right(levels), strict=True)]
     )
     counts, features, masks = _collect_leaf_masks(levels, pools)
+    # Tree by tree, falling by value; leaves of minus infinity stand for what cannot occur and are left out.
     order = np.lexsort((place, -nodes.value[node], tree))
     order = order[nodes.value[node[order]] > -np.inf]
     asked = concatenate_ranges(compute_starts(counts)[:-1][order], counts[order])
@@ -170,6 +178,7 @@ def _walk_levels(nodes: FlatNodes, pools: Sequence[MaskPool]) -> list[WalkLevel]
     none, slots = np.zeros(count, dtype=np.int64), np.full((count, 1), -1, dtype=np.int32)
     level = WalkLevel(np.arange(count), nodes.root, none, none > 0, nodes.left_mask[nodes.root] < 0, slots, slots)
     levels = []
+    # One level at a time, from the roots, until a level has only leaves.
     while True:
         leaf = level.is_leaf
         kept = (level.features[leaf], level.masks[leaf])
@@ -184,6 +193,7 @@ def _descend(nodes: FlatNodes, pools: Sequence[MaskPool], level: WalkLevel) -> W
     inner = np.flatnonzero(~level.is_leaf)
     node, features, masks = level.node[inner], level.features[inner], level.masks[inner]
     feature = nodes.feature[node]
+    # The slot of the feature that each node asks: the one it has on this path already, or the next free one.
     asked = features == feature[:, None]
     known = asked.any(axis=1)
     slot = np.where(known, asked.argmax(axis=1), np.count_nonzero(features >= 0, axis=1))
@@ -191,10 +201,12 @@ def _descend(nodes: FlatNodes, pools: Sequence[MaskPool], level: WalkLevel) -> W
     if (slot == features.shape[1]).any():  # one more slot for everybody
         features, masks = (np.pad(array, ((0, 0), (0, 1)), constant_values=-1) for array in (features, masks))
     sides = _split_masks(pools, feature, here, nodes.left_mask[node])
+    # Left children, then right children; only those that some cell leads to.
     parts = []
     for is_right, (child, part) in enumerate(zip((nodes.left[node], nodes.right[node]), sides, strict=True)):
         rows = np.flatnonzero(part >= 0)
         parts.append((child[rows], inner[rows], np.full(len(rows), bool(is_right)), features[rows], masks[rows]))
+        # A split that takes nothing away leaves the slots as they are.
         narrowed = np.flatnonzero(part[rows] != here[rows])
         changed = rows[narrowed]
         parts[-1][3][narrowed, slot[changed]] = feature[changed]
@@ -207,9 +219,11 @@ def _split_masks(pools: Sequence[MaskPool], feature: Int64Array, here: Int64Arra
     """The masks left and right of splits where some cells are left already; -1 where no cell is."""
     sides = np.empty((2, len(feature)), dtype=np.int64)
     order = np.argsort(feature, kind="stable")
+    # Feature by feature, because each has its own pool; rows of a feature are split at once.
     for rows in np.split(order, np.flatnonzero(np.diff(feature[order])) + 1):
         pool = pools[feature[rows[0]]]
         cells, mask = pool.words[here[rows]], pool.words[left_mask[rows]]
+        # -1 where nothing is left, the old mask where nothing was taken away, otherwise the number of the new mask.
         for side, part in enumerate((cells & mask, cells & ~mask)):
             some = part.any(axis=1)
             narrowed = some & (part != cells).any(axis=1)
@@ -221,9 +235,11 @@ def _split_masks(pools: Sequence[MaskPool], feature: Int64Array, here: Int64Arra
 def _count_leaves_to_right(levels: Sequence[WalkLevel]) -> list[Int64Array]:
     """For every node the number of leaves of its tree that lie to its right: ties are kept in that order."""
     counts = [level.is_leaf.astype(np.int64) for level in levels]
+    # From the deepest level upwards: the number of leaves below every node.
     for above, below, count in zip(counts[-2::-1], levels[:0:-1], counts[:0:-1], strict=True):
         np.add.at(above, below.parent, count)
     places = [np.zeros(len(levels[0].node), dtype=np.int64)]
+    # From the root downwards: a left child has its sibling's leaves to its right, and all that its parent has there.
     for below, count in zip(levels[1:], counts[1:], strict=True):
         beside = np.zeros(len(places[-1]), dtype=np.int64)
         beside[below.parent[below.is_right]] = count[below.is_right]
@@ -238,6 +254,7 @@ def _collect_leaf_masks(
     starts = compute_starts(np.array([len(pool) for pool in pools]))
     shares = np.concatenate([*(pool.compute_shares() for pool in pools), [np.inf]])  # the last stands for no mask
     counts, features, masks = [], [], []
+    # Small masks first: they are missed most often, so a search that tests a leaf can stop early.
     for level in levels:
         used = level.features >= 0
         order = np.argsort(shares[np.where(used, starts[level.features] + level.masks, -1)], axis=1, kind="stable")

@@ -38,13 +38,14 @@ from ironrule.rule.box import Box
 
 NO_INTEGERS, NO_FLOATS, NO_WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
 RANDOM_STEP = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
+# How `mine_rounds` ends; its docstring explains each.
 MORE_ROUNDS, NO_RULE, ENDED, RULE_HOLDS, ASK_MODEL = 0, 1, 2, 3, 4
 BOX_GIVEN = -1.0  # instead of a weight
 TIE_BREAK = 1e-9  # weights differ by less in a random choice among equals
 
 
 class MiningWorkspace(NamedTuple):
-    """What mining works on. Its elements are the components that may be used, without gaps; where the box is
+    """The arrays of mining. Its elements are the permitted components, numbered from 0 without gaps; where the box is
     given there are none.
     """
 
@@ -53,9 +54,9 @@ class MiningWorkspace(NamedTuple):
     start: Int64Array  # the cells to climb from
     box_low: Int32Array  # where the rule of the last round holds
     box_high: Int32Array
-    order: Int64Array
+    order: Int64Array  # the features in a random order
     points: Int32Array  # the counterfactuals
-    state: Any  # of the random numbers, and how many boxes were looked at
+    state: Any  # [0] the state of the random numbers, [1] how many boxes were looked at
     feature: Int64Array = NO_INTEGERS  # per element, its feature and the codes that it admits
     low: Int64Array = NO_INTEGERS
     high: Int64Array = NO_INTEGERS
@@ -72,7 +73,8 @@ class MiningWorkspace(NamedTuple):
 
 @kernel_helper
 def _next_random(table: MiningWorkspace) -> Any:
-    """The next random bits; the first ones are the best."""
+    """The next 53 random bits; the upper ones are the best."""
+    # A linear congruential generator. Its low bits are weak, so the lowest eleven are dropped and 53 are left.
     table.state[0] = table.state[0] * LCG_MULTIPLIER + LCG_INCREMENT
     return table.state[0] >> np.uint64(11)
 
@@ -80,6 +82,7 @@ def _next_random(table: MiningWorkspace) -> Any:
 @kernel_helper
 def _shuffle_features(table: MiningWorkspace) -> None:
     """Put the features into a random order."""
+    # The shuffle of Fisher and Yates; only the upper 31 bits are used.
     for place in range(table.order.shape[0] - 1, 0, -1):
         other = np.int64((_next_random(table) >> np.uint64(22)) % np.uint64(place + 1))
         table.order[place], table.order[other] = table.order[other], table.order[place]
@@ -90,11 +93,13 @@ def _choose_rule(table: MiningWorkspace, duals: int, within: float, steps: int) 
     """A hitting set of the duals: a quick one, ties at random, or one within a weight, by local search from the last;
     whether one was found.
     """
+    # No limit: the greedy heuristic. Costs that differ a little at random break ties differently in every round.
     if within == np.inf:
         for i in range(table.weights.shape[0]):
             table.costs[i] = table.weights[i] * (1.0 + TIE_BREAK * RANDOM_STEP * np.float64(_next_random(table)))
         choose_greedily(table.hit, table.weights, table.costs, table.chosen, table.spare)
         return True
+    # A limit: local search from the last rule, as long as the steps last. Not finding a rule proves nothing.
     score, age, priority, count = table.repair_arrays
     for i in range(score.shape[0]):
         score[i], age[i] = 0.0, 0
@@ -110,6 +115,7 @@ def _choose_rule(table: MiningWorkspace, duals: int, within: float, steps: int) 
 @kernel_helper
 def _compute_box(table: MiningWorkspace) -> None:
     """Where the chosen rule holds."""
+    # Begin with the whole space, and intersect with the codes that each chosen component admits.
     for j in range(table.top.shape[0]):
         table.box_low[j], table.box_high[j] = 0, table.top[j]
     for i in range(table.weights.shape[0]):
@@ -123,6 +129,8 @@ def _compute_box(table: MiningWorkspace) -> None:
 def _add_dual(table: MiningWorkspace, point: Int32Array, dual: int) -> bool:
     """Note the dual of a counterfactual; whether anything hits it."""
     end = table.starts[dual]
+    # The dual of a point has the elements that are false there. Each is written twice: as a bit in `hit` (by element)
+    # and in the list `elements` (by dual).
     for i in range(table.weights.shape[0]):
         code = point[table.feature[i]]
         if code < table.low[i] or code > table.high[i]:
@@ -144,33 +152,43 @@ def mine_rounds(
     within: float,
     limits: tuple[int, int, int],
 ) -> tuple[int, int]:
-    """Go on for some rounds, until there is no rule within a weight, until no counterfactual is easily found, or one
-    that no rule excludes; how many there are then, and how the last round ended: MORE_ROUNDS, NO_RULE, ENDED,
-    RULE_HOLDS if there is no counterfactual, with the proof in the workspace's log, or ASK_MODEL if the model itself
-    must be asked about the workspace's point. ``limits`` are sweeps, steps of a local search, and boxes of the search
-    where climbing fails; if ``within`` is BOX_GIVEN, the table has the box already.
+    """Mine for some rounds; the number of counterfactuals found so far, and how the last round ended.
+
+    MORE_ROUNDS: all rounds are done. NO_RULE: no rule within the weight ``within`` was found. RULE_HOLDS: the last
+    rule has no counterfactual, and the workspace's log proves it. ASK_MODEL: the model itself must be asked about the
+    workspace's point. ENDED: none was found within the limits, or no rule excludes the last one, or the box was given.
+    ``limits`` are sweeps of climbing, steps of local search, and boxes of the search where climbing fails. If
+    ``within`` is BOX_GIVEN, the table has the box already.
     """
     sweeps, steps, boxes = limits
+    # Implicit hitting set rounds: choose a rule, look for a counterfactual in its box, add its dual.
     for _ in range(rounds):
         if within != BOX_GIVEN:
             if not _choose_rule(table, duals + found, within, steps):
                 return found, NO_RULE
             _compute_box(table)
+        # This also resets the workspace: domains[0] has the open cells of the box, and the log is empty.
         start_search(forest, table.box_low, table.box_high, workspace)
         for j in range(table.start.shape[0]):
             workspace.point[j] = table.start[j]
         _shuffle_features(table)
+        # Climbing is cheap. Where it fails, a short branch and bound looks for a counterfactual, and may prove that
+        # there is none.
         if not climb_to_counterfactual(forest, workspace, workspace.domains[0], table.order, sweeps):
             status, seen = search_boxes(forest, workspace, boxes)
             table.state[1] += np.uint64(seen)
             if status != FOUND:
                 return found, RULE_HOLDS if status == PROVEN else ASK_MODEL if status == UNSURE else ENDED
+            # Pulling back needs the trees' values at the point that the search has found.
             trace_trees(forest, workspace)
+        # Pull the point towards the instance in a random order of features: small duals, and different ones.
         _shuffle_features(table)
         pull_back(forest, workspace, table.origin, table.order)
+        # From cells back to codes: in every cell the code nearest to the instance that lies in the box.
         point = table.points[found]
         fill_nearest_codes(forest.cells, workspace.point, table.instance, table.box_low, table.box_high, point)
         found += 1
+        # A dual without elements means that no rule with the permitted components excludes this counterfactual.
         if within == BOX_GIVEN or not _add_dual(table, point, duals + found - 1):
             return found, ENDED
     return found, MORE_ROUNDS
@@ -196,11 +214,12 @@ def mine_counterfactuals(
     rounds: int,
     rng: np.random.Generator,
 ) -> Iterator[MiningResult]:
-    """What every portion of the rounds gives."""
+    """Run the rounds in portions, and yield the result of each."""
     bits = np.array(list_members(request.allowed), dtype=np.int64)
     table, within = _allocate_mining_workspace(forest, case, request, bits, rounds, rng), request.max_weight
     found, status, many = 0, MORE_ROUNDS, max(1, len(forest.root) // USUAL_TREES)
     limits = SWEEPS, request.max_steps, MAX_BOXES_PER_ROUND // many
+    # A portion per call, so that the caller can look at its budget in between.
     while status == MORE_ROUNDS and found < rounds:
         before, portion, table.state[1] = found, min(max(1, ROUNDS_PER_CALL // many), rounds - found), 0
         found, status = mine_rounds(forest, workspace, table, len(request.duals), found, portion, within, limits)
@@ -240,8 +259,10 @@ def _allocate_mining_workspace(
     forest: CompiledForest, case: Case, request: MiningRequest, bits: Int64Array, rounds: int, rng: np.random.Generator
 ) -> MiningWorkspace:
     duals, relevant, features = np.ascontiguousarray(request.duals), case.components, len(case.space)
+    # Elements are the permitted components, numbered from 0; `places` maps a component's bit to its element.
     places = np.zeros(64 * duals.shape[1], dtype=np.int64)
     places[bits] = np.arange(len(bits))
+    # Room for the known duals and for one more per round, each with all elements at the most.
     most, size = len(duals) + rounds, int(count_bits(duals).sum()) + rounds * len(bits)
     hit = np.zeros((len(bits), -(-most // 64)), dtype=np.uint64)
     starts, elements = np.zeros(most + 1, dtype=np.int64), np.empty(size, dtype=np.int64)

@@ -39,12 +39,14 @@ class ForestNearestSearch:
     best: Points | None = field(default=None)
 
     def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:
-        """Each answer of the exact oracle lowers the cost limit."""
+        """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
         extra = [self._build_cost_margin(), *(self._build_difference_margin(point) for point in found)]
         forests = compile_tree_sum(
             self.tree_sum, self.tabulated_model.columns, self.case.space, self.case.feasible, extra
         )
+        # More than any point costs, so that the first answer is any counterfactual.
         cost_limit = float(len(self.case.space) + 2)
+        # Every answer costs less than the limit and lowers it. A proof ends the loop: nothing cheaper exists.
         while True:
             oracle = ForestOracle(
                 tuple(_set_cost_limit(forest, len(extra), cost_limit) for forest in forests), self.limit
@@ -64,6 +66,7 @@ class ForestNearestSearch:
     def _build_difference_margin(self, point: Points) -> Margin:
         """Positive where some feature that the point changes stays as it is."""
         changed = np.flatnonzero(point != self.case.instance).tolist()
+        # Each changed feature takes 1 away: only if all of them are changed is the sum below zero.
         trees = tuple(build_code_tree(j, -(self.costs.cell_costs[j] > 0).astype(np.float64)) for j in changed)
         return Margin(len(changed) - 0.5, (LinkedGroup(trees),))
 
@@ -71,6 +74,7 @@ class ForestNearestSearch:
 def _set_cost_limit(forest: CompiledForest, extra: int, cost_limit: float) -> CompiledForest:
     """A forest whose last margins, the cost limit first among them, are exact; the limit is to be undercut."""
     offset, slack = forest.offset.copy(), forest.slack.copy()
+    # A fraction of the smallest difference of two costs: a point that costs as much as the limit is refused.
     offset[-extra] = cost_limit - COST_STEP / 8
     slack[-extra:] = 0.0
     return forest._replace(offset=offset, slack=slack)

@@ -35,7 +35,7 @@ HISTORY_STARTS = 32  # past rows pulled into a box, the best of which is a start
 
 
 class WorkspacePool:
-    """Free workspaces, by the place of their forest; any thread may take one. They are not copied along."""
+    """Free workspaces, by the place of their forest; any thread may take one. A pickled pool comes back empty."""
 
     __slots__ = ("_free",)
 
@@ -43,7 +43,7 @@ class WorkspacePool:
         self._free: dict[int, list[ForestWorkspace]] = {}
 
     def acquire(self, place: int, forest: CompiledForest) -> ForestWorkspace:
-        """A workspace for a forest; what is written in it is from another search."""
+        """A workspace for a forest; it may still hold the values of an earlier search."""
         try:
             return self._free[place].pop()
         except (KeyError, IndexError):  # none is free
@@ -113,6 +113,8 @@ class ForestOracle:
         """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found; a proof
         that the last rule has none, where that is easily found.
         """
+        # With several alternatives, a proof for one forest alone proves nothing about the model, so it is dropped; what
+        # one forest yields is known when the next is mined.
         for place, forest in enumerate(self.forests):
             workspace = self.workspaces.acquire(place, forest)
             for some in mine_counterfactuals(forest, workspace, case, request, rounds, rng):
@@ -126,6 +128,8 @@ class ForestOracle:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
         meter.check()
         logs: list[SearchLog] = []
+        # A point is desired if one alternative's margins are all positive: a counterfactual of any forest is enough,
+        # and a proof needs the log of every forest.
         for place, forest in enumerate(self.forests):
             workspace, home = self.workspaces.acquire(place, forest), locate_cells(forest, box.clip(case.instance))
             work = _ForestQuery(place, forest, case, box, workspace, home)
@@ -137,7 +141,8 @@ class ForestOracle:
         return tuple(logs) if len(logs) == len(self.forests) else None
 
     def _decide_forest(self, work: _ForestQuery, meter: Meter, rng: np.random.Generator) -> Points | SearchLog | None:
-        """What climbing and a short search come to, or else branch and bound."""
+        """A counterfactual, the log of a proof, or None; by climbing and a short search, or else branch and bound."""
+        # From cheap to expensive: climb, a short search, the model's word, past rows, then the full search.
         found, status = work.climb(work.workspace, work.origin, rng, min(self.first_boxes, self.limit))
         seen = int(work.workspace.counters[3])
         meter.events["boxes"] += seen
@@ -159,6 +164,7 @@ class ForestOracle:
     ) -> Points | SearchLog | None:
         """Branch and bound, after so many boxes seen, alone at first, then shared out."""
         search = ParallelSearch(work.forest, [work.workspace])
+        # In rounds of a fixed number of boxes, never of a time, so that the answer is the same on every machine.
         while search.active and seen < self.limit:
             many, boxes = (
                 (1, self.boxes_before_sharing)
@@ -171,6 +177,7 @@ class ForestOracle:
                 work.workspace = search.workspaces[place]
                 if status == FOUND:
                     return work.pull_back(rng)
+                # Rounding could turn the decision here: only the model itself can say.
                 if status == UNSURE:
                     point = work.point
                     if meter.desired(work.case.model, point[None, :])[0]:
@@ -178,6 +185,7 @@ class ForestOracle:
                     if self._may_turn_in_gaps(work.box):
                         return None
                     record_denied(work.workspace)
+                # The stack of this workspace is full: further rounds could not go on.
                 elif status != PROVEN and work.workspace.counters[0] + 1 >= MAX_DEPTH:
                     return None
             meter.check()
@@ -219,6 +227,7 @@ class _ForestQuery:
         seeds = self.case.history.seeds
         if len(seeds) == 0:
             return None
+        # Some rows at random; the one with the largest margin once it lies in the box is the start.
         chosen = seeds[rng.integers(0, len(seeds), size=HISTORY_STARTS)]
         starts = locate_cells(self.forest, self.box.clip(chosen))
         return self.climb(workspace, starts[np.argmax(compute_least_margins(self.forest, starts))], rng)[0]

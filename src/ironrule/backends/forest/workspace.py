@@ -11,18 +11,18 @@ from ironrule.backends.forest.compile import CompiledForest
 
 
 class ForestWorkspace(NamedTuple):
-    """What one search works on; `counters` holds its depth, the margin to go on with after an unsure point, how many
-    points the model has denied, and the length of the log.
+    """The arrays of one search, allocated once. ``counters`` has four numbers: [0] the depth, [1] the margin to go on
+    with after an unsure point (-1: none), [2] how many points the model has denied, [3] the length of the log.
     """
 
     domains: UInt64Array  # per depth, the cells that are still open
     best_leaves: Int64Array  # per depth, the best leaf of every tree
     split_feature: Int64Array  # per depth, the feature that was split last
-    point: Int64Array
+    point: Int64Array  # the current candidate, a cell per feature
     last_point: Int64Array  # the point that was looked at last
-    counters: Int64Array
-    sums: Float64Array
-    bounds: Float64Array
+    counters: Int64Array  # see above
+    sums: Float64Array  # per group, the sum of its trees
+    bounds: Float64Array  # per margin, its upper bound in the box that was bounded last
     begins: Float64Array  # per cell, the weight of what begins and ends there, and of gaps
     ends: Float64Array
     gaps: Float64Array
@@ -35,8 +35,8 @@ class ForestWorkspace(NamedTuple):
     tree_paths: UInt64Array
 
 
-MAX_DEPTH = 1024
-LOG_LENGTH = 20_000
+MAX_DEPTH = 1024  # boxes that can wait at once
+LOG_LENGTH = 20_000  # entries at first; `ensure_log_space` makes room for more
 
 
 def allocate_forest_workspace(forest: CompiledForest) -> ForestWorkspace:

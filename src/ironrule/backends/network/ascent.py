@@ -39,7 +39,7 @@ from ironrule.verdict.budget import Meter
 
 @kernel_helper
 def update_first_sums(net: CompiledNetwork, feature: int, old: int, new: int, sums: Float64Array) -> None:
-    """Mend the first layer's sums when a feature goes from one cell to another."""
+    """Update the first layer's sums when a feature goes from one cell to another."""
     if net.is_linear[feature]:
         start = net.cells.cell_starts[feature]
         by = net.cell_values[start + new] - net.cell_values[start + old]
@@ -53,7 +53,7 @@ def update_first_sums(net: CompiledNetwork, feature: int, old: int, new: int, su
 
 @kernel_helper
 def _compute_sure_margin(net: CompiledNetwork, cells: Int64Array, sums: Float64Array, values: Float64Array) -> float:
-    """The smallest margin at a point, less its slack, computed from the beginning."""
+    """The smallest margin at a point, less its slack, computed without updates; `sums` and `values` are overwritten."""
     compute_first_layer(net, cells, sums)
     run_forward(net, sums, values)
     return compute_least_margin(net, values)[1]
@@ -69,21 +69,27 @@ def climb_to_counterfactual(
     sums: Float64Array,
     values: Float64Array,
 ) -> bool:
-    """Move a point uphill within the open cells, once through the features for every order; whether it surely is a
-    counterfactual now.
+    """Coordinate ascent within the open cells, one sweep over the features per order; changes `cells`.
+
+    Returns whether the point surely is a counterfactual now.
     """
     best = _compute_sure_margin(net, cells, sums, values)
+    # Every sweep goes through all features in its own order. Invariant: `best` is the sure margin of `cells`, and
+    # `sums` are its first layer's sums, up to the rounding of the updates.
     for sweep in range(orders.shape[0]):
         before = best
         for place in range(orders.shape[1]):
             j = orders[sweep, place]
             start, count = open_cells.starts[j], open_cells.starts[j + 1] - open_cells.starts[j]
+            # Try all cells of a feature that has few; otherwise `tries` of them, evenly spread, both ends included.
             steps = min(count, tries)
             for step in range(steps):
                 at = step if steps == count else (step * (count - 1)) // (steps - 1)
                 cell = open_cells.cells[start + at]
                 if cell == cells[j]:
                     continue
+                # Try the cell: only one feature changes, so the first layer is updated and only the rest is computed
+                # anew. Keep it if the margin grows, otherwise undo the change.
                 update_first_sums(net, j, cells[j], cell, sums)
                 cells[j], old = cell, cells[j]
                 run_forward(net, sums, values)
@@ -93,10 +99,13 @@ def climb_to_counterfactual(
                 else:
                     update_first_sums(net, j, cell, old, sums)
                     cells[j] = old
+            # Many updates add up rounding errors that the slack does not cover: before claiming success, compute the
+            # point from the beginning.
             if best > 0.0:
                 best = _compute_sure_margin(net, cells, sums, values)
                 if best > 0.0:
                     return True
+        # The same fresh start after every sweep; a sweep that has gained nothing ends the climb.
         best = _compute_sure_margin(net, cells, sums, values)
         if best <= before:
             return False
@@ -113,6 +122,8 @@ def pull_back(
     values: Float64Array,
 ) -> None:
     """Give a counterfactual the instance's cells, feature by feature, as long as it surely stays one."""
+    # Greedy: one feature at a time goes back, and stays back if the margin is still surely positive. Fewer changed
+    # features make a smaller dual, which tells the search for hitting sets more.
     for place in range(order.shape[0]):
         j = order[place]
         old = cells[j]
@@ -131,7 +142,7 @@ HISTORY_STARTS = 3
 
 @dataclass(slots=True, eq=False)
 class AscentSearch:
-    """One query about one net."""
+    """Looks for counterfactuals of one net in the box of one query."""
 
     net: CompiledNetwork
     case: Case
@@ -153,6 +164,7 @@ class AscentSearch:
         seeds = self.case.history.seeds
         if found is not None or len(seeds) == 0:
             return found
+        # Past rows with the desired outcome, moved to the nearest point of the box: start from the most promising.
         past = locate_cells(self.net, self.box.clip(seeds[rng.integers(0, len(seeds), size=HISTORY_SAMPLE)]))
         return self._climb_from(past[np.argsort(-compute_margins(self.net, past)[1])[:HISTORY_STARTS]], rng)
 
@@ -172,8 +184,9 @@ class AscentSearch:
     def check_bound_points(
         self, outcome: BoundResults, again: int, meter: Meter, rng: np.random.Generator
     ) -> Points | None:
-        """A counterfactual that the bounds of parts have shown, or one uphill from so many of the open ones."""
+        """A counterfactual among the points that bounds have shown, or uphill from `again` points of open sub-boxes."""
         status, points = outcome.status, outcome.points
+        # Sure counterfactuals cost no question to the model, so they come first.
         answer = self.check_points(points[status == STATUS_FOUND], True, meter, rng)
         if answer is None:
             answer = self.check_points(points[status == STATUS_POINT], False, meter, rng)
@@ -201,6 +214,7 @@ class AscentSearch:
         """A counterfactual pulled back towards the instance; None if it cannot occur."""
         near = cells.copy()
         pull_back(self.net, near, self.origin, rng.permutation(len(cells)), self.sums, self.values)
+        # What was pulled back may violate a constraint where the point that was found does not.
         for some in (near, cells):
             point = self._convert_to_codes(some)
             if self.case.feasible.admits(point[None, :])[0]:

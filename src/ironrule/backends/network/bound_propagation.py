@@ -29,13 +29,14 @@ from ironrule.backends.network.compile import CompiledNetwork, activate
 from ironrule.backends.network.workspace import LANES, NetworkWorkspace, OpenCells
 from ironrule.jit import kernel_helper
 
-MIN_WIDTH = 1e-6
+MIN_WIDTH = 1e-6  # narrower intervals get constant lines: a chord would divide by almost zero
 BISECTIONS = 12
 
 
 @kernel_helper
 def compute_slope(kind: int, z: float) -> float:
-    """The slope of an s-shaped activation."""
+    """The derivative of an s-shaped activation (tanh or logistic) at z."""
+    # Kinds are ACTIVATION_CODES: 3 is tanh, with slope 1 - tanh^2; 4 is logistic, written with tanh(z / 2).
     if kind == 3:
         value = float(np.tanh(z))
         return 1.0 - value * value
@@ -45,7 +46,7 @@ def compute_slope(kind: int, z: float) -> float:
 
 @kernel_helper
 def compute_tangent(kind: int, at: float) -> tuple[float, float]:
-    """A tangent's slope and its value at zero."""
+    """Slope and value at zero of the tangent to an s-shaped activation at a place."""
     if kind == 3:
         value = float(np.tanh(at))
         slope = 1.0 - value * value
@@ -61,8 +62,11 @@ def _find_touching_tangent(kind: int, end: float, other: float) -> tuple[float, 
 
     For an `end` below zero that is a line above the activation, for one above zero a line below it.
     """
+    # `sign` is 1 for a line above and -1 for a line below, so one test serves both cases.
     value, sign = activate(kind, 0.0, end), 1.0 if end < 0.0 else -1.0
     near, far = 0.0, other  # a tangent at `far` is sound
+    # Bisection between zero and `other`. Invariant: the tangent at `far` is on the right side at `end`, so the result
+    # is sound after any number of steps; further steps only move it nearer to the activation.
     for _ in range(BISECTIONS):
         middle = 0.5 * (near + far)
         slope, start = compute_tangent(kind, middle)
@@ -76,27 +80,36 @@ def _find_touching_tangent(kind: int, end: float, other: float) -> tuple[float, 
 @kernel_helper
 def relax_activation(kind: int, slope: float, low: float, high: float) -> tuple[float, float, float, float]:
     """Slope and value at zero of a line below the activation between two ends, and of one above it."""
+    # Identity: the activation is its own line.
     if kind == 0:
         return 1.0, 0.0, 1.0, 0.0
+    # Relu and leaky relu: slope 1 right of zero, `below` left of it.
     if kind <= 2:
         below = slope if kind == 2 else 0.0
         if low >= 0.0:
             return 1.0, 0.0, 1.0, 0.0
         if high <= 0.0:
             return below, 0.0, below, 0.0
+        # Across zero the activation is convex: the chord is the line above. Below, one of its two sides is extended;
+        # CROWN takes the one that leaves the smaller area. `optimize_relaxation` may turn this line later.
         chord = (high - below * low) / (high - low)
         return 1.0 if high > -low else below, 0.0, chord, high - chord * high
     at_low, at_high = activate(kind, 0.0, low), activate(kind, 0.0, high)
+    # A rising function lies between its values at the two ends.
     if high - low < MIN_WIDTH:
         return 0.0, at_low, 0.0, at_high
     chord = (at_high - at_low) / (high - low)
     start = at_low - chord * low
+    # Right of zero the function is concave: chord below, tangent above. Left of zero it is the other way round.
     if low >= 0.0:
         s, t = compute_tangent(kind, 0.5 * (low + high))
         return chord, start, s, t
     if high <= 0.0:
         s, t = compute_tangent(kind, 0.5 * (low + high))
         return s, t, chord, start
+    # Across zero: the chord is a line above unless the function is flatter than the chord at its right end, which means
+    # that it has risen above the chord; then a tangent that passes the left end is needed. Below, likewise with the
+    # left end.
     s1, t1, s2, t2 = chord, start, chord, start
     if compute_slope(kind, high) < chord:
         s2, t2 = _find_touching_tangent(kind, low, high)
@@ -109,6 +122,8 @@ def relax_activation(kind: int, slope: float, low: float, high: float) -> tuple[
 def bound_first_layer(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
     """Bounds of the first layer's sums."""
     low, high = workspace.low, workspace.high
+    # Every sum starts at the constant part of its unit; every feature then adds its own least and most. Features are
+    # independent in a box, so these sums are exact but for rounding.
     for h in range(net.base.shape[0]):
         for lane in range(LANES):
             low[h, lane] = net.base[h]
@@ -116,6 +131,7 @@ def bound_first_layer(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
     for j in range(workspace.first.shape[0]):
         if net.is_linear[j]:
             for h in range(net.base.shape[0]):
+                # A scaled number adds d times its value; the sign of d says at which end of the range that is least.
                 d = net.direction[j, h]
                 down, up = (
                     (workspace.at_first, workspace.at_last) if d >= 0.0 else (workspace.at_last, workspace.at_first)
@@ -127,6 +143,7 @@ def bound_first_layer(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
         else:
             _add_table_range(net, open_cells, j, workspace)
     for h in range(net.base.shape[0]):
+        # Move both bounds outwards by what rounding can have changed.
         off = net.gamma * net.unit_sizes[h]
         for lane in range(LANES):
             low[h, lane] -= off
@@ -135,10 +152,11 @@ def bound_first_layer(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
 
 @kernel_helper
 def _add_table_range(net: CompiledNetwork, open_cells: OpenCells, j: int, workspace: NetworkWorkspace) -> None:
-    """To the bounds of the first layer's sums, what a feature with a table can add."""
+    """Add to the bounds of the first layer's sums the least and the most that a feature with a table gives."""
     start, row = open_cells.starts[j], net.table_starts[j]
     for h in range(net.base.shape[0]):
         for lane in range(LANES):
+            # No order to use here: look at the table entry of every open cell in the lane's range.
             least, most = np.inf, -np.inf
             for place in range(start + workspace.first[j, lane], start + workspace.last[j, lane] + 1):
                 value = net.table[row + open_cells.cells[place], h]
@@ -149,7 +167,13 @@ def _add_table_range(net: CompiledNetwork, open_cells: OpenCells, j: int, worksp
 
 @kernel_helper
 def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace, keep: bool) -> None:
-    """To `total`, the most that the first layer's sums can be, each times its coefficient."""
+    """Add to `total` the maximum over the box of the first layer's sums, each times its coefficient.
+
+    With `keep`, the places where it is reached go to `maximum_place`.
+    """
+    # The function is sum over units h of coefficients[h] * sum[h]. Features are independent in a box, so its maximum is
+    # the sum of the features' own maxima. First collect how the function depends on every feature: `slopes[j]` is its
+    # factor of a scaled number, `rows[row]` what it gains by one row of a table.
     slopes, rows = workspace.slopes, workspace.row_products
     for j in range(slopes.shape[0]):
         for lane in range(LANES):
@@ -168,6 +192,8 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
         base = net.base[h]
         for lane in range(LANES):
             total[lane] += base * coefficients[h, lane]
+    # slopes = direction_by_unit^T @ coefficients, four units per pass, so that a slope is loaded and stored once for
+    # four products; the remaining up to three units follow one by one.
     even = width - width % 4
     for h in range(0, even, 4):
         for j in range(slopes.shape[0]):
@@ -181,11 +207,14 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
             weight = across[h, j]
             for lane in range(LANES):
                 slopes[j, lane] += weight * coefficients[h, lane]
+    # The same product for the rows of all tables.
     for h in range(net.base.shape[0]):
         for row in range(rows.shape[0]):
             weight = down[h, row]
             for lane in range(LANES):
                 rows[row, lane] += weight * coefficients[h, lane]
+    # Now the maximum of every feature: a scaled number is best at the end that the sign of its slope points to, a table
+    # at its best open cell. With `keep`, the place is remembered.
     for j in range(slopes.shape[0]):
         if net.is_linear[j]:
             for lane in range(LANES):
@@ -204,9 +233,10 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
 def _add_table_maximum(
     net: CompiledNetwork, open_cells: OpenCells, j: int, workspace: NetworkWorkspace, keep: bool
 ) -> None:
-    """To `total`, the most that a feature with a table can add."""
+    """Add to `total` the most that a feature with a table gives; with `keep`, remember at which place."""
     start, row = open_cells.starts[j], net.table_starts[j]
     for lane in range(LANES):
+        # `here` is a place among the feature's open cells; the table is indexed by the cell at that place.
         most, place = -np.inf, workspace.first[j, lane]
         for here in range(workspace.first[j, lane], workspace.last[j, lane] + 1):
             value = workspace.row_products[row + open_cells.cells[start + here], lane]
@@ -222,10 +252,12 @@ UNDERFLOW = 1e-290  # times sizes, more than products too small for a double can
 
 @kernel_helper
 def relax_layer(net: CompiledNetwork, layer: int, workspace: NetworkWorkspace) -> None:
-    """Lines for the activations of a layer whose sums are bounded."""
+    """Compute lines below and above the activations of a layer, from the bounds of its sums."""
     for i in range(net.unit_starts[layer], net.unit_starts[layer + 1]):
         size = net.unit_sizes[i]
         for lane in range(LANES):
+            # A sum never exceeds the size of its unit, so bounds that rounding or loose lines made wider are clipped.
+            # `max(low, high)` keeps the interval in order if clipping crossed its ends.
             low, high = max(workspace.low[i, lane], -size), min(workspace.high[i, lane], size)
             below, below_at, above, above_at = relax_activation(
                 net.activations[layer], net.slopes[layer], low, max(low, high)
@@ -238,10 +270,11 @@ def relax_layer(net: CompiledNetwork, layer: int, workspace: NetworkWorkspace) -
 def combine_rows(
     matrix: Float64Array, at: int, factors: Float64Array, count: int, into: Float64Array, width: int
 ) -> None:
-    """The sum of rows of a matrix that begins at a place of a flat array, each times its factor."""
+    """Write to `into` the sum of the rows of a matrix, each times its factor; it begins at `at` in a flat array."""
     for h in range(width):
         for lane in range(LANES):
             into[h, lane] = 0.0
+    # The innermost loop runs over lanes, which are neighbours in memory, so that it becomes vector instructions.
     for i in range(count):
         for h in range(width):
             weight = matrix[at + i * width + h]
@@ -251,7 +284,10 @@ def combine_rows(
 
 @kernel_helper
 def _substitute_relaxation(net: CompiledNetwork, layer: int, workspace: NetworkWorkspace) -> None:
-    """Replace the activations of a layer by lines; `coefficients` stand before the activations, and then the sums."""
+    """Replace the activations of a layer by their lines.
+
+    `coefficients` belong to the layer's activations before the call, and to its sums after it.
+    """
     coefficients, total, error = workspace.coefficients, workspace.total, workspace.error
     above, above_at, below, below_at = (
         workspace.upper_slope,
@@ -259,6 +295,10 @@ def _substitute_relaxation(net: CompiledNetwork, layer: int, workspace: NetworkW
         workspace.lower_slope,
         workspace.lower_intercept,
     )
+    # For an upper bound, a positive coefficient takes the line above and a negative one the line below. Every unit adds
+    # its intercept to `total`, then its coefficient becomes one of its sum, and the sum's bias goes to `total` too.
+    # `error` collects the sizes of all these products, before and after the line; `gamma` times it covers their
+    # rounding. The loops over lanes are kept short and separate so that each is vectorized.
     for i in range(net.widths[layer]):
         unit = net.unit_starts[layer] + i
         bias, size = net.bias[unit], net.unit_sizes[unit] + 1.0
@@ -280,9 +320,12 @@ def _substitute_relaxation(net: CompiledNetwork, layer: int, workspace: NetworkW
 def back_substitute(
     net: CompiledNetwork, open_cells: OpenCells, layer: int, workspace: NetworkWorkspace, keep: bool
 ) -> None:
-    """In `bound`, an upper bound of `coefficients` times the outputs of a layer. With `keep`, what stands before every
-    activation and where the bound is reached are kept.
+    """Write to `bound` an upper bound of `coefficients` times the outputs of a layer (back-substitution, CROWN).
+
+    With `keep`, the coefficient of every activation and the places where the bound is reached are kept.
     """
+    # Invariant of the loop: everywhere in the box, the function asked for is at most `total` plus `coefficients` times
+    # the outputs of layer k, up to the rounding that `error` counts.
     coefficients, then = workspace.coefficients, workspace.next_coefficients
     for lane in range(LANES):
         workspace.total[lane] = 0.0
@@ -295,11 +338,13 @@ def back_substitute(
                 for lane in range(LANES):
                     workspace.kept_coefficients[start + i, lane] = coefficients[i, lane]
         _substitute_relaxation(net, k, workspace)
+        # A sum of layer k is its weights times the outputs of layer k - 1: multiply the coefficients through.
         if k > 0:
             combine_rows(net.weights, net.weight_starts[k - 1], coefficients, width, then, net.widths[k - 1])
             for h in range(net.widths[k - 1]):
                 for lane in range(LANES):
                     coefficients[h, lane] = then[h, lane]
+    # What is left is a linear function of the first layer's sums, whose maximum over the box is known.
     add_input_maximum(net, open_cells, workspace, keep)
     for lane in range(LANES):
         bound = workspace.total[lane] + net.gamma * workspace.error[lane]
@@ -313,6 +358,7 @@ def bound_hidden_layer(net: CompiledNetwork, open_cells: OpenCells, layer: int, 
     for i in range(net.widths[layer]):
         unit = net.unit_starts[layer] + i
         off = net.gamma * net.unit_sizes[unit]
+        # Side 0 bounds the sum from above. Side 1 bounds its negative from above, which is its lower bound negated.
         for side in range(2):
             sign = 1.0 - 2.0 * side
             for h in range(inputs):
@@ -330,12 +376,14 @@ def bound_hidden_layer(net: CompiledNetwork, open_cells: OpenCells, layer: int, 
 
 @kernel_helper
 def bound_margin(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
-    """In `bound`, an upper bound of the lanes' margins, their slack added."""
+    """Write to `bound` an upper bound of every lane's margin, its slack added."""
     last = net.widths.shape[0] - 1
+    # The lanes may bound different margins: each loads the coefficients of its own.
     for i in range(net.widths[last]):
         for lane in range(LANES):
             workspace.coefficients[i, lane] = net.coefficients[workspace.margin[lane], i]
     back_substitute(net, open_cells, last, workspace, True)
+    # The slack is added so that a bound of at most zero also holds for the model's own, rounded arithmetic.
     for lane in range(LANES):
         margin = workspace.margin[lane]
         bound = workspace.bound[lane] + net.offset[margin]
@@ -344,13 +392,16 @@ def bound_margin(net: CompiledNetwork, open_cells: OpenCells, workspace: Network
 
 @kernel_helper
 def optimize_relaxation(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace, step: float) -> None:
-    """Move lines against the last bound, whose factors and place were kept."""
+    """Move the lines one step towards a lower bound, by the coefficients and places that the last bound has kept."""
+    # One subgradient step. The point where the bound is reached goes forward through the lines that the bound has used;
+    # the sum of a unit there says in which direction its line should move.
     _compute_first_sums(net, open_cells, workspace)
     for k in range(net.widths.shape[0]):
         start, width = net.unit_starts[k], net.widths[k]
         if k > 0:
             _compute_layer_sums(net, k, workspace)
         for i in range(width):
+            # Outputs first: they must come from the line that the bound has used, not from the moved one.
             _apply_relaxation(workspace, start + i, i)
             if net.activations[k] > 2:
                 _mix_with_tangent(net, k, start + i, workspace.sums[i], workspace, step)
@@ -364,6 +415,7 @@ def optimize_relaxation(net: CompiledNetwork, open_cells: OpenCells, workspace: 
 def _compute_first_sums(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
     """The first layer's sums where the last bound is reached."""
     sums, at, direction = workspace.sums, workspace.total, net.direction
+    # `at` borrows the memory of `total`, which the next bound resets anyway.
     for h in range(net.base.shape[0]):
         for lane in range(LANES):
             sums[h, lane] = net.base[h]
@@ -388,6 +440,7 @@ def _compute_layer_sums(net: CompiledNetwork, k: int, workspace: NetworkWorkspac
     """A layer's sums, from the outputs of the layer before it."""
     inputs, at, start = net.widths[k - 1], net.weight_starts[k - 1], net.unit_starts[k]
     sums, values, turned = workspace.sums, workspace.values, net.weights
+    # weights[at + i * inputs + h] is the weight from output h of the layer before to unit i.
     for i in range(net.widths[k]):
         for lane in range(LANES):
             sums[i, lane] = net.bias[start + i]
@@ -399,7 +452,7 @@ def _compute_layer_sums(net: CompiledNetwork, k: int, workspace: NetworkWorkspac
 
 @kernel_helper
 def _apply_relaxation(workspace: NetworkWorkspace, unit: int, i: int) -> None:
-    """A unit's outputs on the lines that the last bound has used."""
+    """Write to `values` a unit's outputs on the lines that the last bound has used."""
     sums, values, given = workspace.sums, workspace.values, workspace.kept_coefficients
     above, above_at, below, below_at = (
         workspace.upper_slope,
@@ -417,6 +470,9 @@ def _apply_relaxation(workspace: NetworkWorkspace, unit: int, i: int) -> None:
 def _adjust_relu_slope(least: float, unit: int, sums: Float64Array, workspace: NetworkWorkspace, step: float) -> None:
     """Turn the line below a relu that may be on either side of zero."""
     low, high, given, below = workspace.low, workspace.high, workspace.kept_coefficients, workspace.lower_slope
+    # Only units whose lower line is in use (negative coefficient) and that may be on both sides of zero have a choice.
+    # With a negative coefficient, a larger slope lowers the bound where the sum is positive. Every slope from `least`
+    # to 1 is sound.
     for lane in range(LANES):
         turned = below[unit, lane] + (step if sums[lane] > 0.0 else -step)
         if given[unit, lane] < 0.0 and low[unit, lane] < 0.0 < high[unit, lane]:
@@ -433,8 +489,13 @@ def _mix_with_tangent(
         low, high = max(workspace.low[unit, lane], -size), min(workspace.high[unit, lane], size)
         if high - low < MIN_WIDTH:
             continue
+        # The new line touches the activation at the sum where the bound is reached, or at the nearest end of the
+        # interval.
         at = min(max(sums[lane], low), high)
         slope, start = compute_tangent(kind, at)
+        # A tangent on the concave side lies above the whole concave side. If it is also above the function at `low`, it
+        # is above the convex side, as a convex function lies below its chord. A mixture of two sound lines is sound, so
+        # the old line may move any part of the way. Below, the same mirrored.
         if workspace.kept_coefficients[unit, lane] >= 0.0:
             if at >= 0.0 and (low >= 0.0 or slope * low + start >= activate(kind, 0.0, low)):
                 workspace.upper_slope[unit, lane] += step * (slope - workspace.upper_slope[unit, lane])

@@ -38,17 +38,21 @@ from ironrule.jit import kernel, kernel_helper
 
 @kernel_helper
 def propagate_looseness(net: CompiledNetwork, workspace: NetworkWorkspace) -> None:
-    """In `looseness`, how much the last bound loses for every unit by which a first sum's interval is wide."""
+    """Write to `looseness`, per unit of the first layer, what the last bound loses per width of its sum's interval."""
     looseness, then, layers = workspace.looseness, workspace.next_coefficients, net.widths.shape[0]
+    # At the last layer nothing flows in from behind.
     for i in range(net.widths[layers - 1]):
         for lane in range(LANES):
             looseness[i, lane] = 0.0
+    # From the last layer to the first. Invariant: when layer k is done, `looseness[i]` is what the bound loses per unit
+    # of width of the sum of its unit i, by the lines of this layer and of all behind it.
     for back in range(layers):
         k = layers - 1 - back
         start, width = net.unit_starts[k], net.widths[k]
         for i in range(width):
             _add_looseness(workspace, start + i, i)
         if k > 0:
+            # A sum is at most as wide as its inputs times the sizes of their weights: go back through |weights|.
             inputs, at = net.widths[k - 1], net.weight_starts[k - 1]
             for h in range(inputs):
                 for lane in range(LANES):
@@ -65,9 +69,7 @@ def propagate_looseness(net: CompiledNetwork, workspace: NetworkWorkspace) -> No
 
 @kernel_helper
 def _add_looseness(workspace: NetworkWorkspace, unit: int, i: int) -> None:
-    """To what flows into a unit, how far its lines are apart in the middle, by the width of its sum, times what stands
-    before it.
-    """
+    """Turn the looseness of a unit's output into that of its sum: what its own lines lose comes on top."""
     looseness, given, lows, highs = workspace.looseness, workspace.kept_coefficients, workspace.low, workspace.high
     above, above_at, below, below_at = (
         workspace.upper_slope,
@@ -75,6 +77,8 @@ def _add_looseness(workspace: NetworkWorkspace, unit: int, i: int) -> None:
         workspace.lower_slope,
         workspace.lower_intercept,
     )
+    # Own loss: the gap between the two lines in the middle of the interval, times the size of the coefficient, per
+    # width. What flows in from behind passes the unit with the steeper of its two lines.
     for lane in range(LANES):
         low, high = lows[unit, lane], highs[unit, lane]
         gap = (above[unit, lane] - below[unit, lane]) * (0.5 * (low + high)) + above_at[unit, lane]
@@ -84,7 +88,9 @@ def _add_looseness(workspace: NetworkWorkspace, unit: int, i: int) -> None:
 
 @kernel_helper
 def score_features(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
-    """In `slopes`, what the range of every feature costs."""
+    """Write to `slopes`, per feature, how much its range contributes to the looseness of the bound."""
+    # `slopes` is free here: the bounds are done. The cost of a feature is how much it widens the first layer's sums,
+    # each weighted with its looseness. It only decides where to cut, so rounding does not matter.
     cost = workspace.slopes
     for j in range(cost.shape[0]):
         for lane in range(LANES):
@@ -102,10 +108,11 @@ def score_features(net: CompiledNetwork, open_cells: OpenCells, workspace: Netwo
 
 @kernel_helper
 def _score_table_feature(net: CompiledNetwork, open_cells: OpenCells, j: int, workspace: NetworkWorkspace) -> None:
-    """What the range of a feature with a table costs."""
+    """Add to `slopes` how much the range of a feature with a table contributes."""
     start, row = open_cells.starts[j], net.table_starts[j]
     for lane in range(LANES):
         for h in range(net.base.shape[0]):
+            # How far the cells of the lane's range are apart in this unit's sum.
             least, most = np.inf, -np.inf
             for place in range(start + workspace.first[j, lane], start + workspace.last[j, lane] + 1):
                 value = net.table[row + open_cells.cells[place], h]
@@ -117,6 +124,8 @@ def _score_table_feature(net: CompiledNetwork, open_cells: OpenCells, j: int, wo
 def choose_cut(net: CompiledNetwork, open_cells: OpenCells, lane: int, workspace: NetworkWorkspace) -> tuple[int, int]:
     """The feature whose range costs most, and the last place of its first part; -1 if the box is a point."""
     feature, most = -1, -1.0
+    # Features with one place left cannot be cut. `feature < 0` takes the first of the others even if its cost is not a
+    # number, so that a box that is no point is always cut.
     for j in range(workspace.slopes.shape[0]):
         if workspace.first[j, lane] < workspace.last[j, lane] and (feature < 0 or workspace.slopes[j, lane] > most):
             feature, most = j, workspace.slopes[j, lane]
@@ -129,11 +138,13 @@ def choose_cut(net: CompiledNetwork, open_cells: OpenCells, lane: int, workspace
 
 @kernel_helper
 def _find_midpoint(net: CompiledNetwork, open_cells: OpenCells, feature: int, first: int, last: int) -> int:
-    """The last place of the first part: half of the range of a scaled number, half of the cells of others."""
+    """The last place of the first part: up to the middle value of a scaled number, half of the cells of others."""
     start = open_cells.starts[feature]
     if not net.is_linear[feature]:
         return int((first + last) // 2)
     middle = 0.5 * (open_cells.values[start + first] + open_cells.values[start + last])
+    # Bisection for the last place whose value is at most the middle. The result is at least the old `first` and less
+    # than the old `last`, so neither part is empty.
     while first < last - 1:
         place = (first + last) // 2
         if open_cells.values[start + place] <= middle:
@@ -143,15 +154,17 @@ def _find_midpoint(net: CompiledNetwork, open_cells: OpenCells, feature: int, fi
     return int(first)
 
 
-LINE_STEPS, FIRST_STEP, STEP_DECAY = 4, 0.5, 0.7  # downhill, for better slopes
+# Steps to better lines: how many, the length of the first, and the factor from one length to the next.
+LINE_STEPS, FIRST_STEP, STEP_DECAY = 4, 0.5, 0.7
 
 
 @kernel_helper
 def load_boxes(
     open_cells: OpenCells, lows: Int64Array, highs: Int64Array, row: int, workspace: NetworkWorkspace
 ) -> None:
-    """Boxes from a row on into the lanes; the last one into all that are left."""
+    """Load one box into every lane, from a row on; lanes beyond the last box get the last one."""
     for lane in range(LANES):
+        # Lanes beyond the last box repeat it; their results are ignored.
         own = min(row + lane, lows.shape[0] - 1)
         for j in range(lows.shape[1]):
             first, last = lows[own, j], highs[own, j]
@@ -162,9 +175,11 @@ def load_boxes(
 
 @kernel_helper
 def relax_network(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
-    """Lines for all activations over the boxes in the lanes."""
+    """Compute the lines of all activations, and the bounds of sums that they need, for the boxes in the lanes."""
     bound_first_layer(net, open_cells, workspace)
     relax_layer(net, 0, workspace)
+    # Lines of a layer need bounds of its sums, and these need the lines of all layers before it. An identity has the
+    # same line on every interval, so its sums need no bounds.
     for layer in range(1, net.widths.shape[0]):
         if net.activations[layer] != 0:
             bound_hidden_layer(net, open_cells, layer, workspace)
@@ -173,10 +188,14 @@ def relax_network(net: CompiledNetwork, open_cells: OpenCells, workspace: Networ
 
 @kernel_helper
 def bound_tightest_margin(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
-    """In `least`, the bound of every lane's tightest margin, which is bounded last and is `margin` then."""
+    """Write to `least` the smallest bound among every lane's margins, and to `margin` which one has it.
+
+    That margin is bounded last, so that what the bound keeps belongs to it.
+    """
     for lane in range(LANES):
         workspace.least[lane] = np.inf
     tightest = np.zeros(LANES, np.int64)
+    # A desired point needs all margins positive, so one margin whose bound is not positive closes the box.
     for margin in range(net.offset.shape[0]):
         for lane in range(LANES):
             workspace.margin[lane] = margin
@@ -186,13 +205,15 @@ def bound_tightest_margin(net: CompiledNetwork, open_cells: OpenCells, workspace
                 tightest[lane], workspace.least[lane] = margin, workspace.bound[lane]
     for lane in range(LANES):
         workspace.margin[lane] = tightest[lane]
+    # Bound the tightest margin once more, so that kept coefficients and places belong to it. A single margin was
+    # bounded last already.
     if net.offset.shape[0] > 1:
         bound_margin(net, open_cells, workspace)
 
 
 @kernel_helper
 def are_all_closed(workspace: NetworkWorkspace) -> bool:
-    """Whether the bounds of all lanes are not positive."""
+    """Whether the bounds of all lanes are at most zero."""
     closed = True
     for lane in range(LANES):
         closed = closed and workspace.least[lane] <= 0.0
@@ -201,8 +222,9 @@ def are_all_closed(workspace: NetworkWorkspace) -> bool:
 
 @kernel_helper
 def tighten_bounds(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
-    """The same bounds with better lines, until all are closed or the steps are done."""
+    """Lower `least` with better lines, until all lanes are closed or the steps are done."""
     step = FIRST_STEP
+    # Bounds hold for all lines, so the smallest of all steps counts. A step may make a lane's bound worse.
     for _ in range(LINE_STEPS):
         if are_all_closed(workspace):
             return
@@ -222,7 +244,8 @@ def classify_open_box(
     cut: Int64Array,
     point: Int64Array,
 ) -> int:
-    """What an open box is: the cells where its bound is reached, and where to cut it."""
+    """The status of a box that no bound closes; writes the cells where its bound is reached, and where to cut it."""
+    # The point where the bound is reached is a candidate: evaluate the network itself there.
     for j in range(point.shape[0]):
         point[j] = open_cells.cells[open_cells.starts[j] + workspace.maximum_place[j, lane]]
     compute_first_layer(net, point, workspace.point_sums)
@@ -230,6 +253,8 @@ def classify_open_box(
     most, sure = compute_least_margin(net, workspace.point_values)
     feature, place = choose_cut(net, open_cells, lane, workspace)
     cut[0], cut[1] = feature, place
+    # `sure` has the slack taken away and `most` has it added: in between, only the model itself can decide. A
+    # single point cannot be cut: it is closed if `most` is not positive, and otherwise put to the model.
     if sure > 0.0:
         return STATUS_FOUND
     if feature >= 0:
@@ -253,6 +278,7 @@ def bound_boxes(
     gets the cells where its bound is reached, and a feature and a place to cut, no feature if it is a point.
     """
     count = lows.shape[0]
+    # Sixteen boxes at a time, one per lane: lines, bounds, better lines, and where to cut those that stay open.
     for row in range(0, count, LANES):
         load_boxes(open_cells, lows, highs, row, workspace)
         relax_network(net, open_cells, workspace)
@@ -277,6 +303,7 @@ def bound_on_cores(net: CompiledNetwork, open_cells: OpenCells, low: Int64Array,
     """Bound boxes, on all cores."""
     count, n = low.shape
     outcome = BoundResults(np.zeros(count, np.int64), np.zeros((count, 2), np.int64), np.zeros((count, n), np.int64))
+    # Equal slices, one per thread. Every thread has its own workspace and writes to its own rows of the results.
     threads = min(count_cores(), -(-count // MIN_BOXES_PER_THREAD))
     slices = [slice(count * i // threads, count * (i + 1) // threads) for i in range(threads)]
 

@@ -52,14 +52,14 @@ class CompiledNetwork(NamedTuple):
     base: Float64Array  # what the first layer adds to all points
     widths: Int64Array  # per layer
     unit_starts: Int64Array  # per layer, its units among all
-    weight_starts: Int64Array  # per layer but the first
-    weights: Float64Array  # weights, a row per output
+    weight_starts: Int64Array  # per layer but the first, where its weights begin
+    weights: Float64Array  # of all layers but the first, a row of inputs per unit
     bias: Float64Array  # per unit; zero for the first layer, whose bias is in the base
-    activations: Int64Array  # per layer, its activation
-    slopes: Float64Array
+    activations: Int64Array  # per layer, its activation, one of ACTIVATION_CODES
+    slopes: Float64Array  # per layer, the slope below zero of a leaky relu
     unit_sizes: Float64Array  # per unit, what its sum never exceeds in size
     coefficients: Float64Array  # margins x last layer
-    offset: Float64Array
+    offset: Float64Array  # per margin, its constant part
     slack: Float64Array  # per margin: within it, only the model itself can decide
     gamma: float  # how far a sum may be off, by the sizes that meet in it
 
@@ -67,7 +67,7 @@ class CompiledNetwork(NamedTuple):
 def compile_network(
     network: Network, columns: TabulatedColumns, space: Space, feasible: FeasibleRegion | None = None
 ) -> tuple[CompiledNetwork, ...]:
-    """One net per alternative, for the constraints on the space or others."""
+    """Compile a network, one net per alternative; `feasible` replaces the constraints of the space."""
     numbers = [np.asarray(values, dtype=np.float64) for values in columns.values]
     largest = find_largest_sizes(numbers)
     errors = bound_arithmetic_errors(network, largest)
@@ -75,6 +75,8 @@ def compile_network(
     whole = _compile_first_layer(
         network.layers[0], columns.features, numbers, space, _find_constrained_features(feasible or space.feasible)
     )
+    # A sum of n terms is off by at most about n roundoffs times the sizes of its terms, in whatever order they are
+    # added. The factor 8 and the units of the activations make this generous.
     whole = _add_layers(whole, network, largest)._replace(
         gamma=8.0 * (terms + 2 * FUNCTION_UNITS + 8) * DOUBLE_ROUNDOFF
     )
@@ -114,6 +116,7 @@ def _add_margins(net: CompiledNetwork, margins: tuple[OutputMargin, ...], slack:
 def _bound_unit_sizes(network: Network, largest: Float64Array) -> Float64Array:
     """Per unit of every layer, what its sum never exceeds in size, rounding included."""
     size, found = largest, []
+    # Layer by layer: largest input times size of its weight, summed; 1e-9 covers the rounding of these sums.
     for layer in network.layers:
         total = (size @ np.abs(layer.weights) + np.abs(layer.bias)) * (1.0 + 1e-9)
         found.append(total)
@@ -128,6 +131,7 @@ def _compile_first_layer(
     n, width = len(space), len(layer.bias)
     line, direction, base = np.ones(n, dtype=np.bool_), np.zeros((n, width)), layer.bias.astype(np.float64).copy()
     seen: list[list[int]] = [[] for _ in range(n)]
+    # Columns that are the same for all codes add a constant; all others belong to their feature.
     for k, (j, column) in enumerate(zip(features.tolist(), numbers, strict=True)):
         if (column == column[0]).all():
             base += column[0] * layer.weights[k]
@@ -136,8 +140,11 @@ def _compile_first_layer(
     if sum(int(space.sizes[j]) for j in range(n) if len(seen[j]) > 1) * width > MAX_TABLE_NUMBERS:
         raise Unreadable("the tables of its first layer would be too large; a space with coarser grids would help")
     of_code, values, tables, starts = list[Int64Array](), list[Float64Array](), list[Float64Array](), [0]
+    # Feature by feature: one row per code with what the network sees of it. Equal rows become one cell, and np.unique
+    # sorts them, so that the cells of a scaled number lie in the order of its values.
     for j, own in enumerate(seen):
         rows = np.stack([numbers[k] for k in own], axis=1) if own else np.zeros((int(space.sizes[j]), 1))
+        # With its code as a last column every code of a constrained feature is different: a cell of its own.
         told = np.concatenate([rows, np.arange(len(rows))[:, None]], axis=1) if j in tied else rows
         distinct, places = np.unique(told, axis=0, return_inverse=True)
         distinct = distinct[:, : rows.shape[1]]
@@ -146,9 +153,11 @@ def _compile_first_layer(
         values.append(distinct[:, 0] if line[j] else np.zeros(len(distinct)))
         if own and line[j]:
             direction[j] = layer.weights[own[0]]
+        # What every cell of a feature with several columns adds to the first layer's sums.
         table = np.zeros((0, width)) if line[j] else distinct @ layer.weights[own]
         tables.append(table)
         starts.append(starts[-1] + len(table))
+    # A last row of zeros, so that there is a row even if no feature has a table.
     table = np.concatenate([*tables, np.zeros((1, width))])
     none, empty = np.zeros(0), np.zeros(0, dtype=np.int64)  # what comes behind the first layer
     return CompiledNetwork(
@@ -179,6 +188,7 @@ def _compile_first_layer(
 def _build_cells(of_code: list[Int64Array]) -> Cells:
     counts = np.array([int(cells.max()) + 1 for cells in of_code], dtype=np.int64)
     flat = np.concatenate([cells + start for cells, start in zip(of_code, compute_starts(counts), strict=False)])
+    # A stable sort of a feature's codes by cell lists the codes of every cell, in rising order.
     codes = np.concatenate([np.argsort(cells, kind="stable") for cells in of_code]).astype(np.int64)
     codes_starts = compute_starts(np.bincount(flat, minlength=int(counts.sum())))
     lengths = np.array([len(cells) for cells in of_code])
@@ -198,7 +208,7 @@ def _concatenate_floats(parts: list[Float64Array]) -> Float64Array:
 
 @kernel_helper
 def activate(kind: int, slope: float, z: float) -> float:
-    """The activation of one unit."""
+    """The activation of one unit; kinds are ACTIVATION_CODES. Logistic is written with tanh, which cannot overflow."""
     if kind == 1:
         return max(z, 0.0)
     if kind == 2:
@@ -216,6 +226,7 @@ def compute_first_layer(net: CompiledNetwork, cells: Int64Array, sums: Float64Ar
     width = net.base.shape[0]
     for h in range(width):
         sums[h] = net.base[h]
+    # Every feature adds its own vector: a multiple of its direction, or the row of its cell in its table.
     for j in range(cells.shape[0]):
         if net.is_linear[j]:
             v = net.cell_values[net.cells.cell_starts[j] + cells[j]]
@@ -229,10 +240,12 @@ def compute_first_layer(net: CompiledNetwork, cells: Int64Array, sums: Float64Ar
 
 @kernel_helper
 def run_forward(net: CompiledNetwork, sums: Float64Array, values: Float64Array) -> None:
-    """The last layer's outputs, in `values`, from the first layer's sums; both are as long as the widest layer."""
+    """Write to `values` the last layer's outputs, from the first layer's sums; both arrays fit the widest layer."""
     for h in range(net.widths[0]):
         values[h] = activate(net.activations[0], net.slopes[0], sums[h])
     spare = np.empty(values.shape[0])
+    # Layer by layer, `values` are the outputs of layer k - 1, then of layer k. New outputs go to `spare` first, because
+    # every unit reads all the old ones.
     for k in range(1, net.widths.shape[0]):
         inputs, start = net.widths[k - 1], net.weight_starts[k - 1]
         for i in range(net.widths[k]):
@@ -249,6 +262,8 @@ def run_forward(net: CompiledNetwork, sums: Float64Array, values: Float64Array) 
 def compute_least_margin(net: CompiledNetwork, values: Float64Array) -> tuple[float, float]:
     """From the last layer's outputs, the smallest margin with its slack added, and with its slack taken away."""
     most, least = np.inf, np.inf
+    # All margins must be positive, so the smallest one decides. The slack is added and taken away per margin, since
+    # each has its own: if `least` is positive the point surely is desired, if `most` is not, it surely is not.
     for m in range(net.offset.shape[0]):
         total = net.offset[m]
         for h in range(net.coefficients.shape[1]):
@@ -281,7 +296,7 @@ def compute_margins(net: CompiledNetwork, cells: Int64Array) -> tuple[Float64Arr
 
 
 def locate_cells(net: CompiledNetwork, points: npt.NDArray[Any]) -> Int64Array:
-    """Points as cells."""
+    """The cells of points that are given by codes."""
     return np.asarray(net.cells.cell_by_code[points + net.cells.code_starts[:-1]])
 
 

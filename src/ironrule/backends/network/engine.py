@@ -15,18 +15,16 @@ from ironrule.errors import InputError, MissingExtraError
 
 
 class BoundEngine(Protocol):
-    """Bounds boxes of a network's query. ``batch`` is how many it likes at once, ``limit`` how many parts of one
-    query are worth its while.
-    """
+    """Bounds the sub-boxes of a query: ``batch`` at a time is efficient, and ``limit`` is the usual most per query."""
 
     @property
     def batch(self) -> int:
-        """How many boxes it likes at once."""
+        """How many boxes should be given at a time."""
         ...
 
     @property
     def limit(self) -> int:
-        """How many parts of one query are worth its while."""
+        """How many sub-boxes one query may usually have."""
         ...
 
     def bound_boxes(

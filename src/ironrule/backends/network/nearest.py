@@ -30,7 +30,7 @@ from ironrule.verdict.budget import Meter
 
 @dataclass(slots=True, eq=False)
 class Frontier:
-    """Ranges of open places that wait, and the least that a point in each costs; ``taken_count`` counts those taken."""
+    """The sub-boxes that wait, and the least that a point in each costs; ``taken_count`` counts those taken."""
 
     starts: Int64Array
     range_minima: Float64Array  # per length of a run, a power of two, and place
@@ -47,6 +47,7 @@ class Frontier:
         """The whole box, waiting."""
         ends = list(zip(open_cells.starts[:-1].tolist(), open_cells.starts[1:].tolist(), strict=True))
         cells = [open_cells.cells[start:end] for start, end in ends]
+        # What an open cell costs: the cost of its cheapest code. `change` is the least cost above zero per feature.
         each = [cost[best[own]] for cost, best, own in zip(costs.code_costs, costs.cheapest_codes, cells, strict=True)]
         places = np.array([np.searchsorted(own, cell) for own, cell in zip(cells, home, strict=True)])
         change = np.array([np.min(cost[cost > 0.0], initial=np.inf) for cost in each])
@@ -64,30 +65,38 @@ class Frontier:
         )
 
     def keep_below(self, cost_limit: float) -> bool:
-        """Leave out what costs as much as the limit; whether anything waits."""
+        """Drop sub-boxes that cost as much as the limit or more; returns whether any is left."""
         kept = self.cost < cost_limit
         if not kept.all():
             self.low, self.high, self.cost = self.low[kept], self.high[kept], self.cost[kept]
         return len(self.cost) > 0
 
     def take(self, most: int, cost_limit: float) -> SubBoxes:
-        """The cheapest of those that wait; features whose change they cannot afford stay."""
+        """Take the cheapest sub-boxes; features whose change would reach the limit stay at the instance's place."""
         order = np.argsort(self.cost, kind="stable")
         some, rest = order[:most], order[most:]
         low, high, cost = self.low[some], self.high[some], self.cost[some]
         self.low, self.high, self.cost = self.low[rest], self.high[rest], self.cost[rest]
         self.taken_count += len(some)
+        # The cost of a sub-box counts such a feature as unchanged; any change adds at least `cheapest_change`, and what
+        # costs as much as the limit is not wanted. So only the instance's place of the feature is left.
         at_home = (low <= self.origin) & (high >= self.origin) & (cost[:, None] + self.cheapest_change >= cost_limit)
         stay = np.broadcast_to(self.origin, low.shape)
         return SubBoxes(some, np.where(at_home, stay, low), np.where(at_home, stay, high))
 
     def cut(self, parents: SubBoxes, cuts: Int64Array, beside_home: bool) -> None:
-        """Cut parts in two, next to the instance's place where they hold it if so wanted; the halves wait."""
+        """Cut sub-boxes in two; the halves wait.
+
+        With `beside_home`, they are cut next to the instance's place if they hold it.
+        """
         row, feature, place = np.arange(len(cuts)), cuts[:, 0], cuts[:, 1]
         if beside_home:
+            # Cut just before the instance's place, or just after it if the range begins there: after at most two cuts
+            # the place is alone, and the sub-boxes say whether the feature changes.
             home, first = self.origin[feature], parents.low[row, feature]
             inside = (first <= home) & (home <= parents.high[row, feature])
             place = np.where(inside, np.where(home > first, home - 1, home), place)
+        # All first halves, then all second halves; those that only repeat an earlier counterfactual are dropped.
         low, high = np.concatenate([parents.low] * 2), np.concatenate([parents.high] * 2)
         high[row, feature] = place
         low[len(cuts) + row, feature] = place + 1
@@ -97,12 +106,15 @@ class Frontier:
 
     def _compute_costs(self, low: Int64Array, high: Int64Array) -> Float64Array:
         """The least that a point of every part costs."""
+        # A sparse table of range minima: two runs of length 2^power, one from the first place and one up to the last,
+        # overlap and together are the range. `frexp` gives the largest such power.
         power = np.frexp((high - low + 1).astype(np.float64))[1] - 1
         first, last = self.starts + low, self.starts + high - (1 << power) + 1
         return np.asarray(np.minimum(self.range_minima[power, first], self.range_minima[power, last]).sum(axis=1))
 
     def _repeats_earlier(self, low: Int64Array, high: Int64Array) -> npt.NDArray[np.bool_]:
         """Whether all points of a part change every feature of an earlier counterfactual."""
+        # A feature changes in all points of a sub-box if its range does not hold the instance's place.
         changed, alike = (low > self.origin) | (high < self.origin), np.zeros(len(low), dtype=np.bool_)
         for features in self.earlier_changes:
             alike |= changed[:, features].all(axis=1)
@@ -112,6 +124,8 @@ class Frontier:
 def _build_range_minima(costs: Float64Array) -> Float64Array:
     """For runs of 1, 2, 4, ... places from every place on, the least of their costs."""
     runs, length = [costs], 1
+    # A run of length 2n is two runs of length n, one after the other. Runs may reach into the next feature, but ranges
+    # that are looked up never do.
     while 2 * length <= len(costs):
         runs.append(np.minimum(runs[-1], np.concatenate([runs[-1][length:], np.full(length, np.inf)])))
         length *= 2
@@ -143,7 +157,7 @@ class NetworkNearestSearch:
         return cls(nets, case, box, ChangeCosts.build(case, box, nets[0].cells), engine or CpuEngine())
 
     def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:
-        """Search every alternative, each with the best of those before as what is to be undercut."""
+        """Search every alternative; each must be cheaper than the best of those before. Whether all searches ended."""
         self.earlier_changes = [np.flatnonzero(point != self.case.instance) for point in found]
         for net in self.nets:
             self._climb_first(net, meter, rng)
@@ -152,7 +166,7 @@ class NetworkNearestSearch:
 
     @property
     def cost_limit(self) -> float:
-        """What must be undercut."""
+        """The cost of the best counterfactual so far, infinite before there is one."""
         return np.inf if self.best is None else self.costs.sum_point(self.best)
 
     def _climb_first(self, net: CompiledNetwork, meter: Meter, rng: np.random.Generator) -> None:
@@ -160,6 +174,8 @@ class NetworkNearestSearch:
         for _ in range(FIRST_CLIMBS if self.earlier_changes else 1):
             meter.check()
             low, high = self.box.low.copy(), self.box.high.copy()
+            # Fixing one feature of every earlier counterfactual, chosen at random, makes a change set that repeats none
+            # of them.
             for features in self.earlier_changes:
                 kept = rng.choice(features)
                 low[kept] = high[kept] = self.case.instance[kept]
@@ -168,10 +184,11 @@ class NetworkNearestSearch:
                 self._offer_point(net, locate_cells(net, found))
 
     def _search_net(self, net: CompiledNetwork, meter: Meter) -> bool:
-        """Bound parts until none is left that may hold anything cheaper; False if they are too many."""
+        """Bound sub-boxes until none is left that may hold anything cheaper; False if they are too many."""
         work = AscentSearch(net, self.case, self.box)
         frontier = Frontier.build(work.open_cells, self.costs, work.origin, self.earlier_changes)
         occurring = FeasibleCombinations.build(net, work.open_cells, self.case.feasible, self.box)
+        # Best-first branch and bound: `cost_limit` falls with every better counterfactual, which drops more sub-boxes.
         while frontier.keep_below(self.cost_limit):
             if frontier.taken_count >= self.max_boxes:
                 return False
@@ -180,6 +197,7 @@ class NetworkNearestSearch:
             outcome = self.engine.bound_boxes(net, work.open_cells, some.low, some.high)
             meter.events["boxes"] += len(some.number)
             self._check_points(net, outcome, meter)
+            # A sub-box with a counterfactual is cut on: it may hold a cheaper one.
             cut = ((outcome.status == STATUS_OPEN) | (outcome.status == STATUS_FOUND)) & (outcome.cuts[:, 0] >= 0)
             parents = SubBoxes(*(one[cut] for one in some))
             frontier.cut(parents, outcome.cuts[cut], self.best is not None)
@@ -197,6 +215,7 @@ class NetworkNearestSearch:
     def _offer_point(self, net: CompiledNetwork, cells: Int64Array) -> None:
         """Make a counterfactual the best one if it is cheaper, as cheap as it can be made."""
         if self._is_permitted(self.costs.find_cheapest_point(cells)):
+            # Make it cheaper one feature at a time, the most expensive change first.
             for j in np.argsort(-np.array(self._list_costs(cells))).tolist():
                 cells = self._lower_cost(net, cells, j)
             self.best = self.costs.find_cheapest_point(cells)
@@ -211,6 +230,8 @@ class NetworkNearestSearch:
         codes = self.costs.cheapest_codes[j]
         inside, prices = (codes >= self.box.low[j]) & (codes <= self.box.high[j]), self.costs.code_costs[j][codes]
         better = np.flatnonzero(inside & (prices < prices[cells[j]]))
+        # All cheaper cells of the feature at once, kept where the margin is surely positive; then the cheapest of these
+        # that satisfies the constraints.
         moved = np.repeat(cells[None, :], len(better), axis=0)
         moved[:, j] = better
         moved = moved[compute_margins(net, moved)[1] > 0.0]

@@ -38,18 +38,21 @@ ERROR_PROBABILITY = 0.05  # of all searches that end so, the share that may clai
 def compute_explored_share(
     nets: tuple[CompiledNetwork, ...], proofs: tuple[BoxPartition, ...], feasible: FeasibleRegion, box: Box
 ) -> float:
-    """At the least, the share of a box's points that lie in no part which waits, of any net; always below 1."""
+    """A lower bound of the share of a box's points that lie in closed sub-boxes of all nets; always below 1."""
     waiting = sum(_compute_waiting_share(net, parts, box) for net, parts in zip(nets, proofs, strict=True))
     explored = 1.0 - waiting * _compute_points_per_feasible(feasible, box) * ROUNDING_FACTOR
     return max(0.0, min(explored, MAX_EXPLORED))
 
 
 def _compute_waiting_share(net: CompiledNetwork, parts: BoxPartition, box: Box) -> float:
-    """The share of a box in parts that wait, constraints aside."""
+    """The share of a box's points that lie in waiting sub-boxes, without regard to constraints."""
     logs = np.zeros(parts.waiting)
+    # The share of a sub-box is a product over features: codes in its range by codes of the box. Logarithms keep
+    # products of many small shares from underflowing.
     for j, (start, end) in enumerate(zip(parts.open_cells.starts[:-1], parts.open_cells.starts[1:], strict=True)):
         first = int(net.cells.code_starts[j])
         own = net.cells.cell_by_code[first + int(box.low[j]) : first + int(box.high[j]) + 1]
+        # How many codes of the box lie in every open cell; `upto` sums them, so that a range is a difference.
         counts = np.bincount(np.searchsorted(parts.open_cells.cells[start:end], own), minlength=end - start)
         upto = np.concatenate([[0], np.cumsum(counts)])
         low, high = (ends[: parts.waiting, j] for ends in (parts.low, parts.high))
@@ -60,6 +63,7 @@ def _compute_waiting_share(net: CompiledNetwork, parts: BoxPartition, box: Box) 
 def _compute_points_per_feasible(feasible: FeasibleRegion, box: Box) -> float:
     """How many points of a box there are for each that can occur; infinite where that is not known."""
     ratio = 1.0
+    # Groups of tied features are independent of each other, so their ratios multiply.
     for group in feasible.groups:
         columns = list(group.columns)
         if group.combinations is None:
@@ -73,9 +77,10 @@ def _compute_points_per_feasible(feasible: FeasibleRegion, box: Box) -> float:
 def bound_by_sampling(
     nets: tuple[CompiledNetwork, ...], case: Case, box: Box, explored: float, meter: Meter, rng: np.random.Generator
 ) -> Unrefuted | Refuted:
-    """What points drawn from a box say when the budget is spent: nobody but the network as it was read is asked.
+    """A bound on the share of exceptions in a box, by points drawn from it, for when the budget is spent.
 
-    A search ends so once; checks before it, no more of them than boxes asked about, have had their share of the doubt.
+    The points are decided by the compiled network alone; the model is not asked. The k-th oracle call of a search may
+    err with a probability of ERROR_PROBABILITY / (k (k + 1)); over all k these sum to ERROR_PROBABILITY at most.
     """
     points = case.feasible.draw(rng, box.low, box.high, SAMPLES)
     if len(points) == 0:
@@ -156,6 +161,8 @@ class NetworkOracle:
         """A counterfactual, or how far a proof has come; once the budget is spent nothing more is tried."""
         meter.check()
         proofs, spent = list[BoxPartition](), False
+        # A counterfactual of any alternative refutes the box; a proof needs all alternatives closed. After the budget
+        # is spent the remaining nets get a partition that is all open, so that the explored share stays right.
         for net in self.nets:
             work = AscentSearch(net, case, box)
             answer = None if spent else work.climb(rng)
@@ -173,13 +180,15 @@ class NetworkOracle:
     def _branch_and_bound(
         self, work: AscentSearch, parts: BoxPartition, meter: Meter, rng: np.random.Generator
     ) -> Points | None:
-        """Cut until nothing waits, or the limit is reached; a counterfactual if one is met on the way."""
+        """Bound and cut sub-boxes until none waits or the limit is reached; a counterfactual if one is found."""
         limit, until = (
             (self.limit, 0.0) if self.limit is not None else (self.engine.limit, self._compute_deadline(meter))
         )
         batch = self.engine.batch if self.batch is None else self.batch
         occurring, rounds = FeasibleCombinations.build(work.net, work.open_cells, work.case.feasible, work.box), 0
         first = limit
+        # Rounds of branch and bound: take a batch, drop what constraints exclude, bound the rest, look at the points
+        # that the bounds have shown, cut what is still open.
         while parts.waiting and (parts.count < limit or meter.elapsed < until):
             meter.check()
             some, rounds = parts.take(batch), rounds + 1
@@ -190,6 +199,7 @@ class NetworkOracle:
             try:
                 answer = work.check_bound_points(outcome, again, meter, rng)
             except BudgetExhausted:
+                # These sub-boxes were not dealt with to the end: they count as open in the explored share.
                 parts.put_back(some)
                 raise
             if answer is not None:

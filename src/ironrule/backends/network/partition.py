@@ -26,27 +26,29 @@ from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, SplitRange
 
 
 class SubBoxes(NamedTuple):
-    """Some parts that waited: which they are, and their ranges of open cells."""
+    """Some sub-boxes: their numbers, and per feature the first and the last place of their ranges."""
 
     number: Int64Array
-    low: Int64Array
+    low: Int64Array  # sub-boxes x features
     high: Int64Array
 
 
 @dataclass(slots=True, eq=False)
 class BoxPartition:
-    """How a box was cut: every part into the two that come at ``child``, or not at all. Of those that wait, the ranges
-    of open cells are kept.
+    """How a box was cut: a binary tree of sub-boxes, and a stack of those that wait to be bounded.
+
+    Sub-boxes are numbered as they arise. The halves of a sub-box have the numbers ``child`` and ``child + 1``; one
+    that is not cut has none. Ranges of places are kept only for those that wait.
     """
 
     cells: Cells
     open_cells: OpenCells
-    number: Int64Array  # of those that wait
+    number: Int64Array  # of those that wait, the first `waiting` rows
     low: Int64Array
     high: Int64Array
-    child: Int64Array  # of all
-    feature: Int64Array
-    place: Int64Array
+    child: Int64Array  # of all: the number of the first half
+    feature: Int64Array  # of all: which feature was cut
+    place: Int64Array  # of all: the last place of the first half
     count: int = 1
     waiting: int = 1
 
@@ -62,21 +64,23 @@ class BoxPartition:
     @property
     def pieces(self) -> int:
         """How many boxes were not cut."""
+        # Every cut adds two sub-boxes and makes one more piece: count = 1 + 2 * cuts, pieces = 1 + cuts.
         return self.count // 2 + 1
 
     def take(self, most: int) -> SubBoxes:
-        """Some of those that wait, the latest first."""
+        """Take up to so many sub-boxes from the top of the stack (depth first, so that few wait at a time)."""
         start = max(0, self.waiting - most)
         some = slice(start, self.waiting)
         self.waiting = start
         return SubBoxes(self.number[some].copy(), self.low[some].copy(), self.high[some].copy())
 
     def put_back(self, some: SubBoxes) -> None:
-        """Let those that were taken last wait again."""
+        """Let those that were taken last wait again; nothing may have been cut since, so their rows are unchanged."""
         self.waiting += len(some.number)
 
     def cut(self, parents: SubBoxes, cuts: Int64Array) -> None:
-        """Cut boxes in two, each after a place of a feature; the halves wait."""
+        """Cut sub-boxes in two, each after a place of a feature; the halves wait."""
+        # Every parent gets two new numbers, side by side, and remembers where it was cut.
         two = 2 * len(parents.number)
         first = np.arange(self.count, self.count + two, 2)
         self.child = _ensure_rows(self.child, self.count + two)
@@ -85,6 +89,7 @@ class BoxPartition:
         self.child[parents.number], self.feature[parents.number], self.place[parents.number] = first, feature, place
         self.low, self.high = (_ensure_rows(one, self.waiting + two) for one in (self.low, self.high))
         self.number = _ensure_rows(self.number, self.waiting + two)
+        # Two rows of the stack per parent: copies of its range, shortened on the side of the cut.
         left, right = (slice(self.waiting + i, self.waiting + two, 2) for i in range(2))
         for half, numbers in ((left, first), (right, first + 1)):
             self.number[half], self.low[half], self.high[half] = numbers, parents.low, parents.high
@@ -94,9 +99,11 @@ class BoxPartition:
         self.waiting += two
 
     def cover(self) -> Cover:
-        """The cover that this is, when nothing waits."""
+        """The cover that the cuts make, once nothing waits."""
         known: dict[tuple[int, int], int] = {}
         tree, pending = list[int](), [0]
+        # Walk the tree in preorder, the first half before the second: the form that covers are stored in. Equal splits
+        # are stored once and named by their number.
         while pending:
             part = pending.pop()
             child = int(self.child[part])
@@ -119,12 +126,14 @@ def _ensure_rows(array: Int64Array, size: int) -> Int64Array:
     """An array with room for so many rows."""
     if size <= len(array):
         return array
+    # At least double, so that the cost of all copies together stays linear.
     more = max(size, 2 * len(array)) - len(array)
     return np.concatenate([array, np.full((more, *array.shape[1:]), NO_SPLIT, dtype=np.int64)])
 
 
 def _find_code_ranges(flags: npt.NDArray[np.bool_]) -> tuple[SplitRange, ...]:
-    """The runs of neighbouring codes that are in."""
+    """The runs of neighbouring codes whose flags are set, as first and last code."""
+    # With zeros at both ends, flags change an even number of times: where a run begins, and after its end.
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
     return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
 
@@ -133,7 +142,9 @@ def _find_code_ranges(flags: npt.NDArray[np.bool_]) -> tuple[SplitRange, ...]:
 def _unflag_infeasible(
     places: Int64Array, first: Int64Array, end: Int64Array, low: Int64Array, high: Int64Array, there: BoolArray
 ) -> None:
-    """Unset the flag of every part that none of some combinations lies in; `first` and `end` bound those to look at."""
+    """Unset the flag of every sub-box that holds no combination; those from `first` to `end` are to be looked at."""
+    # A sub-box stays if one combination has all its places inside. `first` and `end` come from the sorted first column,
+    # so few combinations are looked at; the search stops at the first that lies inside.
     for row in range(low.shape[0]):
         if not there[row]:
             continue
@@ -165,10 +176,11 @@ class FeasibleCombinations:
         return cls(tuple(_locate_combinations(net, open_cells, group, box) for group in listed))
 
     def keep_feasible(self, parts: SubBoxes) -> SubBoxes:
-        """The parts in which something may occur."""
+        """The sub-boxes in which a point that satisfies the constraints may lie."""
         if not self.groups:
             return parts
         there = np.ones(len(parts.number), dtype=np.bool_)
+        # Groups do not share features, so a sub-box holds a feasible point only if every group has a combination in it.
         for columns, places in self.groups:
             low, high = (np.ascontiguousarray(ends[:, columns]) for ends in (parts.low, parts.high))
             first = np.searchsorted(places[:, 0], low[:, 0], side="left")
@@ -180,10 +192,12 @@ class FeasibleCombinations:
 def _locate_combinations(
     net: CompiledNetwork, open_cells: OpenCells, group: FeatureGroup, box: Box
 ) -> tuple[Int64Array, Int64Array]:
-    """The columns of a group, and the places of its combinations that lie in the box, by their first."""
+    """The columns of a group, and its combinations in the box as places, sorted by the first of them."""
     columns, every = np.array(group.columns, dtype=np.int64), np.asarray(group.combinations)
     inside = ((every >= box.low[columns]) & (every <= box.high[columns])).all(axis=1)
     cells = net.cells.cell_by_code[every[inside] + net.cells.code_starts[columns]]
+    # Every code of a constrained feature is a cell of its own, so code, cell and place name the same thing here; the
+    # open cells of a feature are sorted, so a binary search finds the place.
     places = [
         np.searchsorted(open_cells.cells[open_cells.starts[j] : open_cells.starts[j + 1]], cells[:, place])
         for place, j in enumerate(columns.tolist())

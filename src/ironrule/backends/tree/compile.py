@@ -31,12 +31,14 @@ from ironrule.jit import ONE, ZERO, kernel, kernel_helper, popcount
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.space.space import Space
 
+# Columns of the matrix of nodes; CHILD is a node's first child, SIBLING the next child of its parent, -1 for none.
 FEATURE, LOW, HIGH, MISSING, MASK, CHILD, SIBLING, PARENT = range(8)
 
 
 @kernel_helper
 def has_code_between(nodes: Int32Array, masks: UInt64Array, node: int, low: int, high: int) -> bool:
     """Whether some code from ``low`` to ``high`` is left at a node."""
+    # The part of the node's range that lies in the given one.
     first, last = max(nodes[node, LOW], low), min(nodes[node, HIGH], high)
     start, missing = nodes[node, MASK], nodes[node, MISSING]
     if start >= 0:  # not a function of its own: passing an array on costs more than the loop
@@ -48,6 +50,7 @@ def has_code_between(nodes: Int32Array, masks: UInt64Array, node: int, low: int,
 @kernel_helper
 def contains_found_dual(duals: UInt64Array, top: int, found: UInt64Array, count: int, wide: Any) -> bool:
     """Whether the dual on top of a stack contains one of those found."""
+    # A found dual is contained if none of its bits lies outside.
     for place in range(count):
         outside = ZERO
         for w in range(len(wide)):
@@ -61,8 +64,13 @@ def contains_found_dual(duals: UInt64Array, top: int, found: UInt64Array, count:
 def add_minimal_dual(
     duals: UInt64Array, top: int, leaf: int, found: UInt64Array, leaves: Int32Array, count: int, wide: Any
 ) -> int:
-    """Put the dual on top of a stack, which contains none of those found, in place of those that contain it."""
+    """Add the dual on top of a stack to those found, and drop those that contain it; how many there are then.
+
+    The new dual must contain none of those found.
+    """
     kept = 0
+    # Keep those that do not contain the new dual, moved together at the front, then append it. Invariant: none of the
+    # duals found contains another.
     for place in range(count):
         outside = ZERO
         for w in range(len(wide)):
@@ -82,8 +90,9 @@ def add_minimal_dual(
 def find_excluding_components(
     nodes: Int32Array, masks: UInt64Array, node: int, low: int, high: int, lows: Int64Array, highs: Int64Array
 ) -> Any:
-    """Two bits: which components of a node's feature exclude all that it has from ``low`` to ``high``."""
+    """Two bits, one per component of the node's feature: whether it excludes all codes from ``low`` to ``high``."""
     bit, bits = 2 * nodes[node, FEATURE], ZERO
+    # Bit 2j and bit 2j+1: a component excludes the node if no code is left where box and component overlap.
     for second in range(2):
         least, most = max(low, lows[bit + second]), min(high, highs[bit + second])
         bits |= np.uint64(not has_code_between(nodes, masks, node, least, most)) << np.uint64(second)
@@ -109,13 +118,16 @@ def list_duals(
     the compiler knows; the last row of ``duals`` is scratch.
     """
     (low, high), (lows, highs), here = box, bounds, duals.shape[0] - 1
+    # The dual of the root: components that admit nothing of the box.
     for w in range(len(wide)):
         duals[0, w] = ZERO
     for bit in range(lows.shape[0]):
         if max(low[bit >> 1], lows[bit]) > min(high[bit >> 1], highs[bit]):
             duals[0, bit >> 6] |= ONE << np.uint64(bit & 63)
     stack[0] = 0
+    # Row t of `duals` belongs to the node stack[t]: the components that exclude all of that node in the box.
     count, top, seen = 0, int(nodes.shape[0] > 0), 0
+    # Depth first. Duals only grow on the way down, so a node whose dual contains one found can be skipped.
     while top > 0:
         top -= 1
         node = stack[top]
@@ -126,9 +138,11 @@ def list_duals(
         if child < 0:
             count = add_minimal_dual(duals, top, node, found, leaves, count, wide)
             continue
+        # The children overwrite this row, so the node's dual is kept in the scratch row.
         for w in range(len(wide)):
             duals[here, w] = duals[top, w]
         near = -1
+        # Push the children that have a point in the box, each with the dual of its parent and what it adds itself.
         while child >= 0:
             feature = nodes[child, FEATURE]
             if feature < 0 or has_code_between(nodes, masks, child, low[feature], high[feature]):
@@ -143,6 +157,7 @@ def list_duals(
                     duals[top, word] |= bits << shift
                 top += 1
             child = nodes[child, SIBLING]
+        # A child that adds nothing goes on top: it leads to a small dual soon, which prunes the others.
         if near >= 0:
             stack[near], stack[top - 1] = stack[top - 1], stack[near]
             for w in range(len(wide)):
@@ -156,6 +171,7 @@ def choose_diverse_sets(sets: UInt64Array, chosen: Int64Array) -> int:
     union = np.zeros(sets.shape[1], np.uint64)
     taken = np.zeros(sets.shape[0], np.bool_)
     many = min(chosen.shape[0], sets.shape[0])
+    # A greedy choice: the smallest set that is disjoint from all chosen so far, or the smallest if there is none.
     for place in range(many):
         best, least = -1, 1 << 30
         for one in range(sets.shape[0]):
@@ -163,6 +179,7 @@ def choose_diverse_sets(sets: UInt64Array, chosen: Int64Array) -> int:
             for w in range(union.shape[0]):
                 size += int(popcount(sets[one, w]))
                 common |= int(sets[one, w] & union[w] != ZERO)
+            # An element in common with the chosen sets counts as much as 1024 elements more.
             cost = size + common * 1024
             if not taken[one] and cost < least:
                 best, least = one, cost
@@ -179,6 +196,8 @@ def find_nearest_code(nodes: Int32Array, masks: UInt64Array, node: int, code: in
     feature.
     """
     first, last = int(max(nodes[node, LOW], low)), int(min(nodes[node, HIGH], high))
+    # The code itself if it is left. Otherwise the nearest end of the run, or missing if no value is left in the box.
+    # Codes of a nominal feature have no distance: the first one is as good as any.
     if low <= code <= high and has_code_between(nodes, masks, node, code, code):
         first = code
     elif nodes[node, MASK] < 0:
@@ -199,6 +218,7 @@ def fill_nearest_points(
     points: Int32Array,
 ) -> None:
     """Write for every leaf its point in the box that is nearest to the instance."""
+    # From each leaf up to the root; -1 means that no node has spoken of the feature yet.
     for row in range(leaves.shape[0]):
         for feature in range(instance.shape[0]):
             points[row, feature] = -1
@@ -209,6 +229,7 @@ def fill_nearest_points(
                 low, high = box[0][feature], box[1][feature]
                 points[row, feature] = find_nearest_code(nodes, masks, node, instance[feature], low, high)
             node = nodes[node, PARENT]
+        # Features that the leaf does not restrict: the instance's own code, or the nearest one in the box.
         for feature in range(instance.shape[0]):
             if points[row, feature] < 0:
                 points[row, feature] = min(max(instance[feature], box[0][feature]), box[1][feature])
@@ -219,6 +240,8 @@ def flag_desired(
     nodes: Int32Array, masks: UInt64Array, points: Int32Array, stack: Int32Array, flags: BoolArray
 ) -> None:
     """Which points lie in a desired leaf."""
+    # Down all branches that admit the point, until a leaf is reached. There can be several branches, because node 0
+    # joins the trees of all alternatives.
     for row in range(points.shape[0]):
         stack[0] = 0
         top = int(nodes.shape[0] > 0)
@@ -242,6 +265,7 @@ def list_leaves(
     """Write the desired leaves that have a point in the box; how many there are."""
     stack[0], count = 0, 0
     top = int(nodes.shape[0] > 0)
+    # Depth first, along the branches that have a code in the box.
     while top > 0:
         top -= 1
         node = stack[top]
@@ -301,13 +325,16 @@ class _LeafTreeBuilder:
     tree_count: int = 0
 
     def add(self, forest: CompiledForest) -> bool:
-        """One more alternative; False if that makes too many nodes."""
+        """Add the tree of one more alternative; False if that makes too many nodes."""
         masks = _LeftCodes(forest)
         start = int(forest.root[0]) if len(forest.root) else -1
         pending: list[tuple[int, int, int, dict[int, CodeSet]]] = [(start, 0, -1, {})]
+        # Depth first. An entry has the tree's node, its parent among the nodes built here, the feature that the parent
+        # asks, and the codes left per feature.
         while pending:
             place, parent, feature, box = pending.pop()
             node = self._append(feature, box, parent)
+            # Refuse instead of running out of memory: splitting into runs can make more nodes than the tree has.
             if node >= MAX_NODES:
                 return False
             if place < 0 or forest.node_left[place] < 0:
@@ -315,6 +342,7 @@ class _LeafTreeBuilder:
                 continue
             asked = int(forest.node_feature[place])
             here, left = box.get(asked, self._list_all_codes(asked)), masks.find_at(place)
+            # A child gets a copy per run of its codes: at an ordered feature every node has one run without gaps.
             for child, side in ((forest.node_left[place], here & left), (forest.node_right[place], here & ~left)):
                 pending += [
                     (int(child), node, asked, {**box, asked: run}) for run in self._split_into_runs(asked, side)
@@ -331,6 +359,7 @@ class _LeafTreeBuilder:
     def _add_leaf(self, node: int, box: dict[int, CodeSet]) -> None:
         low, high = np.zeros(len(self.space), dtype=np.int32), self.space.sizes - 1
         for feature, codes in box.items():
+            # The corners: the lowest and the highest code of every feature; all of it where the path does not ask.
             low[feature], high[feature] = _find_lowest_code(codes), codes.bit_length() - 1
         self.leaves.append(node)
         self.corners.append((low, high))
@@ -348,20 +377,23 @@ class _LeafTreeBuilder:
             yield from (codes,) if codes else ()
             return
         while values:
+            # Adding the lowest one carries through the first run of ones, so it clears exactly that run.
             run = values & ~(values + (values & -values))
             yield run | missing
             values, missing = values ^ run, 0
 
     def pack(self, desired: npt.NDArray[np.bool_]) -> LeafTree:
-        """What leads to desired leaves."""
+        """The nodes that lead to desired leaves, as arrays."""
         kept = np.zeros(len(self.parents), dtype=np.bool_)
         kept[np.array(self.leaves, dtype=np.intp)[desired]] = True
+        # Children come after their parents, so one pass from the back marks every ancestor of a desired leaf.
         for node in range(len(kept) - 1, 0, -1):
             kept[self.parents[node]] |= kept[node]
         numbers = np.cumsum(kept) - 1
         rows: list[list[int]] = []
         words: list[int] = []
         last: dict[int, int] = {}  # the child that a node got last
+        # Number what is kept without gaps, and chain the children of a node: CHILD to the first, SIBLING to the next.
         for node in np.flatnonzero(kept).tolist():
             parent = int(numbers[self.parents[node]]) if node else -1
             rows.append([self.features[node], *self._encode_codes(node, words), -1, -1, parent])
@@ -379,6 +411,7 @@ class _LeafTreeBuilder:
         if feature < 0:
             return 0, -1, -1, -1
         about = self.space.features[feature]
+        # Nominal features get a bit mask, in which missing is a code like any other; ordered ones a run and missing.
         if not about.ordered:
             words += [codes >> 64 * word & 0xFFFFFFFFFFFFFFFF for word in range(-(-about.size // 64))]
             return _find_lowest_code(codes), codes.bit_length() - 1, -1, len(words) - -(-about.size // 64)
@@ -398,6 +431,7 @@ class _LeftCodes:
         forest, cells = self.forest, self.forest.cells
         feature, start = int(forest.node_feature[node]), int(forest.node_mask_starts[node])
         if (feature, start) not in self.cache:
+            # The node's mask is over cells; spread it over codes, as a Python integer with a bit per code.
             words = forest.mask_words[start : start + int(cells.word_starts[feature + 1] - cells.word_starts[feature])]
             left = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
             of_code = cells.cell_by_code[cells.code_starts[feature] : cells.code_starts[feature + 1]]
@@ -409,6 +443,8 @@ class _LeftCodes:
 def _compute_stack_size(nodes: npt.NDArray[np.int32]) -> int:
     """The most nodes that can wait at once when a walk puts all children of a node on its stack, in any order."""
     waiting = np.bincount(nodes[1:, PARENT], minlength=max(len(nodes), 1))  # how many children a node has
+    # Parents come first: what waits after a node was replaced by its children is what waited at its parent, less
+    # itself, plus its children.
     for node in range(1, len(nodes)):
         waiting[node] += waiting[nodes[node, PARENT]] - 1  # in place of itself
     return max(1, int(waiting.max()))
@@ -421,17 +457,19 @@ def _find_lowest_code(codes: CodeSet) -> int:
 def _decide_leaves(
     grown: _LeafTreeBuilder, forests: Sequence[CompiledForest], model: Model
 ) -> npt.NDArray[np.bool_] | None:
-    """Which leaves are desired, by the model's own word where the margins leave it open; None if that does not settle
-    it.
+    """Which leaves are desired. Where rounding leaves it open the model itself decides; None if its answers at the
+    corners do not settle it.
     """
     low = np.array([corner for corner, _ in grown.corners], dtype=np.int32)
     high = np.array([corner for _, corner in grown.corners], dtype=np.int32)
     at_low, at_high = model.desired(low), model.desired(high)
     possible, sure = _evaluate_margins(forests, low)
+    # The reading must agree with the model at both corners of every leaf, as far as rounding does not leave it open.
     for points, answers in ((low, at_low), (high, at_high)):
         may, must = (flags.any(axis=0) for flags in _evaluate_margins(forests, points))
         if (answers & ~may).any() or (must & ~answers).any():
             raise Unreadable("its reading decides otherwise than the model itself at a leaf; the model is only asked")
+    # Of each leaf only the margins of its own alternative count.
     own = np.array(grown.owners), np.arange(len(low))
     unsure = possible[own] & ~sure[own]
     if unsure.any() and (len(forests) > 1 or (at_low != at_high)[unsure].any()):

@@ -37,8 +37,12 @@ class TreeNearestSearch:
         return cls(case.instance, points[np.lexsort((apart, changes))])
 
     def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:  # noqa: ARG002  # as every search
-        """The first that changes all of no earlier one's features; always proven."""
+        """Set ``best`` to the nearest point left, or None; True, since a tree's answer is always proven.
+
+        A point that changes all features of an earlier counterfactual is dropped.
+        """
         meter.check()
+        # Earlier calls have dropped what the earlier counterfactuals forbid; only the last one is new.
         if found:
             changed = found[-1] != self.instance
             self.remaining = self.remaining[~(self.remaining != self.instance)[:, changed].all(axis=1)]

@@ -44,6 +44,7 @@ class TreeOracle:
     def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
         """Up to k counterfactuals, disjoint duals first, then small ones; ``Proven`` if no desired leaf meets it."""
         meter.check()
+        # No dual means that no desired leaf has a point in the box, which proves it at once.
         duals, leaves = self._list_duals(case, box)
         if len(leaves) == 0:
             return case.build_proven(box, 0, tuple(LazyCover(forest, case, box) for forest in self.forests))
@@ -74,6 +75,7 @@ class TreeOracle:
     def _list_duals(self, case: Case, box: Box) -> tuple[UInt64Array, Points]:
         """The minimal duals of the leaves in a box, and a leaf for each."""
         tree, words = self.tree, count_words(len(case.space))
+        # Room for one dual per leaf, and for the longest walk; one more row of duals is scratch for the kernel.
         found, leaves = np.empty((tree.leaf_count, words), dtype=np.uint64), np.empty(tree.leaf_count, dtype=np.int32)
         stack, duals = (
             np.empty(tree.stack_size, dtype=np.int32),
@@ -94,7 +96,7 @@ class TreeOracle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyCover:
-    """A proof by leaves, told again as a cover when somebody wants to see it."""
+    """The proof of a box as a cover, computed only when it is needed."""
 
     forest: CompiledForest
     case: Case

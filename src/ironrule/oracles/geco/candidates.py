@@ -56,6 +56,7 @@ def build_deltas(points: Points, instance: Points) -> Deltas:
     """Whole rows as changes to the instance."""
     changed = points != instance
     width = max(1, int(changed.sum(axis=1).max(initial=0)))
+    # A stable sort brings the changed features of each row to the front, in their own order; the rest is padding.
     order = np.argsort(~changed, axis=1, kind="stable")[:, :width].astype(np.int32)
     kept = np.take_along_axis(changed, order, axis=1)
     return Deltas(np.where(kept, order, NO_FEATURE), np.where(kept, np.take_along_axis(points, order, axis=1), 0))
@@ -81,14 +82,17 @@ def pad_columns(matrix: Int32Array, width: int, filler: int) -> Int32Array:
 
 def override_changes(first: Deltas, second: Deltas, instance: Points) -> Deltas:
     """Row by row the changes of both; where both change a feature, the second's code stands. No-changes drop out."""
+    # Every feature of the first row against every feature of the second: those that the second also has are dropped.
     repeated = (first.features[:, :, None] == second.features[:, None, :]).any(axis=2)
     features = np.concatenate([np.where(repeated, NO_FEATURE, first.features), second.features], axis=1)
     codes = np.concatenate([first.codes, second.codes], axis=1)
+    # A change to the instance's own value is no change.
     features = np.where((features != NO_FEATURE) & (instance[features] == codes), NO_FEATURE, features)
     return _drop_padding(features, codes)
 
 
 def _drop_padding(features: Int32Array, codes: Int32Array) -> Deltas:
+    # Move the padding to the end of each row, and cut off the columns that only hold padding.
     order = np.argsort(features == NO_FEATURE, axis=1, kind="stable")
     width = max(1, int((features != NO_FEATURE).sum(axis=1).max(initial=0)))
     order = order[:, :width]
@@ -111,6 +115,7 @@ class ZobristHash:
         return cls(starts, np.random.default_rng(len(sizes)).integers(0, 1 << 64, size=sum(sizes), dtype=np.uint64))
 
     def __call__(self, deltas: Deltas) -> npt.NDArray[np.uint64]:
+        # Padding (-1) reads some number of the last feature here; the next line replaces it by 0, which xor ignores.
         places = self.starts[deltas.features] + deltas.codes
         numbers = np.where(deltas.features == NO_FEATURE, np.uint64(0), self.numbers[places])
         return np.asarray(np.bitwise_xor.reduce(numbers, axis=1), dtype=np.uint64)
@@ -147,6 +152,7 @@ class InstanceDistance:
             return np.zeros(0)
         changed = deltas.features != NO_FEATURE
         parts = np.where(changed, self.table[self.starts[deltas.features] + deltas.codes], 0.0)
+        # Each norm is scaled to [0, 1] by the number of features; l-infinity is so already.
         norm_weights, n = self.norm_weights, self.n
         return np.asarray(
             norm_weights.l0 * changed.sum(axis=1) / n
@@ -161,6 +167,7 @@ class InstanceDistance:
 
 
 def _tabulate_distances(feature: Feature, code: int) -> Float64Array:
+    # 1 for every other value, unless the feature is ordered: then by how far the values, or their places, are apart.
     distances = np.ones(feature.size)
     distances[code] = 0.0
     if feature.ordered and code != feature.missing_code and len(feature.values) > 1:

@@ -82,6 +82,8 @@ class GeCo:
         self, case: Case, box: Box, population: Population, rng: np.random.Generator
     ) -> Iterator[Deltas]:
         """What to try, in order, while nothing is found."""
+        # From cheap to expensive: single changes; desired past rows moved into the box; generations with restarts
+        # from random points; in the end a sample of the box, or all of it where it is small.
         if population.changes.count:
             yield population.changes.list_single_changes(rng, self.initial)
         for points in self._pull_history(case, box):
@@ -102,6 +104,8 @@ class GeCo:
         seeds = case.history.seeds[: self.seeds]
         if len(seeds) == 0:
             return
+        # Rows that need few values clipped keep most of what made them desired. Batches grow, so an early success is
+        # cheap.
         moved = np.count_nonzero((seeds < box.low) | (seeds > box.high), axis=1)
         order = np.argsort(moved, kind="stable")
         start, size = 0, 256
@@ -122,6 +126,7 @@ class GeCo:
 
     def _evolve(self, population: Population, k: int) -> None:
         """Generations until the best k counterfactuals stay the same for one."""
+        # Children and nearer variants join in each generation; it ends when the best k did not change.
         for _ in range(self.generations):
             before = population.hash_best(k)
             population.admit(
@@ -132,6 +137,7 @@ class GeCo:
 
     def _select_best(self, case: Case, population: Population, k: int) -> Deltas:
         distance = population.distance
+        # More than k are refined, since undoing changes may make several of them alike.
         candidates = select_diverse(case, population.archive, distance, self.refine_factor * k)
         chosen = select_diverse(
             case, undo_useless_changes(case, candidates, distance, population.flag_desired), distance, k

@@ -51,6 +51,9 @@ class FeasibleChanges:
 
     def draw(self, rng: np.random.Generator, units: npt.NDArray[np.int64]) -> Deltas:
         """For every named unit a change drawn by weight."""
+        # The weights of unit u lie between below and above in the running sum. A uniform number in between, found by
+        # binary search, picks a combination by weight; clipping keeps rounding from picking one of a neighbouring
+        # unit.
         below = np.where(self.starts[units] > 0, self.cumulative[self.starts[units] - 1], 0.0)
         above = self.cumulative[self.starts[units + 1] - 1]
         places = np.searchsorted(self.cumulative, below + rng.random(len(units)) * (above - below), side="right")
@@ -60,6 +63,8 @@ class FeasibleChanges:
     def list_single_changes(self, rng: np.random.Generator, most: int) -> Deltas:
         """Single changes: all values of a unit that has at most ``most``, that many drawn ones otherwise."""
         sizes = np.diff(self.starts)
+        # `short`: the units with few values, all of which are listed. `whole`: the places of these values in the flat
+        # table.
         short = np.flatnonzero(sizes <= most)
         whole = np.flatnonzero(np.repeat(sizes <= most, sizes))
         drawn = self.draw(rng, np.repeat(np.flatnonzero(sizes > most), most))
@@ -74,6 +79,7 @@ def find_feasible_changes(case: Case, box: Box) -> FeasibleChanges:
     units: list[tuple[tuple[int, ...], Points]] = [
         (g.columns, g.combinations) for g in listed if g.combinations is not None
     ]
+    # Features that no group of tied features has become units of their own, with every code of the box.
     for j in np.flatnonzero(box.high > box.low).tolist():
         if j not in grouped:
             units.append(((j,), np.arange(box.low[j], box.high[j] + 1, dtype=np.int32)[:, None]))
@@ -105,6 +111,7 @@ def _keep_changes_in_box(case: Case, box: Box, columns: tuple[int, ...], rows: P
 def _weigh_by_frequency(case: Case, columns: tuple[int, ...], rows: Points) -> npt.NDArray[np.float64]:
     """Relative frequencies in the history, as if the tied features were independent, scaled to sum to one."""
     weights = np.ones(len(rows))
+    # A product of frequencies; one is added to each count, so that values never seen can still be drawn.
     for place, column in enumerate(columns):
         seen = case.history.frequencies[column]
         weights *= (seen[rows[:, place]] + 1.0) / (seen.sum() + len(seen))
@@ -124,6 +131,7 @@ def mutate(rng: np.random.Generator, parents: Deltas, changes: FeasibleChanges, 
 
 def crossover(rng: np.random.Generator, parents: Deltas, count: int, instance: Points) -> Deltas:
     """Children of random pairs: the changes of both, the better parent's value where they disagree."""
+    # Members are ordered from best to worst, so after sorting the first of a pair is the better parent.
     pairs = np.sort(rng.integers(0, len(parents), size=(count, 2)), axis=1)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     return override_changes(parents[pairs[:, 1]], parents[pairs[:, 0]], instance)
@@ -131,6 +139,8 @@ def crossover(rng: np.random.Generator, parents: Deltas, count: int, instance: P
 
 def mutate_selectively(found: Deltas, ordered: npt.NDArray[np.bool_], instance: Points) -> Deltas:
     """Counterfactuals closer to the instance: each change undone, and each ordered change halved."""
+    # One child for every change of every candidate: this change undone, and, for ordered features, halved towards the
+    # instance (in codes).
     rows, slots = np.nonzero(found.features != NO_FEATURE)
     features = found.features[rows, slots]
     original = instance[features]
@@ -148,9 +158,12 @@ def enforce_constraints(rng: np.random.Generator, case: Case, box: Box, candidat
     if not case.feasible.predicates or len(candidates) == 0:
         return candidates
     points = candidates.expand(case.instance)
+    # Mending one constraint may break another, so a few rounds are made; what is still broken then is dropped.
     for _ in range(MAX_CONSTRAINT_ROUNDS):
         if case.feasible.admits(points).all():
             break
+        # The broken points are dealt at random to the features of the consequence: each point has one feature
+        # changed.
         for predicate in case.feasible.predicates:
             broken = np.flatnonzero(~predicate(points, case.feasible.instance))
             places = predicate.consequence_columns or predicate.columns
@@ -178,6 +191,8 @@ def _satisfy_constraint(
     codes = np.arange(box.low[column], box.high[column] + 1, dtype=np.int32)
     if len(codes) > MAX_TRIED_VALUES:
         codes = rng.choice(codes, MAX_TRIED_VALUES, replace=False)
+    # All codes (or a random choice of them) are tried in each broken point; one that satisfies the constraint is
+    # taken at random.
     trials = np.repeat(points[broken], len(codes), axis=0)
     trials[:, column] = np.tile(codes, len(broken))
     holds = predicate(trials, case.feasible.instance).reshape(len(broken), len(codes))
@@ -192,6 +207,9 @@ FlagDesired = Callable[[Deltas], npt.NDArray[np.bool_]]
 def undo_useless_changes(case: Case, found: Deltas, distance: InstanceDistance, ask: FlagDesired) -> Deltas:
     """Undo changes, one at a time and the largest first, as long as the point stays desired and can occur."""
     alive = np.ones(len(found), dtype=np.bool_)
+    # Greedy: each round tries to undo every single change of every candidate in one call of the model, and then
+    # undoes the largest possible one per candidate. `alive` are the candidates that lost a change in the last round;
+    # each has finitely many, so the loop ends.
     while alive.any():
         rows, slots = np.nonzero((found.features != NO_FEATURE) & alive[:, None])
         features = found.features[rows, slots]
@@ -205,6 +223,7 @@ def undo_useless_changes(case: Case, found: Deltas, distance: InstanceDistance, 
         alive &= gains.max(axis=1) > -np.inf
         best = gains[alive].argmax(axis=1)
         undone = found.features[alive, best]
+        # Finished candidates get padding, which changes nothing.
         changes = np.full((len(found), 1), NO_FEATURE, dtype=np.int32)
         changes[alive, 0] = undone
         found = override_changes(found, Deltas(changes, case.instance[changes]), case.instance)
@@ -223,6 +242,7 @@ def select_diverse(case: Case, found: Deltas, distance: InstanceDistance, k: int
     """Up to k of those whose dual contains no other's, nearest first, preferring features not yet changed."""
     found = keep_nearest_per_dual(case, found, distance)
     duals = compute_duals(found.expand(case.instance), case.components.low, case.components.high)
+    # A dual that contains another one demands less of a rule, so only minimal duals are of use to the search.
     strong = {row.tobytes() for row in find_minimal_sets(duals)}
     found = found[np.array([row.tobytes() in strong for row in duals], dtype=np.bool_)]
     return found[_pick_spread_out(found.expand(case.instance) != case.instance, distance(found), k)]
@@ -232,6 +252,8 @@ def _pick_spread_out(changed: npt.NDArray[np.bool_], cost: npt.NDArray[np.float6
     chosen: list[int] = []
     times = np.zeros(changed.shape[1])
     penalty = np.zeros(len(cost))
+    # Greedy: the cheapest one next, where cost is the distance plus how often, on average, the features that a
+    # candidate changes were changed by those already chosen.
     for _ in range(min(k, len(cost))):
         pick = int(np.argmin(cost + penalty + np.where(np.isin(np.arange(len(cost)), chosen), np.inf, 0.0)))
         chosen.append(pick)
@@ -245,6 +267,8 @@ def fill_up(case: Case, chosen: Deltas, spare: Deltas, k: int) -> Deltas:
     points = np.concatenate([chosen.expand(case.instance), spare.expand(case.instance)])
     scaled = points / np.maximum(case.space.sizes - 1, 1)
     picked = list(range(len(chosen)))
+    # Farthest-first (Gonzalez 1985): the point whose nearest picked point is farthest comes next; 0 means only copies
+    # are left.
     while len(picked) < k:
         gaps = np.abs(scaled[:, None, :] - scaled[picked][None, :, :]).sum(axis=2).min(axis=1)
         if gaps.max() == 0.0:
@@ -266,8 +290,8 @@ class Population:
     """The candidates of one query. The model is asked about each candidate once, whatever generation makes it again.
 
     ``seen`` holds the hashes of those it was asked about, sorted, and ``answers`` what it said of each; the instance
-    itself, whose hash is 0, counts as asked. ``archive`` keeps the nearest counterfactual of every dual met, whoever
-    survives: near variants of one change must not crowd out a different one.
+    itself, whose hash is 0, counts as asked. ``archive`` keeps the nearest counterfactual of every dual met, also
+    when it is no longer a member, so that near variants of one change do not crowd out a different one.
     """
 
     case: Case
@@ -294,6 +318,7 @@ class Population:
         """Ask the model about the newcomers not seen before, as many as the budget allows; keep the fittest of all."""
         candidates = enforce_constraints(self.rng, self.case, self.box, newcomers)
         hashes = self.hashing(candidates)
+        # At least one, so that asking the model raises BudgetExhausted when nothing is left of the budget.
         fresh = self._find_unseen(hashes)[: max(1, self.meter.evaluations_left)]
         if len(fresh) == 0:
             return
@@ -303,6 +328,7 @@ class Population:
             self.archive = keep_nearest_per_dual(self.case, found, self.distance)[slice(0, MAX_ARCHIVED)]
         members = join_deltas([self.members, candidates[fresh]])
         flags = np.concatenate([self.desired, desired])
+        # Counterfactuals first, then by distance from the instance (the last key of lexsort counts first).
         order = np.lexsort((self.distance(members), ~flags))[: self._compute_capacity(int(flags.sum()))]
         self.members, self.desired = members[order], flags[order]
 
@@ -320,6 +346,7 @@ class Population:
 
     def _find_unseen(self, hashes: UInt64Array) -> npt.NDArray[np.intp]:
         """The places of the hashes that are new, and that no earlier one equals."""
+        # `seen` is sorted and begins with 0, so every hash has a place at or before it.
         distinct, first = np.unique(hashes, return_index=True)
         places = np.searchsorted(self.seen, distinct, side="right") - 1
         return np.sort(first[self.seen[places] != distinct])
@@ -327,6 +354,7 @@ class Population:
     def _ask(self, fresh: Deltas, hashes: UInt64Array) -> BoolArray:
         desired = self.meter.desired(self.case.model, fresh.expand(self.case.instance))
         self.tried += len(fresh)
+        # Insert the new hashes, and the answers beside them, where they keep `seen` sorted.
         order = np.argsort(hashes)
         places = np.searchsorted(self.seen, hashes[order])
         self.seen = np.insert(self.seen, places, hashes[order])

@@ -29,7 +29,7 @@ class ActivationRelaxation(NamedTuple):
 
 
 def apply_activation(kind: int, slope: float, z: Tensor) -> Tensor:
-    """The activation of every unit."""
+    """The activation of every unit; kinds are ACTIVATION_CODES."""
     if kind == 1:
         return z.clamp(min=0.0)
     if kind == 2:
@@ -42,7 +42,7 @@ def apply_activation(kind: int, slope: float, z: Tensor) -> Tensor:
 
 
 def relax_activations(kind: int, slope: float, low: Tensor, high: Tensor) -> ActivationRelaxation:
-    """Lines on the intervals between two ends."""
+    """Lines below and above the activation on the intervals from `low` to `high`."""
     if kind == 0:
         one, zero = torch.ones_like(low), torch.zeros_like(low)
         return ActivationRelaxation(one, zero, one, zero)
@@ -53,6 +53,7 @@ def relax_activations(kind: int, slope: float, low: Tensor, high: Tensor) -> Act
 
 def _relax_piecewise_linear(slope: float, low: Tensor, high: Tensor) -> ActivationRelaxation:
     """Lines for an activation that is straight on both sides of zero."""
+    # The cases of `relax_activation`, computed for all units at once and chosen by masks.
     zero, one = torch.zeros_like(low), torch.ones_like(low)
     chord = (high - slope * low) / (high - low)
     steep = torch.where(low >= 0.0, one, torch.where(high <= 0.0, slope * one, chord))
@@ -68,6 +69,8 @@ def _relax_s_shaped(kind: int, low: Tensor, high: Tensor) -> ActivationRelaxatio
     at_low, at_high = apply_activation(kind, 0.0, low), apply_activation(kind, 0.0, high)
     chord = (at_high - at_low) / (high - low)
     start = at_low - chord * low
+    # Candidates for every unit: tangents in the middle for one-sided intervals, touching tangents for those across
+    # zero. The masks below choose, as `relax_activation` does, and the other candidates are never used.
     slope, value = compute_tangents(kind, 0.5 * (low + high))
     over, over_at = _find_touching_tangents(kind, low, high)
     under, under_at = _find_touching_tangents(kind, high, low)
@@ -95,7 +98,7 @@ def _compute_slopes(kind: int, z: Tensor) -> Tensor:
 
 
 def compute_tangents(kind: int, at: Tensor) -> tuple[Tensor, Tensor]:
-    """A tangent's slope and its value at zero."""
+    """Slope and value at zero of the tangents at these places."""
     slope = _compute_slopes(kind, at)
     return slope, apply_activation(kind, 0.0, at) - slope * at
 
@@ -104,6 +107,7 @@ def _find_touching_tangents(kind: int, end: Tensor, other: Tensor) -> tuple[Tens
     """The tangent nearest to zero, on the side of `other`, that passes the activation at `end` on its outer side."""
     value, sign = apply_activation(kind, 0.0, end), torch.where(end < 0.0, 1.0, -1.0)
     near, far = torch.zeros_like(end), other
+    # Bisection; where the tangent at `other` is sound, the one at `far` is so after every step.
     for _ in range(BISECTIONS):
         middle = 0.5 * (near + far)
         slope, start = compute_tangents(kind, middle)
@@ -123,9 +127,9 @@ class RelaxedLayer(NamedTuple):
 class BackSubstitution(NamedTuple):
     """Linear functions of some layer's outputs, traced back to the first layer's sums.
 
-    ``total`` is what is known of their bounds, ``error`` what all that met in them sums up to, ``kept_coefficients``
-    what stands before the activations of every layer, the first layer's first, ``coefficients`` what is left of the
-    first layer's sums.
+    ``total`` is their constant part, ``error`` the sizes of all that was added (times gamma it covers rounding),
+    ``kept_coefficients`` the coefficients of every layer's activations, the first layer's first, and ``coefficients``
+    those of the first layer's sums.
     """
 
     total: Tensor
@@ -161,6 +165,7 @@ class DeviceLayers:
         for k in range(1, len(net.widths)):
             weights = put(net.weights[slice(*net.weight_starts[k - 1 : k + 1])])
             weights = weights.reshape(int(net.widths[k]), int(net.widths[k - 1]))
+            # Both signs at once: bounds of a sum from above, and of its negative, which is the bound from below.
             rows.append(torch.cat([weights, -weights]))
             turned.append(torch.cat([weights, put(net.bias[units[k]])[:, None]], dim=1))
         return cls(
@@ -177,13 +182,20 @@ class DeviceLayers:
         )
 
     def back_substitute(self, rows: Tensor, layer: int, relaxed: list[ActivationRelaxation]) -> BackSubstitution:
-        """Trace linear functions of a layer's outputs back; the first layer's lines are around the boxes' middles."""
+        """Trace linear functions of a layer's outputs back (CROWN).
+
+        The intercepts of the first layer's lines are their values at the middles of the boxes.
+        """
         one = relaxed[layer]
         given = [rows.expand(len(one.upper_slope), *rows.shape)]
+        # For an upper bound, positive coefficients take the line above and negative ones the line below. The rows are
+        # the same for all boxes here, so the first step is a plain matrix product.
         plus, minus = rows.clamp(min=0.0), rows.clamp(max=0.0)
         total = one.upper_intercept @ plus.T + one.lower_intercept @ minus.T
         error = (rows.abs() + UNDERFLOW) @ (self.sizes[layer] + 1.0)
         now = (plus * one.upper_slope[:, None]).addcmul_(minus, one.lower_slope[:, None])
+        # Tensors are boxes x functions x units from here on. `turned` has the bias as a last column, so one product
+        # gives the coefficients of the layer before and what the biases add.
         for k in range(layer, 0, -1):
             through = now @ self.turned[k]
             rows, one = through[..., :-1].contiguous(), relaxed[k - 1]
@@ -198,11 +210,13 @@ class DeviceLayers:
             )
             error = error + (rows.abs() + UNDERFLOW) @ (self.sizes[k - 1] + 1.0)
             now = plus.mul_(one.upper_slope[:, None]).addcmul_(minus, one.lower_slope[:, None])
+        # The kernels count coefficients before and after the lines. Slopes are at most 1, so twice the first is enough.
         return BackSubstitution(total, 2.0 * error, given[::-1], now)
 
     def propagate_looseness(self, given: list[Tensor], relaxed: list[RelaxedLayer]) -> Tensor:
-        """How much a bound loses for every unit by which a first sum's interval is wide."""
+        """Per box and unit of the first layer, what a bound loses per width of its sum's interval."""
         flow = torch.zeros_like(relaxed[-1].low)
+        # As in the kernel: own loss of a unit's lines, plus what flows in from behind times the steeper line.
         for k in range(len(relaxed) - 1, -1, -1):
             low, high, one = relaxed[k]
             gap = (one.upper_slope - one.lower_slope) * (0.5 * (low + high)) + one.upper_intercept - one.lower_intercept
@@ -310,6 +324,7 @@ class DeviceInputs:
         starts = self.starts[self.lines]
         first, last = (self.values[starts + places[:, self.lines]] for places in (low, high))
         inside = []
+        # A table feature has a mask over its open cells instead of two end values.
         for j, rows in zip(self.tables, self.rows, strict=True):
             here = torch.arange(len(rows), device=low.device)
             inside.append((here >= low[:, j, None]) & (here <= high[:, j, None]))
@@ -317,10 +332,12 @@ class DeviceInputs:
 
     def bound_first_layer(self, ends: DeviceBoxes) -> FirstLayerBounds:
         """Bounds of the first layer's sums."""
+        # Rising directions are least at the first value and falling ones at the last; the maximum is the reverse.
         low = self.base + ends.first @ self.rise + ends.last @ self.fall
         high = self.base + ends.last @ self.rise + ends.first @ self.fall
         middle = self.base + (0.5 * (ends.first + ends.last)) @ self.direction
         moved = []
+        # Cells outside a box are infinite, so that neither the minimum nor the maximum takes them.
         for mask, rows in zip(ends.inside, self.rows, strict=True):
             least = torch.where(mask[:, :, None], rows, torch.inf).amin(1)
             most = torch.where(mask[:, :, None], rows, -torch.inf).amax(1)
@@ -330,6 +347,7 @@ class DeviceInputs:
 
     def maximize(self, now: Tensor, ends: DeviceBoxes) -> InputMaximum:
         """The maximum of linear functions of the first layer's sums, beyond their value in the middle."""
+        # A scaled number goes from its middle to the better end: half of its range times the size of its slope.
         slopes = now @ self.across
         half = 0.5 * (ends.last - ends.first)
         total = torch.bmm(slopes.abs(), half[:, :, None])[:, :, 0]
@@ -342,6 +360,7 @@ class DeviceInputs:
 
     def locate_maximum(self, slopes: Tensor, places: list[Tensor], ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
         """The points where maxima are reached, as cells, and their first layer's sums."""
+        # The end that the sign of the slope points to, and the best cell of every table.
         up = slopes >= 0.0
         at = torch.empty_like(ends.low)
         at[:, self.lines] = torch.where(up, ends.high[:, self.lines], ends.low[:, self.lines])
@@ -353,12 +372,15 @@ class DeviceInputs:
 
     def choose_cuts(self, flow: Tensor, moved: list[Tensor], ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
         """The feature whose range costs most, -1 if the box is a point, and the last place of its first part."""
+        # The cost of a feature is how much its range widens the first layer's sums, each weighted with its looseness.
         costs = torch.empty(ends.low.shape, dtype=torch.float64, device=flow.device)
         costs[:, self.lines] = (flow @ self.across.abs()) * (ends.last - ends.first)
         for j, width in zip(self.tables, moved, strict=True):
             costs[:, j] = (flow * width).sum(1)
         fixed = ends.low == ends.high
         feature = torch.where(fixed, -torch.inf, costs).argmax(1)
+        # Cut tables at half of their cells, and scaled numbers after the last value up to the middle of their range.
+        # The clamp leaves both parts non-empty whenever the feature has more than one place.
         middle = (ends.low + ends.high) // 2
         halves = 0.5 * (ends.first + ends.last)
         upto = torch.searchsorted(self.sorted, halves.T.contiguous(), right=True).T - 1
@@ -372,7 +394,9 @@ class DeviceInputs:
 def optimize_relaxation(
     layers: DeviceLayers, relaxed: list[RelaxedLayer], given: list[Tensor], sums: Tensor, step: float
 ) -> list[RelaxedLayer]:
-    """Lines that do better at the points, given by their first sums, where bounds with these factors are reached."""
+    """Lines moved one step towards a lower bound; `sums` are the first layer's where the last bounds are reached."""
+    # One subgradient step, as in the kernel: the points go forward through the lines that the bounds have used, and
+    # every line moves by the sign or the place of its sum there.
     found = []
     for k, (low, high, lines) in enumerate(relaxed):
         ends = torch.maximum(low, -layers.sizes[k]), torch.minimum(high, layers.sizes[k])
@@ -403,6 +427,7 @@ def _optimize_layer(
         return lines
     if kind > 2:
         return _mix_with_tangents(kind, lines, given, sums, ends, step)
+    # Relus that may be on both sides of zero and whose lower line is in use; slopes from `slope` to 1 are sound.
     free = (given < 0.0) & (ends[0] < 0.0) & (ends[1] > 0.0)
     steps = torch.where(sums > 0.0, step, -step)
     steeper = (lines.lower_slope + steps).clamp(min=slope if kind == 2 else 0.0, max=1.0)
@@ -417,6 +442,8 @@ def _mix_with_tangents(
     at = torch.minimum(torch.maximum(sums, low), high)
     slope, start = compute_tangents(kind, at)
     wide = high - low >= MIN_WIDTH
+    # A tangent on the concave side that is also above the function at `low` is above it everywhere; below, the same
+    # mirrored. A mixture of two sound lines is sound.
     over = wide & (given >= 0.0) & (at >= 0.0)
     over &= (low >= 0.0) | (slope * low + start >= apply_activation(kind, 0.0, low))
     under = wide & (given < 0.0) & (at <= 0.0)

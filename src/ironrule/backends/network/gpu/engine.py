@@ -43,7 +43,7 @@ from ironrule.backends.network.workspace import (
 )
 from ironrule.errors import InputError
 
-RESERVE = 64.0  # how much farther than rounding asks for a bound stays below zero, by what rounding asks for
+RESERVE = 64.0  # a box is closed only if its bound is below zero by so many times the allowance for rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,15 +108,17 @@ class DeviceQuery:
 
     @property
     def bytes_per_box(self) -> int:
-        """How much room a box takes at the most, roughly."""
+        """Roughly how many bytes a box takes on the device at most."""
         widest, cells = int(self.net.widths.max()), max((len(rows) for rows in self.inputs.rows), default=0)
         wanted = max(2 * widest, len(self.net.offset))
         return 8 * (wanted * (6 * widest + 3 * len(self.inputs.lines) + 3 * cells) + 3 * widest * cells)
 
     def bound_boxes(self, low: Int64Array, high: Int64Array, into: BoundResults) -> None:
-        """Write down what is known of boxes."""
+        """Bound boxes and write the results of those that stay open; all others must be marked as closed before."""
         ends = self.inputs.build_boxes(*(torch.as_tensor(one, device=self.device) for one in (low, high)))
         bounds, rest = self.compute_bounds(ends), torch.arange(len(low), device=self.device)
+        # Only boxes that are still open go on, so every step is cheaper than the one before. The last turn has no step:
+        # it only drops the boxes that the step before has closed.
         for step in (*(FIRST_STEP * STEP_DECAY**k for k in range(LINE_STEPS)), None):
             left = (~bounds.closed).nonzero()[:, 0]
             if len(left) == 0:
@@ -127,6 +129,7 @@ class DeviceQuery:
         feature, place = self._choose_cuts(bounds, ends)
         whole = torch.where(most > 0.0, STATUS_POINT, STATUS_CLOSED)
         status = torch.where(sure > 0.0, STATUS_FOUND, torch.where(feature >= 0, STATUS_OPEN, whole))
+        # One transfer for all small results; `rest` says which box each row belongs to.
         numbers = torch.cat([rest[:, None], status[:, None], feature[:, None], place[:, None]], dim=1).cpu().numpy()
         into.status[numbers[:, 0]] = numbers[:, 1]
         into.cuts[numbers[:, 0]] = numbers[:, 2:]
@@ -138,6 +141,7 @@ class DeviceQuery:
         spare = layers.gamma * layers.sizes[0]
         relaxed = [self._relax_layer(0, sums.low - spare, sums.high + spare)]
         traced = [_center_relaxation(relaxed[0].relaxation, sums.middle)]
+        # Lines of a layer need bounds of its sums, and these need the lines of all layers before it.
         for layer in range(1, len(layers.kinds)):
             relaxed.append(self._relax_layer(layer, *self._bound_hidden_layer(layer, traced, ends)))
             traced.append(relaxed[-1].relaxation)
@@ -170,12 +174,14 @@ class DeviceQuery:
             back.total + self.inputs.maximize(back.coefficients, ends).total + layers.gamma * back.error
         )
         spare = layers.gamma * layers.sizes[layer]
+        # The first half of the rows bounds the sums, the second half their negatives.
         high = bound[:, :width] + layers.bias[layer] + spare
         low = layers.bias[layer] - bound[:, width:] - spare
         return low, high
 
     def _relax_layer(self, layer: int, low: Tensor, high: Tensor) -> RelaxedLayer:
         layers = self.layers
+        # A sum never exceeds the size of its unit; `maximum` keeps the interval in order if clipping crossed its ends.
         least = torch.maximum(low, -layers.sizes[layer])
         most = torch.maximum(least, torch.minimum(high, layers.sizes[layer]))
         return RelaxedLayer(low, high, relax_activations(layers.kinds[layer], layers.slopes[layer], least, most))
@@ -209,6 +215,7 @@ class DeviceQuery:
         """The points where bounds are reached, and their smallest margins at the most and at the least."""
         cells, values = self.inputs.locate_maximum(bounds.slopes, bounds.places, ends)
         layers = self.layers
+        # An ordinary forward pass of the network itself, not of its lines.
         for k, (kind, slope) in enumerate(zip(layers.kinds, layers.slopes, strict=True)):
             if k > 0:
                 values = values @ layers.turned[k][:, :-1].T + layers.bias[k]
@@ -224,12 +231,12 @@ class DeviceQuery:
 
 
 def _replace_overflow(bounds: Tensor) -> Tensor:
-    """Bounds; what overflows bounds nothing."""
+    """Bounds, with infinity in place of what overflowed or is not a number: such a bound closes no box."""
     return torch.where(bounds.isfinite(), bounds, torch.inf)
 
 
 def _center_relaxation(one: ActivationRelaxation, middle: Tensor) -> ActivationRelaxation:
-    """Lines whose values are those in the middle instead of at zero."""
+    """Lines with their values at the middles of boxes as intercepts, instead of those at zero."""
     return ActivationRelaxation(
         one.lower_slope,
         one.lower_intercept + one.lower_slope * middle,
@@ -296,6 +303,7 @@ class TorchEngine:
         for known in list(self._recent):
             if known.net is net and known.open_cells is open_cells:
                 return known
+        # Another query about the same net has its layers on the device already.
         alike = next((one.layers for one in list(self._recent) if one.net is net), None)
         query = DeviceQuery.build(self.device, net, open_cells, alike)
         self._recent.insert(0, query)
