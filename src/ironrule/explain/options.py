@@ -105,7 +105,7 @@ def parse_oracle(oracle: str | Oracle | None) -> Oracle | None:
         raise InputError(
             expected=f"oracle must be one of {', '.join(ORACLES)}",
             got=repr(oracle),
-            hint="or pass an object with a method find, such as GeCo()",
+            hint="or pass an object with a find method",
             code="unknown-oracle",
         )
     return ORACLES[oracle]()
