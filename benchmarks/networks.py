@@ -74,8 +74,7 @@ def queries(run: Run) -> Answer:
 
 def rows(run: Run) -> Answer:
     """Whole explanations."""
-    from benchmarks.network_rows import explain, prepare
-    from benchmarks.network_rows import line as row_line
+    from benchmarks.network_rows import explain, line as row_line, prepare
     from benchmarks.proof_worker import Worker
 
     lines, limit = [], run.limit(60.0)
@@ -143,8 +142,7 @@ def _attack_line(name: str, answers: list[Answer]) -> Answer:
 
 def beside(run: Run) -> Answer:
     """The same boxes put to Marabou."""
-    from benchmarks.network_marabou import line as marabou_line
-    from benchmarks.network_marabou import marabou
+    from benchmarks.network_marabou import line as marabou_line, marabou
 
     lines, limit = [], run.limit(60.0)
     python = run.given.marabou_python

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.tree._tree import NODE_DTYPE
-from sklearn.tree._tree import Tree as SklearnTree
+from sklearn.tree._tree import NODE_DTYPE, Tree as SklearnTree
 
 from ironrule import Rule, Space
 

@@ -34,7 +34,7 @@ from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature
 
 KINDS: dict[type[IronruleError], tuple[type[BaseException], str]] = {
-    IronruleError: (Exception, "error"),
+    IronruleError: (Exception, "ironrule"),
     InputError: (ValueError, "input"),
     TableError: (InputError, "table"),
     SpaceError: (InputError, "space"),
@@ -100,7 +100,8 @@ def test_every_class_is_known_here_and_public() -> None:
 def test_a_class_is_caught_by_its_built_in_name_too_and_has_a_code(kind: type[IronruleError]) -> None:
     base, code = KINDS[kind]
     assert issubclass(kind, base)
-    assert kind.default_code == code
+    example = kind("pandas", "pandas", "this") if kind is MissingExtraError else kind("no")
+    assert example.code == code
     assert CODE.fullmatch(code)
 
 
@@ -120,7 +121,7 @@ def test_a_statement_stands_alone(kind: type[IronruleError]) -> None:
     error = kind("digest mismatch: the document was modified")
     assert str(error) == error.statement == "digest mismatch: the document was modified"
     assert (error.expected, error.got, error.hint) == (None, None, None)
-    assert error.code == kind.default_code
+    assert error.code == KINDS[kind][1]
     assert str(kind("file not found: 'a'", hint="check the path")) == "file not found: 'a'; check the path"
 
 

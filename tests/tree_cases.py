@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.registry import build_exact_oracle

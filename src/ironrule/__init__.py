@@ -11,47 +11,71 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import (
-    AuditError,
-    BudgetError,
-    ConstraintError,
-    InputError,
-    IronruleError,
-    MissingExtraError,
-    ModelError,
-    OutcomeError,
-    SpaceError,
-    StorageError,
-    TableError,
+    AuditError as AuditError,
+    BudgetError as BudgetError,
+    ConstraintError as ConstraintError,
+    InputError as InputError,
+    IronruleError as IronruleError,
+    MissingExtraError as MissingExtraError,
+    ModelError as ModelError,
+    OutcomeError as OutcomeError,
+    SpaceError as SpaceError,
+    StorageError as StorageError,
+    TableError as TableError,
 )
 
 if TYPE_CHECKING:
-    from ironrule.checker.checker import Checker, check
-    from ironrule.checker.result import Check
-    from ironrule.explain.explainer import Explainer
-    from ironrule.model.wrappers.handwritten_models import Bins, RuleClassifier, Scorecard, Subscale, TwoLayerAdditive
-    from ironrule.model.wrappers.networks import OnnxNetwork, TorchNetwork
-    from ironrule.oracles.combine import SearchThenProve
-    from ironrule.oracles.exhaustive import Exhaustive
-    from ironrule.oracles.geco.oracle import GeCo
-    from ironrule.oracles.sampling import Sampling
-    from ironrule.results.batch import Batch, RuleCover
-    from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
-    from ironrule.results.explanation import Explanation, Listing, RankedRule, Statistics
-    from ironrule.results.judgement import Judgement, Recheck, RecheckedExplanation
-    from ironrule.rule.counterfactual import Change, Counterfactual
-    from ironrule.rule.rule import Component, Rule
-    from ironrule.search.anchor import Anchor
-    from ironrule.search.genetic import GeneticRule, GeneticRuleCF
-    from ironrule.search.greedy_cf import GreedyRuleCF
-    from ironrule.search.min_set_cover import HighsSolver, HittingSetSolver, MinSetCover
-    from ironrule.search.minimum import Minimum
-    from ironrule.space.constraints.syntax import Constraint
-    from ironrule.space.feature import Feature
-    from ironrule.space.sources.databases import SqlQuery
-    from ironrule.space.space import Space
-    from ironrule.verdict.budget import Budget
-    from ironrule.verdict.certificate import Certificate
-    from ironrule.verdict.verdict import Proven, Quality, Refuted, Unrefuted
+    from ironrule.checker.checker import Checker as Checker, check as check
+    from ironrule.checker.result import Check as Check
+    from ironrule.explain.explainer import Explainer as Explainer
+    from ironrule.model.wrappers.handwritten_models import (
+        Bins as Bins,
+        RuleClassifier as RuleClassifier,
+        Scorecard as Scorecard,
+        Subscale as Subscale,
+        TwoLayerAdditive as TwoLayerAdditive,
+    )
+    from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNetwork as TorchNetwork
+    from ironrule.oracles.combine import SearchThenProve as SearchThenProve
+    from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
+    from ironrule.oracles.geco.oracle import GeCo as GeCo
+    from ironrule.oracles.sampling import Sampling as Sampling
+    from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
+    from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
+    from ironrule.results.explanation import (
+        Explanation as Explanation,
+        Listing as Listing,
+        RankedRule as RankedRule,
+        Statistics as Statistics,
+    )
+    from ironrule.results.judgement import (
+        Judgement as Judgement,
+        Recheck as Recheck,
+        RecheckedExplanation as RecheckedExplanation,
+    )
+    from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
+    from ironrule.rule.rule import Component as Component, Rule as Rule
+    from ironrule.search.anchor import Anchor as Anchor
+    from ironrule.search.genetic import GeneticRule as GeneticRule, GeneticRuleCF as GeneticRuleCF
+    from ironrule.search.greedy_cf import GreedyRuleCF as GreedyRuleCF
+    from ironrule.search.min_set_cover import (
+        HighsSolver as HighsSolver,
+        HittingSetSolver as HittingSetSolver,
+        MinSetCover as MinSetCover,
+    )
+    from ironrule.search.minimum import Minimum as Minimum
+    from ironrule.space.constraints.syntax import Constraint as Constraint
+    from ironrule.space.feature import Feature as Feature
+    from ironrule.space.sources.databases import SqlQuery as SqlQuery
+    from ironrule.space.space import Space as Space
+    from ironrule.verdict.budget import Budget as Budget
+    from ironrule.verdict.certificate import Certificate as Certificate
+    from ironrule.verdict.verdict import (
+        Proven as Proven,
+        Quality as Quality,
+        Refuted as Refuted,
+        Unrefuted as Unrefuted,
+    )
 
 __version__ = "0.1.0"
 
@@ -107,67 +131,7 @@ _HOMES = {
     "check": "ironrule.checker.checker",
 }
 
-__all__ = [
-    "Anchor",
-    "AuditError",
-    "Batch",
-    "Bins",
-    "Budget",
-    "BudgetError",
-    "Certificate",
-    "Change",
-    "ChangeSet",
-    "Check",
-    "Checker",
-    "Component",
-    "Constraint",
-    "ConstraintError",
-    "Counterfactual",
-    "Counterfactuals",
-    "Exhaustive",
-    "Explainer",
-    "Explanation",
-    "Feature",
-    "GeCo",
-    "GeneticRule",
-    "GeneticRuleCF",
-    "GreedyRuleCF",
-    "HighsSolver",
-    "HittingSetSolver",
-    "InputError",
-    "IronruleError",
-    "Judgement",
-    "Listing",
-    "MinSetCover",
-    "Minimum",
-    "MissingExtraError",
-    "ModelError",
-    "OnnxNetwork",
-    "OutcomeError",
-    "Proven",
-    "Quality",
-    "RankedRule",
-    "Recheck",
-    "RecheckedExplanation",
-    "Refuted",
-    "Rule",
-    "RuleClassifier",
-    "RuleCover",
-    "Sampling",
-    "Scorecard",
-    "SearchThenProve",
-    "Space",
-    "SpaceError",
-    "SqlQuery",
-    "Statistics",
-    "StorageError",
-    "Subscale",
-    "TableError",
-    "TorchNetwork",
-    "TwoLayerAdditive",
-    "Unrefuted",
-    "check",
-]
+__all__ = sorted([*_HOMES, *(name for name in dir() if name.endswith("Error"))])
 
 
 def __getattr__(name: str) -> Any:

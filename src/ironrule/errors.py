@@ -29,7 +29,8 @@ A search that finds nothing, or runs out of budget, is no error: its outcome is 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import re
+from typing import Any
 
 
 class IronruleError(Exception):
@@ -44,8 +45,6 @@ class IronruleError(Exception):
     digest mismatch: the document was modified after it was written
     """
 
-    default_code: ClassVar[str] = "error"
-
     def __init__(
         self,
         statement: str | None = None,
@@ -59,7 +58,7 @@ class IronruleError(Exception):
         self.expected = expected
         self.got = None if got is None else str(got)
         self.hint = hint
-        self.code = code or self.default_code
+        self.code = code or _derive_code(type(self))
         if statement is None:
             statement = f"{expected or 'something else was expected'}" + (f", got {got}" if got is not None else "")
         self.statement = statement
@@ -68,6 +67,12 @@ class IronruleError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild an error from its fields: a subclass may take other arguments than its text."""
         return _restore, (type(self), self.args, self.__dict__)
+
+
+def _derive_code(cls: type[IronruleError]) -> str:
+    """The general code of a class, or of the class of this module above it: MissingExtraError has "missing-extra"."""
+    own = next(base for base in cls.__mro__ if base.__module__ == __name__)
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", own.__name__.removesuffix("Error")).lower()
 
 
 def _restore(cls: type[IronruleError], args: tuple[Any, ...], fields: dict[str, Any]) -> IronruleError:
@@ -82,61 +87,41 @@ def _restore(cls: type[IronruleError], args: tuple[Any, ...], fields: dict[str, 
 class InputError(IronruleError, ValueError):
     """An argument, a file or a request cannot be used."""
 
-    default_code = "input"
-
 
 class TableError(InputError):
     """A table or a row does not fit the space."""
-
-    default_code = "table"
 
 
 class SpaceError(InputError):
     """A space, a feature or a domain is not well formed."""
 
-    default_code = "space"
-
 
 class ConstraintError(InputError):
     """A constraint cannot be read, names an unknown feature, or nothing satisfies it."""
-
-    default_code = "constraint"
 
 
 class OutcomeError(InputError):
     """The desired outcome does not fit the model, or the row already has it."""
 
-    default_code = "outcome"
-
 
 class BudgetError(InputError):
     """A budget that allows nothing."""
-
-    default_code = "budget"
 
 
 class StorageError(IronruleError, OSError):
     """A file could not be written, such as on a full disk."""
 
-    default_code = "storage"
-
 
 class ModelError(IronruleError, RuntimeError):
     """The user's model failed, or answered with something that is no decision."""
-
-    default_code = "model"
 
 
 class AuditError(IronruleError, RuntimeError):
     """The audit log cannot be read or written; an answer without a record is not given."""
 
-    default_code = "audit"
-
 
 class MissingExtraError(IronruleError, ImportError):
     """An optional dependency is not installed."""
-
-    default_code = "missing-extra"
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(

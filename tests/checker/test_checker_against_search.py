@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from checker_examples import CORPUS, EXAMPLES
 from handmade_models import bank, rows
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule import Checker
 from ironrule.checker import lower_bound

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from altered_certificates import accepted, confirm, corrupted, covers, has_exception
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tiny_settings import Setting, bounds_for, scope_of_reading, settings_of_models
 
 from ironrule.backends.forest.compile import compile_tree_sum

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from checker_examples import CORPUS, EXAMPLES, MALFORMED, WRONG
 from document_truth import is_true
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule import Explanation
 from ironrule.errors import InputError

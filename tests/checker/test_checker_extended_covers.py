@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from altered_certificates import confirm, has_exception
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tiny_settings import Setting, scope_of_reading
 
 from ironrule.backends.network.compile import compile_network

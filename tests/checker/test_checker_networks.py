@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from altered_certificates import accepted, confirm, corrupted, covers, has_exception
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer

@@ -5,8 +5,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from applications import DENIED, GRADES, decide, past, score, wide

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ironrule.errors import InputError
 from ironrule.hitting.bits import pack_sets, unpack_sets

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.registry import build_exact_oracle

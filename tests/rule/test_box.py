@@ -1,8 +1,7 @@
 """Boxes: their points, and clipping points to them."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.rule.box import Box
 from tiny_cases import cases, every_point, rules_of

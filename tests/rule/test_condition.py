@@ -6,8 +6,7 @@ import datetime
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ironrule.errors import InputError, SpaceError
 from ironrule.oracles.protocol import Case

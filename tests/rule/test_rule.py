@@ -7,8 +7,7 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.errors import InputError, TableError
 from ironrule.rule.instance_components import build_instance_components

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.hitting.bits import list_members
 from ironrule.oracles.caching import CachingOracle

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.errors import IronruleError
 from ironrule.oracles.exhaustive import Exhaustive

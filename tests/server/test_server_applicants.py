@@ -7,8 +7,7 @@ import contextlib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ironrule import Feature, Space
 from ironrule.errors import InputError

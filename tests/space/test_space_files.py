@@ -7,8 +7,7 @@ import tomllib
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.errors import ConstraintError, InputError, SpaceError
 from ironrule.space.feature import Feature

@@ -67,8 +67,7 @@ def _compile_alternatives(
 ) -> list[tuple[CompiledForest | CompiledNetwork, DecidePoints]]:
     """The compiled alternatives of a normal form; what each says of points: may they be desired, are they surely."""
     if isinstance(tabulated_model.normal_form, Network):
-        from ironrule.backends.network.compile import compile_network
-        from ironrule.backends.network.compile import decide_points as decide_net
+        from ironrule.backends.network.compile import compile_network, decide_points as decide_net
 
         return [
             (net, partial(decide_net, net))

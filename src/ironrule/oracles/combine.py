@@ -42,7 +42,7 @@ class VerifiedOracle:
     """Take from an oracle only what the model confirms.
 
     Points that it calls counterfactuals must lie in the box, be feasible, and get the desired outcome from the model.
-    Its proofs are not taken over: the driver checks the rule that a search ends with by itself.
+    Neither its proofs nor its bounds are taken over: the driver checks the rule that a search ends with by itself.
     """
 
     oracle: Oracle
@@ -51,7 +51,7 @@ class VerifiedOracle:
         """``Refuted`` where the oracle's points are counterfactuals, ``Unrefuted`` where it found none."""
         verdict = self.oracle.find(case, box, k, meter, rng)
         if not isinstance(verdict, Refuted):
-            return verdict if isinstance(verdict, Unrefuted) else Unrefuted(tried=0, samples=0, confidence=0.0)
+            return Unrefuted(tried=0, samples=0, confidence=0.0)
         points = verdict.points
         feasible = box.contains(points) & case.feasible.admits(points)
         if not feasible.all() or not meter.desired(case.model, points).all():

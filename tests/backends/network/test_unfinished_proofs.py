@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.backends.network.compile import compile_network, locate_cells
 from ironrule.backends.network.engine import CpuEngine

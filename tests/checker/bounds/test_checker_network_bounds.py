@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ironrule.checker.bounds.bound_propagation import STEP_SIZES, improve_relaxation, relax_activation
 from ironrule.checker.bounds.network_bounds import NetworkBounds, prepare_network_bounds

@@ -45,9 +45,12 @@ from sklearn.linear_model import (
 )
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.svm import LinearSVC, LinearSVR
-from sklearn.tree import DecisionTreeClassifier as Tree
-from sklearn.tree import DecisionTreeRegressor as TreeRegressor
-from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.tree import (
+    DecisionTreeClassifier as Tree,
+    DecisionTreeRegressor as TreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "tree": lambda: Tree(max_depth=4, random_state=1),

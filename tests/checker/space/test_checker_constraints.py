@@ -8,8 +8,7 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from ironrule.checker.space import constraints
 from ironrule.checker.space.constraints import MAX_CHARACTERS, MAX_NESTING, parse_constraint

@@ -6,8 +6,7 @@ import datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ironrule.report.plots.scale import MAX_NUMBER_SLOTS, MAX_SLOTS, MISSING_START, build_scale
 from ironrule.results.background import Distribution

@@ -13,8 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from databases import open_postgresql
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from server_examples import DENIED, open_client
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
