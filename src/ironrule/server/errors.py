@@ -113,7 +113,7 @@ def to_api_error(error: IronruleError) -> ApiError:
 
     >>> found = to_api_error(IronruleError(expected="k must be a positive integer", got=0, hint="leave it out"))
     >>> found.status, found.code, found.got, found.hint
-    (422, 'error', '0', 'leave it out')
+    (422, 'ironrule', '0', 'leave it out')
     """
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     hint = SERVER_HINTS.get(error.code, error.hint)
