@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ironrule.arrays import BoolArray
 from ironrule.model.decision import DecisionTarget
 from ironrule.space.codes import EncodedTable
-from ironrule.space.column_store.encode import encode_to_disk
+from ironrule.space.column_store.encode_to_disk import encode_to_disk
 from ironrule.space.column_store.ingest import OpenedSource
 from ironrule.space.column_store.storage import TempFolder, open_or_write_columns, select_rows
 from ironrule.space.feature import Value

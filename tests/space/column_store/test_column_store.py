@@ -16,8 +16,8 @@ import pytest
 from mixed_tables import ROWS, decides, every_kind, plain_kinds
 
 from ironrule import Explainer, Space, SqlQuery, StorageError, TableError
-from ironrule.space.column_store import encode, ingest, storage
-from ironrule.space.column_store.encode import encode_to_disk
+from ironrule.space.column_store import encode_to_disk as encoding, ingest, storage
+from ironrule.space.column_store.encode_to_disk import encode_to_disk
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.sources import as_source, databases, files
 from ironrule.space.sources.files import ArrowFiles, CsvFile
@@ -30,7 +30,7 @@ def _short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(databases, "CHUNK_ROWS", 37)
     monkeypatch.setattr(databases, "SQL_CHUNK_ROWS", 37)
     monkeypatch.setattr(storage, "BLOCK_ROWS", 64)
-    monkeypatch.setattr(encode, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(encoding, "BLOCK_ROWS", 64)
 
 
 def assert_same_as_in_memory(frame: pd.DataFrame, source: Any) -> None:
