@@ -46,7 +46,7 @@ from ironrule.explain.query import (
     build_case,
     build_problem,
     choose_black_box_oracle,
-    encode_row,
+    decide_row,
 )
 from ironrule.model.decision import DecisionTarget
 from ironrule.progress import track
@@ -155,7 +155,7 @@ class Explainer:
 
     def is_desired(self, row: Any) -> bool:
         """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
-        return encode_row(self._context, row)[1]
+        return decide_row(self._context, row)[1]
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())

@@ -1,6 +1,6 @@
 """From a row to the problem that a search solves, and from found points back to the model.
 
-``encode_row`` turns a row into codes and decides it; ``build_case`` adds what may occur and what may change;
+``decide_row`` turns a row into codes and asks for its outcome; ``build_case`` adds what may occur and what may change;
 ``build_problem`` adds the components that rules may use, their weights, the budget and the oracle. An exact oracle
 works on a model that was read, and must have been read right: ``ConfirmationQueue`` asks the model itself about every
 counterfactual that was found. Asking a pipeline about one point costs nearly as much as asking about many, so the rows
@@ -87,7 +87,7 @@ def build_case(
     """
     from ironrule.oracles.protocol import Case
 
-    instance, desired = encode_row(context, row)
+    instance, desired = decide_row(context, row)
     if desired:
         raise OutcomeError(
             expected="the row must have the undesired outcome",
@@ -128,7 +128,7 @@ def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], 
         ) from None
 
 
-def encode_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
+def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
     """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
     if isinstance(row, EncodedRow):
         return row.codes, False

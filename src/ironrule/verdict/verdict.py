@@ -36,8 +36,13 @@ class Proven:
 
     certificate: Certificate
 
+    @property
+    def details(self) -> str:
+        """What stands behind the verdict."""
+        return str(self.certificate)
+
     def __str__(self) -> str:
-        return f"proven: {self.certificate}"
+        return f"proven: {self.details}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,13 @@ class Refuted:
     points: Points = field(repr=False, compare=False)  # every exception found, as codes
     stopped: str | None = field(default=None, repr=False, compare=False)  # why looking for better ones ended early
 
+    @property
+    def details(self) -> str:
+        """What stands behind the verdict."""
+        return str(self.counterfactual)
+
     def __str__(self) -> str:
-        return f"refuted: {self.counterfactual}"
+        return f"refuted: {self.details}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +81,23 @@ class Unrefuted:
         """The Clopper-Pearson upper bound on the share of exceptions in the box."""
         return compute_exception_bound(self.samples, self.confidence)
 
-    def __str__(self) -> str:
-        text = f"unrefuted, not proven: no exception among {format_count(self.tried, 'point')} tried"
+    @property
+    def details(self) -> str:
+        """What stands behind the verdict."""
+        text = f"no exception among {format_count(self.tried, 'point')} tried"
         if self.samples:
             most = f"at most {round_share_up(self.bound):.2g} of the box are exceptions"
             text = f"{text}; with {format_percent_down(self.confidence)} confidence {most}"
         return (
             f"{text}; {format_percent_down(self.explored)} of the box is proven to hold none" if self.explored else text
         )
+
+    def __str__(self) -> str:
+        return f"unrefuted, not proven: {self.details}"
+
+
+NOT_SEARCHED = Unrefuted(tried=0, samples=0, confidence=0.0)
+"""The verdict on a rule of which nothing was tried."""
 
 
 Verdict = Proven | Refuted | Unrefuted
