@@ -219,12 +219,12 @@ def fingerprint_model(history: History, compiled_model: CompiledModel | str) -> 
 
 def _find_breakpoints(seen: Space, whole: Space, past: RowStore) -> Mapping[str, tuple[Value, ...]]:
     """The numbers that are in domains although no past row has them."""
-    found: dict[str, tuple[Value, ...]] = {}
+    breakpoints: dict[str, tuple[Value, ...]] = {}
     for old, new in zip(seen.features, whole.features, strict=True):
         more = {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
         if more:
-            found[new.name] = tuple(sorted(more))
-    return found
+            breakpoints[new.name] = tuple(sorted(more))
+    return breakpoints
 
 
 def _open_row_store(
@@ -276,9 +276,9 @@ def _extend_to_intervals(
     space: Space, models: Sequence[Any], model_set: ModelSet, past: RowStore, target: DecisionTarget
 ) -> tuple[Space, Gaps]:
     """The space of whole intervals, and what its domains leave out."""
-    some = _filter_rows(space, past, progress=False, quiet=True)[0].points(slice(0, CHECKED_ROWS))
+    checked = _filter_rows(space, past, progress=False, quiet=True)[0].points(slice(0, CHECKED_ROWS))
     try:
-        each = read_models(models, model_set, space, some, target)
+        each = read_models(models, model_set, space, checked, target)
         reads = [read for _, read in each]
         refined = refine_space(space, [model for model, _ in each], reads, past.table)
         return refined, find_gaps(refined, reads)
@@ -331,10 +331,7 @@ def _filter_rows(
     codes = past.encode(space, progress)
     if not space.feasible.predicates:
         return codes, past.row_numbers
-    starts = range(0, len(codes), 1 << 16)
-    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
-    if not kept.any():
-        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    kept = _find_satisfying_rows(space, codes)
     if not kept.all() and not quiet:
         broken = int((~kept).sum())
         warnings.warn(
@@ -342,9 +339,6 @@ def _filter_rows(
         )
     rows = np.flatnonzero(kept)
     return past.take(codes, kept, space.fingerprint[:32]), rows if past.row_numbers is None else past.row_numbers[rows]
-
-
-CHUNK_ROWS = 1 << 16
 
 
 def restrict_context(
@@ -375,11 +369,11 @@ def restrict_context(
 
 
 def _find_satisfying_rows(space: Space, codes: EncodedTable) -> BoolArray:
-    starts = range(0, len(codes), CHUNK_ROWS)
-    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts])
+    """Which past rows satisfy the constraints on the space; raises ConstraintError if none does."""
+    kept = space.feasible.admits_rows(codes)
     if not kept.any():
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
-    return np.asarray(kept, dtype=np.bool_)
+    return kept
 
 
 def _take_rows(context: ExplainerContext, codes: EncodedTable, rows: BoolArray, name: str | None) -> EncodedTable:
