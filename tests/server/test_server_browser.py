@@ -70,7 +70,7 @@ def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, 
     check_accessibility(page)
     page.get_by_role("button", name="Explain", exact=True).click()
     expect(page.get_by_role("heading", name="Everyone like this gets the same")).to_be_visible()
-    expect(page.get_by_text("at least 48", exact=True)).to_be_visible()
+    expect(page.get_by_text("48 or more", exact=True)).to_be_visible()
     check_accessibility(page)
     explanation = page.url
 

@@ -11,16 +11,10 @@ from ironrule.explain.context import ExplainerContext
 from ironrule.hitting.weights import ExactNumber
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
-from ironrule.rule.condition import (
-    ComponentIntervals,
-    StatedComponent,
-    build_box,
-    decode_rule,
-    encode_rule,
-    parse_condition,
-)
+from ironrule.rule.condition import ComponentIntervals, build_box, decode_rule, encode_rule
 from ironrule.rule.counterfactual import Counterfactual, LazySequence
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
@@ -56,8 +50,8 @@ def parse_rule(components: InstanceComponents, given: RuleLike) -> ComponentInte
         given = given.components
     if not isinstance(given, (str, Component, Sequence)):
         raise InputError(expected=A_RULE, got=repr(given))
-    some = [given] if isinstance(given, (str, Component)) else list(given)
-    return encode_rule(components, [condition for item in some for condition in _parse_conditions(components, item)])
+    items = [given] if isinstance(given, (str, Component)) else list(given)
+    return encode_rule(components, [condition for item in items for condition in _parse_conditions(components, item)])
 
 
 def _parse_conditions(components: InstanceComponents, item: Any) -> list[StatedComponent]:
@@ -105,8 +99,8 @@ def _find_witnesses(classifier: QualityClassifier) -> Sequence[Counterfactual] |
 
 
 def _build_counterfactuals(problem: Problem, points: Points | None) -> tuple[Counterfactual, ...]:
-    case, some = problem.case, () if points is None else points
-    return tuple(Counterfactual.from_point(case.space, case.instance, point) for point in some)
+    case, known = problem.case, () if points is None else points
+    return tuple(Counterfactual.from_point(case.space, case.instance, point) for point in known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,12 +10,12 @@ from html import escape
 from ironrule.errors import InputError
 from ironrule.report.html import VERDICT_COLOURS, data_table, facts_table, figure, section
 from ironrule.report.person import render_person_body
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.text import get_verdict_name
 from ironrule.report.validator import collect_search_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureLabels, join_conditions
 from ironrule.wording import format_count
 
 MAX_TEXT_RULES = 10
@@ -138,17 +138,22 @@ def render_validator_table(
     )
 
 
-def _build_table_row(name: str, one: Explanation) -> ValidatorTableRow:
-    rule = " and ".join(one.rule.conditions) or "everyone"
-    length = f"{one.cardinality}{', shortest' if one.minimum else ''}"
+def _build_table_row(name: str, explanation: Explanation) -> ValidatorTableRow:
+    length = f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}"
     shared = (
-        ("Model (SHA-256)", one.model or "not recorded"),
-        ("Space (SHA-256)", one.space),
-        ("Algorithm", one.statistics.algorithm),
-        ("Seed", str(one.statistics.seed)),
+        ("Model (SHA-256)", explanation.model or "not recorded"),
+        ("Space (SHA-256)", explanation.space),
+        ("Algorithm", explanation.statistics.algorithm),
+        ("Seed", str(explanation.statistics.seed)),
     )
-    cells = (name, rule, get_verdict_name(one.verdict), length, f"{one.coverage:,}")
-    return ValidatorTableRow(cells, shared, one.statistics.stopped is not None)
+    cells = (
+        name,
+        join_conditions(explanation.rule),
+        get_verdict_name(explanation.verdict),
+        length,
+        f"{explanation.coverage:,}",
+    )
+    return ValidatorTableRow(cells, shared, explanation.statistics.stopped is not None)
 
 
 def _collect_scope(rows: Sequence[ValidatorTableRow], first: Explanation) -> list[tuple[str, str]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from ironrule.hitting.weights import ExactNumber
-from ironrule.report.phrasing import find_proven_wider_rule
-from ironrule.results.explanation import Explanation
+from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.verdict.verdict import Proven, Quality, Verdict
-from ironrule.wording import format_number
+from ironrule.wording import format_number, format_value
 
 AMBIGUOUS_WORDS = re.compile(r"\b(or|if)\b")
 
@@ -70,8 +70,16 @@ def describe_minimality(explanation: Explanation) -> str:
 
 def describe_undecided(explanation: Explanation) -> list[str]:
     """Components that may or may not be needed."""
-    some = ", ".join(explanation.undecided)
-    return [f"Not known whether needed: {some}."] if some else []
+    names = ", ".join(explanation.undecided)
+    return [f"Not known whether needed: {names}."] if names else []
+
+
+def find_proven_wider_rule(explanation: Explanation) -> RankedRule | None:
+    """The rule with its bounds as far out as is proven, where they could move at all."""
+    wider = explanation.wider
+    if wider is None or wider.rule == explanation.rule:
+        return None
+    return wider if isinstance(wider.verdict, Proven) and isinstance(explanation.verdict, Proven) else None
 
 
 def describe_wider_rule(explanation: Explanation) -> list[str]:
@@ -95,6 +103,21 @@ def describe_unreadable(explanation: Explanation) -> list[str]:
     if explanation.unread is None or isinstance(explanation.verdict, Proven):
         return []
     return [f"The model could only be asked, not read: {explanation.unread}."]
+
+
+def format_desired_outcome(explanation: Explanation, friendly: bool = False) -> str:
+    """The name of the desired outcome, where it has one."""
+    labels = explanation.decision.desired
+    if labels is None:
+        return "the other decision" if friendly else "the desired outcome"
+    return " or ".join(format_value(label, "letter") for label in labels)
+
+
+def collect_labels(explanation: Explanation, friendly: bool = False) -> FeatureLabels:
+    """The labels of the space behind an explanation; none where nothing stands behind it."""
+    background = explanation.background
+    labels = () if background is None else background.feature_labels
+    return FeatureLabels({label.name: label for label in labels}, friendly)
 
 
 def format_judgement(judgement: Judgement) -> str:

@@ -18,7 +18,6 @@ from ironrule.report.html import (
     paragraph,
     section,
 )
-from ironrule.report.phrasing import find_proven_wider_rule
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
@@ -29,10 +28,12 @@ from ironrule.report.text import (
     describe_undecided,
     describe_unreadable,
     describe_wider_rule,
+    find_proven_wider_rule,
     get_verdict_name,
 )
 from ironrule.results.background import Background
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
@@ -92,16 +93,16 @@ def render_validator_body(explanation: Explanation, check_command: CheckCommand)
 
 
 def _render_verdict(explanation: Explanation) -> str:
-    told = [f"Verdict: {explanation.verdict}."]
-    told += [f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}."]
-    told += [f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."]
-    told += [*describe_undecided(explanation), *describe_wider_rule(explanation), *describe_robustness(explanation)]
-    told += describe_unreadable(explanation)
+    lines = [f"Verdict: {explanation.verdict}."]
+    lines += [f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}."]
+    lines += [f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."]
+    lines += [*describe_undecided(explanation), *describe_wider_rule(explanation), *describe_robustness(explanation)]
+    lines += describe_unreadable(explanation)
     if explanation.statistics.stopped:
-        told.append(f"The search was stopped early ({explanation.statistics.stopped}).")
+        lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
     return (
         f'<div class="answer"><p><strong>{escape(str(explanation.rule))}</strong></p>'
-        f"<p>{badge(choose_style(explanation.verdict))}</p>{''.join(map(paragraph, told))}"
+        f"<p>{badge(choose_style(explanation.verdict))}</p>{''.join(map(paragraph, lines))}"
         f"<pre>{escape(explanation.rule.to_sql())}</pre></div>\n"
     )
 
@@ -225,7 +226,7 @@ def _render_other_rules(explanation: Explanation) -> str:
     rows = [
         (
             f"{place}",
-            " and ".join(other.rule.conditions) or "everyone",
+            join_conditions(other.rule),
             get_verdict_name(other.verdict),
             f"{other.coverage:,}",
         )
@@ -235,5 +236,5 @@ def _render_other_rules(explanation: Explanation) -> str:
 
 
 def _render_counterfactuals(explanation: Explanation) -> str:
-    told = [escape(str(one)) for one in explanation.counterfactuals]
-    return section("Counterfactuals", bullet_list(told, ordered=True))
+    items = [escape(str(counterfactual)) for counterfactual in explanation.counterfactuals]
+    return section("Counterfactuals", bullet_list(items, ordered=True))

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, TableError
+from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
 from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.table import TableColumn, narrow_column, read_table, to_python_value
-from ironrule.wording import format_value
 
 PANDAS_RESERVED_NAMES = ("inf", "Inf", "datetime", "True", "False")
 """Names that mean something else in a pandas query, quoted or not."""
@@ -125,8 +125,7 @@ class Component:
         )
 
     def __str__(self) -> str:
-        value = "missing" if self.value is None else format_value(self.value)
-        return f"{self.feature} {'=' if self.op == '==' else self.op} {value}"
+        return phrase_comparison(self.feature, self.op, self.value)
 
 
 def _build_one_hot_pattern(feature: Feature, op: Operator, value: Value) -> tuple[tuple[str, int], ...]:
@@ -199,7 +198,7 @@ class Rule:
     """
 
     components: tuple[Component, ...]
-    outcome: str = "the undesired outcome"
+    outcome: str = UNNAMED_OUTCOME
 
     @property
     def cardinality(self) -> int:
@@ -225,10 +224,7 @@ class Rule:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The components as text, with ``F <= v`` and ``F >= v`` read as ``F = v``."""
-        ends = [{(c.feature, c.value) for c in self.components if c.op == op} for op in ("<=", ">=")]
-        both = {feature for feature, _ in ends[0] & ends[1]}
-        texts = (f"{c.feature} = {format_value(c.value)}" if c.feature in both else str(c) for c in self.components)
-        return tuple(dict.fromkeys(texts))
+        return phrase_conditions(self)
 
     @property
     def cardinality_text(self) -> str:
@@ -254,5 +250,4 @@ class Rule:
         return cls(tuple(Component.from_dict(component) for component in data["components"]), data["outcome"])
 
     def __str__(self) -> str:
-        who = f"Everyone with {' and '.join(self.conditions)}" if self.components else "Everyone"
-        return f"{who} gets: {self.outcome}."
+        return phrase_rule(self)

@@ -27,8 +27,9 @@ from ironrule.explain.explainer import Explainer
 from ironrule.report.text import describe_scope, get_verdict_name
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
-from ironrule.rule.rule import Rule
-from ironrule.server.applicants import Applicants, SavedSearches, component_holds
+from ironrule.rule.condition import find_code_range
+from ironrule.rule.rule import Component, Rule
+from ironrule.server.applicants import Applicants, SavedSearches
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.audit.record import AuditEntry, AuditRecord
 from ironrule.server.errors import LOG_HINT, ApiError, build_not_found_error, format_brief, to_api_error
@@ -39,7 +40,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature, Value, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_unquoted_value
+from ironrule.wording import format_count, format_value
 
 
 class EqualRows:
@@ -313,10 +314,7 @@ def evaluate_what_if(
     changed = tuple(name for name in values if values[name] != before[name])
     components = None
     if rule is not None:
-        holds = [
-            (str(c), component_holds(c, served_model.space[c.feature], _get_code(served_model, values, c.feature)))
-            for c in rule.components
-        ]
+        holds = [(str(c), _satisfies_component(served_model.space[c.feature], values, c)) for c in rule.components]
         components = (*holds, *((text, _satisfies_constraint(served_model.space, values, text)) for text in where))
     return WhatIfResult(values, changed, served_model.explainer.is_desired(values), components)
 
@@ -326,8 +324,9 @@ def _satisfies_constraint(space: Space, values: Mapping[str, Value], text: str) 
     return bool(bind_constraint(parse_constraint(text), space.features)(point, None)[0])
 
 
-def _get_code(served_model: ServedModel, values: Mapping[str, Value], name: str) -> int:
-    return served_model.space[name].code(values[name])
+def _satisfies_component(feature: Feature, values: Mapping[str, Value], component: Component) -> bool:
+    low, high = find_code_range(feature, component.op, component.value)
+    return low <= feature.code(values[feature.name]) <= high
 
 
 def _encode_value(feature: Feature, value: Any) -> int:
@@ -343,8 +342,8 @@ def _build_domain_error(feature: Feature, value: Any) -> ApiError:
     if not (feature.naturally_ordered and feature.numeric and number):
         return _build_value_error(feature, format_brief(value_to_json(value)))
     place = bisect_left(feature.values, value)
-    near = " and ".join(format_unquoted_value(one) for one in feature.values[max(0, place - 1) : place + 1])
-    return _build_value_error(feature, format_unquoted_value(value), f"the nearest values are {near}")
+    near = " and ".join(format_value(neighbour) for neighbour in feature.values[max(0, place - 1) : place + 1])
+    return _build_value_error(feature, format_value(value), f"the nearest values are {near}")
 
 
 def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> ApiError:
@@ -355,7 +354,7 @@ def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> A
 def parse_typed_value(feature: Feature, text: str) -> Value:
     """A value that somebody typed, or chose from a list, in the feature's own type."""
     text = text.strip()
-    known = {format_unquoted_value(feature.value(code)): feature.value(code) for code in range(feature.size)}
+    known = {format_value(feature.value(code), "unquoted"): feature.value(code) for code in range(feature.size)}
     if text in known:
         return known[text]
     if feature.numeric:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 import ironrule
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots import conditions, growth
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import PROVEN_STYLE, VERDICT_STYLES, Rectangle, hatch, wrap_text
@@ -15,6 +14,7 @@ from ironrule.report.plots.growth import NO_OUTCOMES, build_growth_plot, draw_gr
 from ironrule.report.plots.matplotlib_plots import draw_explanation
 from ironrule.report.plots.needs import UNKNOWN_NEED, build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
+from ironrule.report.text import collect_labels
 from ironrule.results.background import ComponentNeed, KnownBackground
 from ironrule.results.explanation import Explanation
 from report_examples import ROW, SPACE, past, proven, refuted, unrefuted, widened
@@ -225,9 +225,7 @@ def test_hatching_stays_inside_its_area(crossed):
 
 
 def test_friendly_labels_reach_the_plot(explanation):
-    drawing = draw_conditions(
-        build_conditions_plot(explanation, FeatureLabels.from_explanation(explanation, friendly=True))
-    )
+    drawing = draw_conditions(build_conditions_plot(explanation, collect_labels(explanation, friendly=True)))
     assert "you: 500 EUR" in drawing.texts
     assert not any("row" in text for text in drawing.texts)
 

@@ -70,7 +70,7 @@ def test_an_explanation_is_shown_with_its_verdict_and_its_record(client: httpx.C
     assert data["verdict"] == "proven"
     assert "Everyone like this gets the same" in page
     assert data["record"]["hash"] in page
-    assert [one["says"] for one in data["conditions"]][1] == "at least 48"
+    assert [one["says"] for one in data["conditions"]][1] == "48 or more"
     assert all(sum(bar["here"] for bar in one["bars"]) == 1 for one in data["conditions"])
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, MissingExtraError
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine, Triangle
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
