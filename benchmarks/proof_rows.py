@@ -135,7 +135,7 @@ def explain(explainer: Explainer, row: int, budget: float) -> Answer:
         "deletion cpu": deletion.cpu,
         "deletion cardinality": plain.cardinality,
         "deletion proven": isinstance(plain.verdict, Proven) and plain.statistics.stopped is None,
-        "operators": {name: round(seconds, 5) for name, seconds in did.operators.items()},
+        "operators": {name: round(seconds, 5) for name, seconds in did.operator_seconds.items()},
         "boxes": problem.meter.events["boxes"],
         "events": dict(problem.meter.events),
         "oracle calls": did.oracle_calls,

@@ -41,7 +41,7 @@ def large():
 def without_times(explanation):
     """All of an explanation but the time it took, and the digest of that."""
     data = {name: value for name, value in explanation.to_dict().items() if name != "digest"}
-    data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in ("seconds", "operators")}
+    data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in ("seconds", "operator_seconds")}
     return data
 
 
@@ -88,7 +88,7 @@ def test_the_rule_of_a_small_space_is_proven_and_has_no_exception_anywhere(expla
 def test_the_rule_of_a_large_space_is_unrefuted_with_a_bound(large):
     explanation = large.explain(LOW)
     assert isinstance(explanation.verdict, Unrefuted)
-    assert explanation.verdict.bound < 0.01
+    assert explanation.verdict.exception_bound < 0.01
     assert set(explanation.rule.features) <= {"f0", "f1", "f2"}
 
 

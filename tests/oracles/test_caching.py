@@ -123,7 +123,7 @@ def test_a_box_inside_a_proven_one_gets_a_proof_of_its_own_and_inside_an_unrefut
     assert isinstance(find(caching, case, 0b000100), Unrefuted)
     inside = find(caching, case, 0b001100)
     assert isinstance(inside, Unrefuted)
-    assert (inside.tried, inside.samples, inside.bound) == (0, 0, 1.0)
+    assert (inside.tried, inside.samples, inside.exception_bound) == (0, 0, 1.0)
     assert len(oracle.asked) == 3
 
 

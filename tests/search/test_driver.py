@@ -216,7 +216,7 @@ def test_an_unrefuted_rule_carries_the_bound_that_its_fresh_samples_give() -> No
     verdict = findings.verdicts[0]
     assert isinstance(verdict, Unrefuted)
     assert (verdict.samples, verdict.confidence) == (10_000, 0.975)
-    assert 0 < verdict.bound < 0.001
+    assert 0 < verdict.exception_bound < 0.001
     several = solve(problem_of(case, Blind(), k=3), Proposing([[1, 2, 4]])).verdicts
     doubts = [1 - one.confidence for one in several if isinstance(one, Unrefuted)]
     assert doubts == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 12])
@@ -350,7 +350,7 @@ def test_a_tenth_of_the_evaluations_is_kept_for_the_final_check(evaluations: int
     verdict = findings.verdicts[0]
     assert isinstance(verdict, Unrefuted)
     assert (verdict.samples, verdict.tried, findings.stopped) == (kept, kept, None)
-    assert verdict.bound < 1.0
+    assert verdict.exception_bound < 1.0
     assert problem.meter.evaluations == evaluations
 
 

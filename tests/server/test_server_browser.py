@@ -113,7 +113,7 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     page.get_by_label("Algorithm").select_option("greedy_cf")
     page.get_by_role("checkbox", name="age in years must appear").check()
     page.get_by_role("button", name="Explain with these settings").click()
-    expect(page.locator(".ladder")).to_contain_text("age in years")
+    expect(page.locator(".conditions")).to_contain_text("age in years")
     page.get_by_text("Ask for another rule").click()
     expect(page.get_by_role("checkbox", name="age in years must appear")).to_be_checked()
     check_accessibility(page)

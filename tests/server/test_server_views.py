@@ -22,11 +22,11 @@ def test_every_row_is_in_a_bar_and_the_allowed_share_is_right(values: set[int], 
     bins = assign_bins(feature)
     bars = build_bars(counts, bins, inside, here)
     assert len(bars) <= MAX_BARS + 1
-    assert [place for place, bar in enumerate(bars) if bar["here"]] == [bins[here]]
+    assert [place for place, bar in enumerate(bars) if bar["is_own"]] == [bins[here]]
     heights = np.array([counts[bins == place].sum() for place in range(len(bars))])
     assert np.allclose([bar["height"] for bar in bars], heights / max(1, heights.max()), atol=1e-3)
     shares = [counts[(bins == place) & inside].sum() / max(1, heights[place]) for place in range(len(bars))]
-    assert np.allclose([bar["inside"] for bar in bars], shares, atol=1e-3)
+    assert np.allclose([bar["allowed_share"] for bar in bars], shares, atol=1e-3)
 
 
 def test_what_has_no_numbers_is_cut_by_its_order() -> None:

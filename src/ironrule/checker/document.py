@@ -18,22 +18,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, TypeVar
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, build_format_error
 
-FORMAT = 4
-CERTIFICATE_VERSION = 1
+FORMAT = 5
+CERTIFICATE_FORMAT = 2
 NO_SPLIT = -1  # in a cover's tree: a piece that is not split further
 DOCUMENT_FIELDS = frozenset((
-    "format", "instance", "rules", "wider", "widest", "limits", "counterfactuals", "statistics", "history_rows",
-    "space", "weight", "lower_bound", "unread", "model", "decision", "permitted", "witnesses", "undecided", "models",
-    "digest",
+    "format", "instance", "rules", "wider", "wider_is_maximal", "wider_witnesses", "counterfactuals", "statistics",
+    "history_rows", "space", "weight", "lower_bound", "unreadable_reason", "model", "decision", "restrictions",
+    "witnesses", "undecided_components", "model_count", "digest",
 ))  # fmt: skip
 OPTIONAL_FIELDS = frozenset(("constraints", "breakpoints"))
 COUNT_FIELDS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
-STATISTICS_FIELDS = frozenset(("algorithm", "seconds", "operators", "stopped", *COUNT_FIELDS))
-CERTIFICATE_FIELDS = frozenset(("version", "method", "points", "space", "model", "low", "high", "covers"))
+STATISTICS_FIELDS = frozenset(("algorithm", "seconds", "operator_seconds", "stopped", *COUNT_FIELDS))
+CERTIFICATE_FIELDS = frozenset(("format", "method", "space", "model", "low", "high", "covers"))
+SIZE_FIELDS = {"cover": "pieces", "enumeration": "points"}  # by method
 RESTRICTIONS_FIELDS = frozenset(("require", "forbid", "weights"))
-UNREFUTED_FIELDS = frozenset(("kind", "tried", "samples", "confidence", "bound"))
+UNREFUTED_FIELDS = frozenset(("kind", "tried", "samples", "confidence", "exception_bound"))
 INTEGER_LIMIT = 2**64
 MAX_FRACTION_LENGTH = 200  # characters of a weight such as "3/10"
 T = TypeVar("T")
@@ -120,20 +121,20 @@ class ExplanationDocument:
     instance: JsonObject
     rules: tuple[RuleClaim, ...]
     wider: RuleClaim | None
-    widest: bool
-    limits: tuple[tuple[int, ...], ...]
+    wider_is_maximal: bool
+    wider_witnesses: tuple[tuple[int, ...], ...]
     counterfactuals: tuple[JsonObject, ...]
     history_rows: int
     space: str
     weight: Fraction
     lower_bound: Fraction
-    unread: str | None
+    unreadable_reason: str | None
     model: str
     decision: DecisionClaim
     restrictions: RestrictionsClaim
     witnesses: tuple[tuple[int, ...], ...]
-    undecided: tuple[int, ...]
-    models: int
+    undecided_components: tuple[int, ...]
+    model_count: int
     digest: str
     data: JsonObject
     constraints: tuple[str, ...] | None  # None where the document names none
@@ -148,8 +149,8 @@ def parse_document(given: Any) -> ExplanationDocument:
             return _parse_fields(data)
     except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise InputError(f"malformed explanation: {error}") from None
-    got, hint = _shorten(data.get("format") if isinstance(data, dict) else data), "explain the row again to get one"
-    raise InputError(expected=f"an explanation must have format {FORMAT}", got=got, hint=hint, code="wrong-format")
+    got, remedy = data.get("format") if isinstance(data, dict) else data, "explain the row again"
+    raise build_format_error("an explanation", FORMAT, got if isinstance(got, int) else _shorten(got), remedy)
 
 
 def _load_json(given: Any) -> Any:
@@ -187,20 +188,20 @@ def _parse_fields(data: JsonObject) -> ExplanationDocument:
         instance=_parse_values(data["instance"]),
         rules=rules,
         wider=None if data["wider"] is None else _parse_rule(data["wider"]),
-        widest=_parse_bool(data["widest"]),
-        limits=_parse_list(_parse_point, data["limits"]),
+        wider_is_maximal=_parse_bool(data["wider_is_maximal"]),
+        wider_witnesses=_parse_list(_parse_point, data["wider_witnesses"]),
         counterfactuals=_parse_list(_parse_counterfactual, data["counterfactuals"]),
         history_rows=_parse_count(data["history_rows"]),
         space=_parse_text(data["space"]),
         weight=parse_weight(data["weight"]),
         lower_bound=parse_weight(data["lower_bound"]),
-        unread=None if data["unread"] is None else _parse_text(data["unread"]),
+        unreadable_reason=None if data["unreadable_reason"] is None else _parse_text(data["unreadable_reason"]),
         model=_parse_text(data["model"]),
         decision=_parse_decision(_require_fields(data["decision"], frozenset(("desired", "threshold", "margin")))),
-        restrictions=_parse_restrictions(_require_fields(data["permitted"], RESTRICTIONS_FIELDS)),
+        restrictions=_parse_restrictions(_require_fields(data["restrictions"], RESTRICTIONS_FIELDS)),
         witnesses=_parse_list(_parse_point, data["witnesses"]),
-        undecided=_parse_list(_parse_count, data["undecided"]),
-        models=_parse_count(data["models"]),
+        undecided_components=_parse_list(_parse_count, data["undecided_components"]),
+        model_count=_parse_count(data["model_count"]),
         digest=_parse_text(data["digest"]),
         data=data,
         constraints=_parse_list(_parse_text, data["constraints"]) if "constraints" in data else None,
@@ -217,14 +218,14 @@ def _parse_rule(data: Any) -> RuleClaim:
 
 
 def _parse_component(data: Any) -> JsonObject:
-    _require_fields(data, frozenset(("feature", "op", "value")), frozenset(("column", "pattern", "allowed")))
+    _require_fields(data, frozenset(("feature", "op", "value")), frozenset(("column", "one_hot_columns", "allowed")))
     if data["op"] not in ("<=", ">=", "=="):
         raise ValueError(f"the op of a component must be <=, >= or ==, got {_shorten(data['op'])}")
     _parse_text(data["feature"])
     _parse_value(data["value"])
     if "column" in data:
         _parse_text(data["column"])
-    for name, wanted in _parse_list(tuple, data.get("pattern", [])):
+    for name, wanted in _parse_list(tuple, data.get("one_hot_columns", [])):
         _parse_text(name)
         _parse_count(wanted)
     _parse_list(_parse_value, data.get("allowed", []))
@@ -240,19 +241,22 @@ def _parse_verdict(data: JsonObject) -> CertificateClaim | ExceptionClaim | Sear
         return ExceptionClaim(_parse_counterfactual(shown))
     if kind == "unrefuted":
         _require_fields(data, UNREFUTED_FIELDS, frozenset(("explored",)))
-        shares = [_parse_number(data[name]) for name in ("confidence", "bound")]
+        shares = [_parse_number(data[name]) for name in ("confidence", "exception_bound")]
         explored = _parse_number(data.get("explored", 0.0))
         return SearchClaim(_parse_count(data["tried"]), _parse_count(data["samples"]), shares[0], shares[1], explored)
     raise ValueError(f"a verdict must be proven, refuted or unrefuted, got {_shorten(kind)}")
 
 
 def _parse_certificate(data: Any) -> CertificateClaim:
-    _require_fields(data, CERTIFICATE_FIELDS)
-    if _parse_integer(data["version"]) != CERTIFICATE_VERSION or data["method"] not in ("cover", "enumeration"):
-        raise ValueError(f"a certificate must have version {CERTIFICATE_VERSION} and method cover or enumeration")
+    method = _require_mapping(data).get("method")
+    if method not in ("cover", "enumeration"):
+        raise ValueError(f"the method of a certificate must be cover or enumeration, got {_shorten(method)}")
+    _require_fields(data, CERTIFICATE_FIELDS | {SIZE_FIELDS[method]})
+    if _parse_integer(data["format"]) != CERTIFICATE_FORMAT:
+        raise ValueError(f"a certificate must have format {CERTIFICATE_FORMAT}, got {data['format']}")
     return CertificateClaim(
-        data["method"],
-        _parse_integer(data["points"]),
+        method,
+        _parse_integer(data[SIZE_FIELDS[method]]),
         _parse_text(data["space"]),
         _parse_text(data["model"]),
         _parse_point(data["low"]),
@@ -307,7 +311,7 @@ def _check_statistics(data: JsonObject) -> None:
     _parse_text(data["algorithm"])
     for name in COUNT_FIELDS:
         _parse_count(data[name])
-    for seconds in (data["seconds"], *_require_mapping(data["operators"]).values()):
+    for seconds in (data["seconds"], *_require_mapping(data["operator_seconds"]).values()):
         _parse_number(seconds)
     if data["stopped"] not in (None, "budget", "interrupted"):
         raise ValueError(f"stopped must be null, budget or interrupted, got {_shorten(data['stopped'])}")

@@ -141,7 +141,7 @@ def render_report_summary(summary: Mapping[str, Any]) -> RenderableType:
     """Where the report is, for whom, and what is known of its rules: as many words as there are verdicts."""
     counted = Counter(summary["verdicts"])
     words = ", ".join(f"{number} {word}" if len(summary["verdicts"]) > 1 else word for word, number in counted.items())
-    return Text(f"Report for the {summary['voice']}: {summary['output']} ({words})")
+    return Text(f"Report for the {summary['audience']}: {summary['output']} ({words})")
 
 
 def render_space(space: Space, rows: int) -> RenderableType:

@@ -118,8 +118,8 @@ def collect_proof_facts(explanation: Explanation) -> list[tuple[str, str]]:
     rows = [("That the rule holds", holds), ("That nothing shorter holds", _describe_lower_bound(explanation))]
     wider = find_proven_wider_rule(explanation)
     if wider is not None and isinstance(wider.verdict, Proven):
-        further = f"no bound can move further (counterfactuals that show it: {len(explanation.limits)})"
-        end = further if explanation.widest else "not known whether bounds can move further"
+        further = f"no bound can move further (counterfactuals that show it: {len(explanation.wider_witnesses)})"
+        end = further if explanation.wider_is_maximal else "not known whether bounds can move further"
         rows.append(("That the wider rule holds", f"{_describe_certificate(wider.verdict.certificate)}; {end}"))
     return rows
 
@@ -145,20 +145,27 @@ def _describe_lower_bound(explanation: Explanation) -> str:
 
 
 def collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """What the rule speaks about: space, model, what counts as desired, which rules were permitted."""
-    decision, permitted, background = explanation.decision, explanation.permitted, explanation.background
+    """What the rule speaks about: space, model, what counts as desired, which rules were restrictions."""
+    decision, restrictions, background = explanation.decision, explanation.restrictions, explanation.background
     desired = "by score" if decision.desired is None else ", ".join(map(format_value, decision.desired))
     threshold = "the model's own" if decision.threshold is None else repr(float(decision.threshold))
-    weights = "1 each" if permitted.weights is None else str(permitted.to_dict()["weights"])
+    weights = "1 each" if restrictions.weights is None else str(restrictions.to_dict()["weights"])
     rows = [("Space (SHA-256)", explanation.space)]
     rows += [] if background is None else [_describe_size(background)]
     rows += [] if background is None and not explanation.constraints else [_describe_constraints(explanation)]
     rows += [("Model (SHA-256)", explanation.model or "not recorded")]
-    rows += [("Model could be read", "yes" if explanation.unread is None else f"no: {explanation.unread}")]
+    rows += [
+        (
+            "Model could be read",
+            "yes" if explanation.unreadable_reason is None else f"no: {explanation.unreadable_reason}",
+        )
+    ]
     rows += [("Desired", desired), ("Threshold", threshold), ("Margin", repr(float(decision.margin)))]
-    rows += [("Required in the rule", ", ".join(permitted.require) or "nothing")]
-    rows += [("Forbidden in the rule", ", ".join(permitted.forbid) or "nothing"), ("Weights", weights)]
-    rows += [("Holds for", "this model" if explanation.models == 1 else f"{explanation.models} models at once")]
+    rows += [("Required in the rule", ", ".join(restrictions.require) or "nothing")]
+    rows += [("Forbidden in the rule", ", ".join(restrictions.forbid) or "nothing"), ("Weights", weights)]
+    rows += [
+        ("Holds for", "this model" if explanation.model_count == 1 else f"{explanation.model_count} models at once")
+    ]
     return [*rows, ("Past rows", f"{explanation.history_rows:,}")]
 
 

@@ -293,7 +293,7 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
             code="history-mismatch",
         )
 
-    is_robust = explanation.decision.margin > 0 or explanation.models > 1
+    is_robust = explanation.decision.margin > 0 or explanation.model_count > 1
 
     def make() -> Background:
         known = _encode_counterfactuals(explanation, past.space)

@@ -152,7 +152,7 @@ class RecordResponse(BaseModel):
     hash: str = Field(description="of that record")
     kind: Literal["explanation", "counterfactuals"]
     row: int | None
-    at: str
+    recorded_at: str
     document: dict[str, Any] = Field(description="the explanation, certificate and all, or the counterfactuals")
 
 
@@ -163,11 +163,11 @@ class JobProgressResponse(BaseModel):
     evaluations: int
     candidates: int
     oracle_calls: int
-    best: float | None = Field(description="what the best rule so far weighs; it may not be proven yet")
-    at_least: float = Field(description="no rule weighs less")
-    doing: Literal["preparing", "searching"] = Field(description="preparing: a new subspace")
-    done: int
-    total: int
+    best_weight: float | None = Field(description="what the best rule so far weighs; it may not be proven yet")
+    lower_bound: float = Field(description="no rule weighs less")
+    phase: Literal["preparing", "searching"] = Field(description="preparing: a new subspace")
+    rows_done: int = Field(description="of a batch")
+    rows_total: int
 
 
 class JobResponse(BaseModel):
@@ -226,7 +226,7 @@ def parse_explain_form(fields: FormFields, row: int) -> ExplainRequest:
         require=tuple(fields.get("require", ())),
         forbid=tuple(fields.get("forbid", ())),
         where=_split_lines(get_field(fields, "where")),
-        widen=get_field(fields, "plain") != "yes",
+        widen=get_field(fields, "keep_bounds") != "yes",
     )
 
 

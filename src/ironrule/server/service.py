@@ -155,9 +155,9 @@ class Service:
 
     def _prepare_explainer(self, request: ExplainRequest, job: Job) -> Explainer:
         """The explainer of the subspace that is asked about."""
-        job.progress = replace(job.progress, doing="preparing")
+        job.progress = replace(job.progress, phase="preparing")
         explainer = self.served_model.get_subspace(request.where).explainer
-        job.progress = replace(job.progress, doing="searching")
+        job.progress = replace(job.progress, phase="searching")
         return explainer
 
     def _explain(self, explainer: Explainer, request: ExplainRequest, job: Job) -> Explanation:
@@ -190,7 +190,7 @@ class Service:
         lines: list[dict[str, Any]] = []
         equal_rows, explainer = EqualRows(self.applicants, rows), self._prepare_explainer(request, job)
         for row in rows:
-            job.progress = replace(job.progress, done=len(lines), total=len(rows))
+            job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
             if job.cancel_requested.is_set():
                 break
             try:
@@ -202,7 +202,7 @@ class Service:
             except (InputError, ModelError) as error:
                 told = {"rule": None, "verdict": None, "error": to_api_error(error).to_dict()["error"]}
                 lines.append({"row": row, "explanation": None, **told})
-        job.progress = replace(job.progress, done=len(lines), total=len(rows))
+        job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
         return lines
 
     def _build_budget(self, request: ExplainRequest | CounterfactualsRequest, job: Job) -> Any:

@@ -42,13 +42,13 @@ def build_conditions(
         entries.append(
             {
                 "feature": name,
-                "name": format_label(feature),
+                "label": format_label(feature),
                 "unit": feature.unit,
-                "says": text,
+                "text": text,
                 "value": format_value(instance[name], "unquoted"),
                 "wider": wider_text if wider_text != text else None,
                 "bars": bars,
-                "rows": int(frequencies[place][np.array(inside)].sum()),
+                "satisfying_rows": int(frequencies[place][np.array(inside)].sum()),
             }
         )
     return entries
@@ -65,9 +65,11 @@ def build_bars(
     return [
         {
             "height": round(height / top, 3),
-            "inside": round(part / height, 3) if height else 0.0,
-            "right": last.get(place, False),  # on which side the allowed part of a bar is, if it is not all of it
-            "here": place == int(bins[own_code]),
+            "allowed_share": round(part / height, 3) if height else 0.0,
+            "allowed_on_right": last.get(
+                place, False
+            ),  # on which side the allowed part of a bar is, if it is not all of it
+            "is_own": place == int(bins[own_code]),
         }
         for place, (height, part) in enumerate(zip(heights.tolist(), allowed.tolist(), strict=True))
     ]
@@ -96,7 +98,7 @@ def build_changes(counterfactual: Counterfactual, space: Space) -> list[dict[str
     return [
         {
             "feature": change.feature,
-            "name": format_label(labels.get(change.feature)),
+            "label": format_label(labels.get(change.feature)),
             "before": format_value(change.before, "unquoted"),
             "after": format_value(change.after, "unquoted"),
         }
@@ -129,16 +131,16 @@ def build_model_view(service: Service) -> dict[str, Any]:
     """What is served."""
     explainer, space = service.served_model.explainer, service.served_model.space
     features = [
-        {"feature": f.name, "name": format_label(f), "unit": f.unit, "ordered": f.ordered, "values": f.size,
+        {"feature": f.name, "label": format_label(f), "unit": f.unit, "ordered": f.ordered, "value_count": f.size,
          "domain": f.describe()}
         for f in space.features
     ]  # fmt: skip
     return {
         "title": service.served_model.title,
-        "rows": len(explainer.outcomes),
-        "desired": int(explainer.outcomes.sum()),
+        "history_rows": len(explainer.outcomes),
+        "desired_rows": int(explainer.outcomes.sum()),
         "readable": explainer.unreadable_reason is None,
-        "unread": explainer.unreadable_reason,
+        "unreadable_reason": explainer.unreadable_reason,
         "model": explainer.fingerprint,
         "space": space.fingerprint,
         "constraints": [str(one) for one in space.constraints],
@@ -158,12 +160,12 @@ def build_applicants_view(
         "outcome": outcome,
         "search": search,
         "text": text,
-        "example": _build_search_example(service),
+        "search_example": _build_search_example(service),
         "page": listed.page,
         "pages": listed.pages,
         "size": size,
         "total": listed.total,
-        "columns": [{"feature": f.name, "name": format_label(f)} for f in shown],
+        "columns": [{"feature": f.name, "label": format_label(f)} for f in shown],
         "applicants": [
             _build_list_row(service, number, position)
             for number, position in zip(listed.row_numbers, listed.positions, strict=True)
@@ -197,14 +199,14 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
         "row": row,
         "outcome": "desired" if service.applicants.outcomes[position] else "undesired",
         "values": [
-            {"feature": f.name, "name": format_label(f), "unit": f.unit, "value": value_to_json(values[f.name]),
+            {"feature": f.name, "label": format_label(f), "unit": f.unit, "value": value_to_json(values[f.name]),
              "text": format_value(values[f.name], "unquoted"), "options": list_choices(f), "domain": f.describe()}
             for f in space.features
         ],
-        "seconds": service.settings.limits.seconds,
+        "max_seconds": service.settings.limits.seconds,
         "readable": service.served_model.explainer.unreadable_reason is None,
-        "example": _build_change_example(space),
-        "place": _build_subspace_example(space, values),
+        "change_example": _build_change_example(space),
+        "subspace_example": _build_subspace_example(space, values),
     }  # fmt: skip
 
 
@@ -243,29 +245,29 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     return {
         "record": record.facts,
         "row": record.row,
-        "same": subspace is not None and record.model == subspace.explainer.fingerprint,
+        "is_current": subspace is not None and record.model == subspace.explainer.fingerprint,
         "constraints": list(found.constraints),
         "where": [] if subspace is None else list(find_extra_constraints(found.constraints, space) or ()),
         "outcome": format_outcome(found.rule),
         "sentence": str(found.rule),
         "conditions": None if subspace is None else _collect_conditions(subspace, found),
         "wider": None if wider is None or wider == found.rule else format_rule(wider, space),
-        "widest": found.widest,
+        "wider_is_maximal": found.wider_is_maximal,
         "verdict": get_verdict_name(found.verdict),
         "verdict_text": str(found.verdict),
         "tested": getattr(found.verdict, "tried", 1) > 0,
         "exception": _find_exception(found, service),
         "cardinality": found.rule.cardinality,
-        "length": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
+        "length_text": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
         "coverage": found.coverage,
         "history_rows": found.history_rows,
-        "unread": found.unread,
+        "unreadable_reason": found.unreadable_reason,
         "stopped": found.statistics.stopped,
         "algorithm": found.statistics.algorithm,
-        "took": found.statistics.seconds,
+        "seconds": found.statistics.seconds,
         "evaluations": found.statistics.evaluations,
-        "permitted": found.permitted.to_dict(),
-        "others": [
+        "restrictions": found.restrictions.to_dict(),
+        "other_rules": [
             {"rule": format_rule(one.rule, space), "verdict": get_verdict_name(one.verdict), "coverage": one.coverage}
             for one in found.ranked[1:]
         ],

@@ -64,7 +64,7 @@ class Refuted:
 
 @dataclass(frozen=True, slots=True)
 class Unrefuted:
-    """No exception was found, and none is excluded: ``bound`` limits their share of the rule's box.
+    """No exception was found, and none is excluded: ``exception_bound`` limits their share of the rule's box.
 
     ``tried`` counts every point of the box that the model was asked about; ``samples`` those among them that were
     drawn uniformly after the rule was chosen, which alone carry the bound. ``explored`` is the share of the box, by
@@ -77,7 +77,7 @@ class Unrefuted:
     explored: float = 0.0
 
     @property
-    def bound(self) -> float:
+    def exception_bound(self) -> float:
         """The Clopper-Pearson upper bound on the share of exceptions in the box."""
         return compute_exception_bound(self.samples, self.confidence)
 
@@ -86,7 +86,7 @@ class Unrefuted:
         """What stands behind the verdict."""
         text = f"no exception among {format_count(self.tried, 'point')} tried"
         if self.samples:
-            most = f"at most {round_share_up(self.bound):.2g} of the box are exceptions"
+            most = f"at most {round_share_up(self.exception_bound):.2g} of the box are exceptions"
             text = f"{text}; with {format_percent_down(self.confidence)} confidence {most}"
         return (
             f"{text}; {format_percent_down(self.explored)} of the box is proven to hold none" if self.explored else text
@@ -123,7 +123,7 @@ def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
             return {"kind": "refuted", "counterfactual": counterfactual.to_dict()}
         case Unrefuted(tried, samples, confidence, explored):
             data = {"kind": "unrefuted", "tried": tried, "samples": samples, "confidence": confidence}
-            return data | {"bound": verdict.bound} | ({"explored": explored} if explored else {})
+            return data | {"exception_bound": verdict.exception_bound} | ({"explored": explored} if explored else {})
 
 
 def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:

@@ -202,7 +202,7 @@ def test_an_overview_of_nothing_is_refused():
 
 
 def test_a_kind_of_plot_that_does_not_exist_is_refused(explanation):
-    with pytest.raises(ironrule.InputError, match="kind must be one of ladder, needs, growth, got 'pie'"):
+    with pytest.raises(ironrule.InputError, match="kind must be one of conditions, needs, growth, got 'pie'"):
         explanation.plot("pie")
 
 

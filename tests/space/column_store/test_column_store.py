@@ -187,6 +187,22 @@ def test_data_that_changed_is_read_again(tmp_path: Path) -> None:
     assert len(Explainer(decides, path, cache=cache).outcomes) == 200
 
 
+def test_what_an_older_version_left_in_the_cache_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, cache = tmp_path / "past.parquet", tmp_path / "cache"
+    every_kind().to_parquet(path)
+    monkeypatch.setattr("ironrule.space.column_store.ingest.CACHE_FORMAT", 1)
+    Explainer(decides, path, cache=cache)
+    monkeypatch.undo()
+    (older,) = cache.iterdir()
+    (older / "summary.json").rename(older / "gathered.json")
+    first = Explainer(decides, path, cache=cache)
+    again = Explainer(decides, path, cache=cache)
+    assert (again.outcomes == first.outcomes).all()
+    assert len(list(cache.iterdir())) == 2
+
+
 def test_without_a_cache_nothing_stays_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gc
     import tempfile

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
             found = Batch.open(folder)
         except InputError:  # it had not begun
             raise CommandInterrupted("interrupted before a row was finished", "run the same command again") from None
-        done = f"{len(found):,} of {format_count(found.counts['total'], 'denied row')}"
+        done = f"{len(found):,} of {format_count(found.counts['to_explain'], 'denied row')}"
         raise CommandInterrupted(
             f"interrupted: {done} explained and safe in {str(folder)!r}", "run the same command again for the others"
         ) from None
@@ -103,12 +104,14 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
 
 def build_summary(batch: Batch) -> dict[str, Any]:
     """What a batch comes to, as plain data."""
-    few = batch.find_rule_cover()
+    cover = batch.find_rule_cover()
     return {
-        "rows": len(batch),
+        "explained": len(batch),
         **batch.counts,
         "verdicts": dict(batch.verdicts),
-        "few_rules": [{"rule": rule.rule, "row": rule.row, "rows": rule.rows} for rule in few.rules],
-        "fewest": few.minimum,
-        "at_least": few.lower_bound,
+        "rule_cover": {
+            "rules": [asdict(rule) for rule in cover.rules],
+            "minimum": cover.minimum,
+            "lower_bound": cover.lower_bound,
+        },
     }

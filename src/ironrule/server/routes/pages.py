@@ -114,7 +114,7 @@ def show_log(
 def show_explanation(request: Request, service: ServiceDependency, number: int) -> Response:
     """An explanation that was given."""
     data = views.build_explanation_view(service, number)
-    about = None if data["row"] is None or not data["same"] else views.build_applicant_view(service, data["row"])
+    about = None if data["row"] is None or not data["is_current"] else views.build_applicant_view(service, data["row"])
     return render_response(request, "explanation.html", data | {"applicant": about})
 
 
@@ -150,7 +150,7 @@ def show_job(request: Request, service: ServiceDependency, name: str) -> Respons
     following = _find_result_path(found)
     if following is not None and not wants_json(request):
         return redirect(following)
-    return render_response(request, "job.html", {"job": found.to_dict(), "next": following})
+    return render_response(request, "job.html", {"job": found.to_dict(), "result_path": following})
 
 
 @router.post("/jobs/{name}/cancel", response_model=None)
