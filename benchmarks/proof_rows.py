@@ -18,6 +18,7 @@ from benchmarks.stopwatch import timed
 from ironrule import Budget, Explainer, Explanation, Proven, Refuted
 from ironrule.backends.compiled_model import compile_model
 from ironrule.hitting.bits import list_members
+from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState, reduce_rule
 from ironrule.verdict.budget import BudgetExhausted, Meter
@@ -165,6 +166,6 @@ def _asked(problem: Problem, rule: int) -> Any:
     box, meter = problem.case.components.box(rule), Meter(Budget(seconds=JUDGED_SECONDS))
     known = problem.oracle.lookup(box) or problem.find_known_exceptions(rule)
     try:
-        return known or problem.oracle.find(problem.case, box, 1, meter, np.random.default_rng(0))
+        return known or problem.oracle.find(BoxQuery(problem.case, box), Run(meter, np.random.default_rng(0)))
     except BudgetExhausted:  # not known in time
         return None

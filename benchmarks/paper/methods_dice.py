@@ -32,7 +32,7 @@ from ironrule import Budget, GreedyRuleCF
 from ironrule.arrays import Points
 from ironrule.explain.query import build_case, build_problem
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.rule.box import Box
 from ironrule.search.problem import SearchState
 from ironrule.verdict.budget import BudgetExhausted, Meter
@@ -54,14 +54,17 @@ class Dice:
     process: subprocess.Popen[str]
     row: int = 0
     cpu: float = 0.0
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Refuted by what dice-ml finds; unrefuted if that is nothing."""
-        meter.check()
-        points = self._snapped(box, self._answer(box, k))
-        good = points[meter.desired(case.model, points)] if len(points) else points
+        run.meter.check()
+        points = self._snapped(query.box, self._answer(query.box, query.k))
+        good = points[run.meter.desired(query.case.model, points)] if len(points) else points
         return (
-            case.build_refuted(np.unique(good, axis=0)) if len(good) else Unrefuted(tried=0, samples=0, confidence=0.0)
+            query.case.build_refuted(np.unique(good, axis=0))
+            if len(good)
+            else Unrefuted(tried=0, samples=0, confidence=0.0)
         )
 
     def _answer(self, box: Box, k: int) -> list[dict[str, Any]]:

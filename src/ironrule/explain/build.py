@@ -186,8 +186,6 @@ def _select_nearest(points: Points, components: InstanceComponents, k: int) -> P
 
 def widen_rule(context: ExplainerContext, problem: Problem, search_result: SearchResult) -> WidenedBox | None:
     """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
-    from ironrule.backends.forest.oracle import ForestOracle
-    from ironrule.backends.network.oracle import NetworkOracle
     from ironrule.model.history import RowCounter
     from ironrule.oracles.caching import CachingOracle
     from ironrule.search.widen import RuleWidener
@@ -195,14 +193,14 @@ def widen_rule(context: ExplainerContext, problem: Problem, search_result: Searc
     best = search_result.verdicts[0]
     if context.oracle is None or not isinstance(best, Proven) or search_result.stopped is not None:
         return None
-    oracle, quick_oracle = context.oracle, None
-    if isinstance(oracle, ForestOracle | NetworkOracle):
-        oracle, quick_oracle = oracle.medium_effort, CachingOracle(oracle.low_effort, points=problem.oracle.points)
+    oracle, quick_oracle, adjustable = context.oracle, None, context.oracle.capabilities.adjustable_effort
+    if adjustable is not None:
+        oracle = adjustable.medium_effort
+        quick_oracle = CachingOracle(adjustable.low_effort, points=problem.oracle.points)
     widener = RuleWidener(
         problem.case,
         CachingOracle(oracle, points=problem.oracle.points),
-        problem.meter,
-        problem.rng,
+        problem.run,
         RowCounter.from_history(context.history, context.space.sizes),
         quick_oracle,
         context.gaps,

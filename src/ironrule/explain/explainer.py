@@ -61,7 +61,7 @@ from ironrule.verdict.budget import Budget, Meter
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.oracles.protocol import Oracle
+    from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
     from ironrule.results.judgement import Recheck
     from ironrule.search.problem import Algorithm, Problem
@@ -84,9 +84,9 @@ class Explainer:
     the widest or a counterfactual the nearest, since the decision may turn between any two values. With
     ``device="cuda"``, networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all
     else, and all where no device is named. ``oracle`` says who looks for counterfactuals where the model cannot be
-    read: a name such as ``"geco"``, or any object with the method ``find`` of :class:`ironrule.oracles.protocol.Oracle`
-    (default ``SearchThenProve()``); where the model can be read, an exact oracle does, and this one is asked only about
-    change sets under constraints that are too intricate for it.
+    read: a name such as ``"geco"``, or any object with the method ``find`` of
+    :class:`ironrule.oracles.protocol.UserOracle` (default ``SearchThenProve()``); where the model can be read, an exact
+    oracle does, and this one is asked only about change sets under constraints that are too intricate for it.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -107,7 +107,7 @@ class Explainer:
         progress: bool | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
-        oracle: str | Oracle | None = None,
+        oracle: str | UserOracle | None = None,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin)
         self._arguments = ExplainerArguments(
@@ -130,7 +130,7 @@ class Explainer:
     @property
     def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
-        return self._context.compiled_model if isinstance(self._context.compiled_model, str) else None
+        return self._context.unreadable_reason
 
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
@@ -216,6 +216,7 @@ class Explainer:
         means one tenth exactly). With ``widen``, the bounds of a rule that was proven by reading the model are moved as
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
         """
+        from ironrule.oracles.protocol import BoxQuery
         from ironrule.search.driver import solve
 
         if algorithm == "auto":
@@ -225,7 +226,7 @@ class Explainer:
         problem = build_problem(self._context, build_case(self._context, row), meter, k, seed, require, forbid, weights)
         result = solve(problem, chosen)
         if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
-            ask_oracle(problem.oracle, problem.case, problem.case.components.box(0), problem.k, meter, problem.rng)
+            ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
         wider = widen_rule(self._context, problem, result) if widen else None
         if isinstance(row, EncodedRow) and row.confirmations is not None:
             row.confirmations.add(self._context, problem.oracle.points)
@@ -297,15 +298,21 @@ class Explainer:
         ``permitted_range`` gives lowest and highest values, or the list of categories; ``constraints`` come on top of
         the explainer's own.
         """
+        from ironrule.oracles.protocol import BoxQuery
+
         extra = (*self._context.change_constraints, *map(as_constraint, as_list(constraints)))
         ranges = build_range_constraints(self.space, permitted_range or {})
         case = build_case(self._context, row, (*extra, *ranges), own_model_only=True)
         box = build_change_box(case.components, features_to_vary)
-        tabulated_model = choose_tabulated_model(algorithm, self._context.compiled_model)
-        meter, exact_only = Meter(parse_budget(budget)), algorithm == "exact"
-        given = (parse_positive(k), meter, parse_seed(seed), exact_only)
+        tabulated_model = choose_tabulated_model(algorithm, self._context)
         found = find_counterfactuals(
-            tabulated_model, case, box, *given, self._context.engine, self._context.tree_oracle
+            tabulated_model,
+            BoxQuery(case, box, parse_positive(k)),
+            Meter(parse_budget(budget)),
+            parse_seed(seed),
+            exact_only=algorithm == "exact",
+            engine=self._context.engine,
+            oracle=None if self._context.is_robust else self._context.oracle,
         )
         return check_between_values(found, self._context.gaps, case, box)
 
@@ -423,7 +430,7 @@ class Explainer:
         compiled_model, meter = self._context.compiled_model, Meter(parse_budget(budget))
         case = build_case(self._context, row, self._context.change_constraints, own_model_only=True)
         problem = build_problem(self._context, case, meter, 5, seed, (), (), None)
-        tabulated_model = None if isinstance(compiled_model, str) else compiled_model.tabulated
+        tabulated_model = None if compiled_model is None else compiled_model.tabulated
         engine = self._context.engine
         gaps, predicates = self._context.gaps, case.feasible.predicates
         trusted = gaps is None or gaps.are_respected_by(predicates, case.instance)

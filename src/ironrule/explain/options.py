@@ -31,7 +31,7 @@ from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.oracles.protocol import Oracle
+    from ironrule.oracles.protocol import Oracle, UserOracle
     from ironrule.search.problem import Algorithm
 
 
@@ -91,7 +91,7 @@ def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
     return load_algorithm(algorithm)()
 
 
-def parse_oracle(oracle: str | Oracle | None) -> Oracle | None:
+def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
     """An oracle by its name, or as it is, verified if it is not one of ours; None stands for the default."""
     if oracle is None:
         return None

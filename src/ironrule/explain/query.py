@@ -28,7 +28,6 @@ from ironrule.explain.options import (
     parse_weights,
 )
 from ironrule.explain.row_store import InMemoryRows
-from ironrule.model.protocol import Model
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
@@ -48,7 +47,7 @@ class ConfirmationQueue:
 
     def add(self, context: ExplainerContext, points: Points | None) -> None:
         """What was found for a row, if by reading; of a single tree every leaf was confirmed beforehand."""
-        if context.oracle is not None and not isinstance(context.oracle, Model) and points is not None:
+        if context.oracle is not None and context.oracle.capabilities.point_model is None and points is not None:
             self.pending.append((context, points))
 
     def confirm(self) -> None:
@@ -162,6 +161,7 @@ def build_problem(
 ) -> Problem:
     """The problem that searches solve; raises InputError if what is required cannot be had."""
     from ironrule.oracles.caching import CachingOracle
+    from ironrule.oracles.protocol import Run
     from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
     from ironrule.search.problem import Problem
 
@@ -175,12 +175,12 @@ def build_problem(
             return count_distinct_duals(case.history.desired.columns, components.low, components.high)
 
     each, unit = parse_weights(weights, components)
-    rng = make_generator(parse_seed(seed))
+    run = Run(meter, make_generator(parse_seed(seed)))
     if context.oracle is None:
         oracle = CachingOracle(choose_black_box_oracle(context))
     else:
         oracle = CachingOracle(context.oracle, exact=True)
-    return Problem(case, oracle, HistoryDuals(count), allowed, required, each, parse_positive(k), meter, rng, unit)
+    return Problem(case, oracle, HistoryDuals(count), allowed, required, each, parse_positive(k), run, unit)
 
 
 def choose_black_box_oracle(context: ExplainerContext) -> Oracle:

@@ -28,7 +28,7 @@ from ironrule.space.space import Space
 from ironrule.space.table import Table
 
 if TYPE_CHECKING:
-    from ironrule.backends.compiled_model import CompiledModel
+    pass
 
 
 class OutcomeSource(Protocol):
@@ -163,11 +163,9 @@ class OnDiskRows:
         return home / f"{what}-{name or uuid4().hex}"
 
 
-def build_cache_key(
-    models: Sequence[Any], compiled_model: CompiledModel | str, space: Space, target: DecisionTarget
-) -> str | None:
+def build_cache_key(models: Sequence[Any], fingerprint: str | None, space: Space, target: DecisionTarget) -> str | None:
     """What the outcomes of past rows depend on, as a name; None for models of which that cannot be said."""
-    known = _hash_models(models) if isinstance(compiled_model, str) else compiled_model.fingerprint
+    known = _hash_models(models) if fingerprint is None else fingerprint
     if known is None:
         return None
     return hashlib.sha256(repr((known, space.fingerprint, target)).encode()).hexdigest()[:32]
