@@ -21,10 +21,10 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.explain.context import ExplainerContext
 from ironrule.hitting.bits import list_members
-from ironrule.results.background import Background, HistoryRows, LazyBackground, build_background
+from ironrule.results.background import Background, HistoryRows, build_background
 from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions, Statistics
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual, LazySequence
+from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
@@ -105,7 +105,7 @@ class ExplanationBuilder:
             context.model.model_count,
             tuple(map(str, context.space.constraints)),
             context.breakpoints,
-            LazyBackground(self._background),
+            LazyValue(self._background),
         )
 
     def _background(self) -> Background:

@@ -2,8 +2,8 @@
 
 ``Background`` holds the distributions of the rule's features, the coverage as the rule grows by one component after the
 other, and for every component a counterfactual that it alone excludes. It claims nothing that a certificate would have
-to show, so it is neither compared nor written into documents; it is computed when it is first read
-(``LazyBackground``). An explanation that was read back has none until :meth:`Explanation.with_history` attaches the
+to show, so it is neither compared nor written into documents; it is computed when it is first read, which can take
+longer than to explain. An explanation that was read back has none until :meth:`Explanation.with_history` attaches the
 data again; ``attach_history`` does that, and refuses data of another space or history.
 
 All of it is read off the codes: a component admits an interval of codes, so comparing a column with it tells which rows
@@ -12,7 +12,7 @@ it admits. Only a few bytes per row are held at a time, so that histories which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ironrule.arrays import BoolArray, Points
 from ironrule.errors import InputError
 from ironrule.rule.condition import find_code_range
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.phrasing import FeatureLabel, list_labels
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.codes import EncodedTable
@@ -78,42 +78,6 @@ class Background:
     constraints: tuple[str, ...]
     is_robust: bool  # whether counterfactuals are those of any of several models, or within a margin
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
-
-
-@dataclass(frozen=True, slots=True)
-class KnownBackground:
-    """A background that is computed already."""
-
-    background: Background
-
-    def get(self) -> Background:
-        """The background."""
-        return self.background
-
-
-class LazyBackground:
-    """A background that is computed when it is first read, which can take longer than to explain. A copy in another
-    process has it only if it was read before.
-    """
-
-    __slots__ = ("_known", "_make")
-
-    def __init__(self, make: Callable[[], Background]) -> None:
-        self._make = make
-        self._known: KnownBackground | None = None
-
-    def get(self) -> Background:
-        """The background."""
-        if self._known is None:
-            self._known = KnownBackground(self._make())
-        return self._known.background
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore_background, (self._known,)
-
-
-def _restore_background(known: KnownBackground | None) -> KnownBackground | None:
-    return known
 
 
 MAX_CANDIDATE_ROWS = 5_000
@@ -299,7 +263,7 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
         known = _encode_counterfactuals(explanation, past.space)
         return build_background(past, explanation.rule, explanation.instance, known, is_robust)
 
-    return replace(explanation, lazy_background=LazyBackground(make))
+    return replace(explanation, lazy_background=LazyValue(make))
 
 
 def _require_same_space(explanation: Explanation, space: Space) -> None:

@@ -24,9 +24,9 @@ from ironrule.errors import InputError, build_format_error
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.audience import Audience
-from ironrule.results.background import Background, KnownBackground, LazyBackground, attach_history
+from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.space import Space
@@ -159,7 +159,7 @@ class Explanation:
     model_count: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
-    lazy_background: KnownBackground | LazyBackground | None = field(default=None, compare=False, repr=False)
+    lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
 
     @property
     def background(self) -> Background | None:

@@ -15,8 +15,9 @@ from ironrule.report.plots.matplotlib_plots import draw_explanation
 from ironrule.report.plots.needs import UNKNOWN_NEED, build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.text import collect_labels
-from ironrule.results.background import ComponentNeed, KnownBackground
+from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
+from ironrule.rule.counterfactual import LazyValue
 from report_examples import ROW, SPACE, past, proven, refuted, unrefuted, widened
 
 
@@ -97,7 +98,7 @@ def test_a_part_that_nobody_needs_for_sure_is_said_to_be_unknown(explanation):
     background = explanation.background
     assert background is not None
     needs = (ComponentNeed(background.needs[0].component, None), background.needs[1])
-    known = KnownBackground(replace(background, needs=needs))
+    known = LazyValue(lambda: replace(background, needs=needs))
     drawing = draw_explanation(replace(explanation, lazy_background=known), "needs")
     assert UNKNOWN_NEED in drawing.texts
     assert kinds(drawing).count("unknown") == 1
