@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -26,9 +26,6 @@ from ironrule.space.column_store.storage import TempFolder, open_or_write_column
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
 from ironrule.space.table import Table
-
-if TYPE_CHECKING:
-    pass
 
 
 class OutcomeSource(Protocol):
