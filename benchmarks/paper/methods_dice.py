@@ -28,8 +28,9 @@ from benchmarks.paper.packages import version
 from benchmarks.paper.subject import SEED, Subject
 from benchmarks.proof_worker import ONE_THREAD
 from benchmarks.stopwatch import Taken, timed
-from ironrule import Budget, GreedyRuleCF
+from ironrule import GreedyRuleCF
 from ironrule.arrays import Points
+from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_problem
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
@@ -145,8 +146,10 @@ def _found(dice: Dice, row: int, budget: float) -> Found:
 
 
 def _rule(dice: Dice, row: int, budget: float) -> tuple[Any, dict[str, Any]]:
-    dice.row, explainer, meter = row, dice.subject.exact, Meter(Budget(seconds=budget))
-    problem = build_problem(explainer._context, build_case(explainer._context, row), meter, ASKED, SEED, (), (), None)
+    dice.row, context = row, dice.subject.exact._context
+    options = SearchOptions(k=ASKED, seed=SEED, budget=budget)
+    meter = options.start_meter()
+    problem = build_problem(context, build_case(context, row), options, meter)
     problem.oracle.oracle = dice
     assert isinstance(problem.oracle, CachingOracle)
     try:

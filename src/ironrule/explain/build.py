@@ -20,6 +20,7 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.hitting.bits import list_members
 from ironrule.results.background import Background, HistoryRows, build_background
 from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions, Statistics
@@ -78,25 +79,24 @@ class ExplanationBuilder:
     search_result: SearchResult
     wider: WidenedBox | None
 
-    def build(
-        self, statistics: Statistics, restrictions: RuleRestrictions, unreadable_reason: str | None
-    ) -> Explanation:
+    def build(self, algorithm: str, options: SearchOptions) -> Explanation:
         """All of it in the user's terms."""
         context, problem, result = self.context, self.problem, self.search_result
+        require, forbid = tuple(options.require), tuple(options.forbid)
         needed = self._witnesses()
         return Explanation(
             context.space.decode_row(problem.case.instance),
             tuple(map(self._rank_rule, result.rules, result.verdicts)),
             LazySequence(self._counterfactuals),
-            statistics,
+            Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped),
             len(context.history),
             context.space.fingerprint,
             problem.to_user_weight(problem.weigh(result.rules[0])),
             0 if needed is None else problem.to_user_weight(result.lower_bound),
-            unreadable_reason,
+            context.unreadable_reason,
             context.fingerprint,
             context.target,
-            restrictions,
+            RuleRestrictions(require, forbid, normalize_weights(options.weights)),
             () if needed is None else needed,
             None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box),
             self.wider is not None and self.wider.maximal,

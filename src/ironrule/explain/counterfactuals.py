@@ -16,6 +16,7 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import TabulatedModel
@@ -92,8 +93,8 @@ def choose_tabulated_model(algorithm: str, context: ExplainerContext) -> Tabulat
 def find_counterfactuals(
     tabulated_model: TabulatedModel | None,
     query: BoxQuery,
-    meter: Meter,
-    seed: int,
+    options: SearchOptions,
+    *,
     exact_only: bool = False,
     engine: BoundEngine | None = None,
     oracle: Oracle | None = None,
@@ -105,7 +106,8 @@ def find_counterfactuals(
     from ironrule.backends.registry import find_nearest
     from ironrule.oracles.protocol import Run
 
-    case, run = query.case, Run(meter, np.random.default_rng(seed))
+    meter = options.start_meter()
+    case, run = query.case, Run(meter, np.random.default_rng(options.seed))
     if tabulated_model is None:
         found, name = _find_by_geco(query, run), "GeCo"
     else:
@@ -124,7 +126,7 @@ def find_counterfactuals(
             "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
         )
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in found.points)
-    statistics = Statistics.from_meter(meter, name, seed, found.stopped)
+    statistics = Statistics.from_meter(meter, name, options.seed, found.stopped)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)
 
 

@@ -66,7 +66,6 @@ def judge_rules(
     context: ExplainerContext,
     problem: Problem,
     rules: Sequence[ComponentIntervals],
-    unreadable_reason: str | None,
     confirm: Callable[[Problem], None],
 ) -> list[Judgement]:
     """The judgement of every rule; ``confirm`` is called before any is shown."""
@@ -81,7 +80,7 @@ def judge_rules(
     if proof is not None:
         bound = problem.to_user_weight(classifier.state.lower_bound)
         least = None if classifier.minimum_weight is None else problem.to_user_weight(classifier.minimum_weight)
-    builder = _JudgementBuilder(context, classifier, unreadable_reason, proof, bound, least)
+    builder = _JudgementBuilder(context, classifier, proof, bound, least)
     return [builder.build(finding) for finding in findings]
 
 
@@ -112,7 +111,6 @@ class _JudgementBuilder:
 
     context: ExplainerContext
     classifier: QualityClassifier
-    unreadable_reason: str | None
     proof: Sequence[Counterfactual] | None
     lower_bound: ExactNumber
     least: ExactNumber | None
@@ -164,6 +162,6 @@ class _JudgementBuilder:
     def _stop_reason(self) -> str:
         if self.classifier.stopped is not None:
             return STOP_REASONS[self.classifier.stopped]
-        if self.unreadable_reason is not None:
-            return f"the model could only be asked, not read: {self.unreadable_reason}"
+        if self.context.unreadable_reason is not None:
+            return f"the model could only be asked, not read: {self.context.unreadable_reason}"
         return "the search reached its limits"

@@ -18,15 +18,7 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import (
-    Weights,
-    as_list,
-    make_generator,
-    parse_positive,
-    parse_row,
-    parse_seed,
-    parse_weights,
-)
+from ironrule.explain.options import SearchOptions, make_generator, parse_row, parse_weights
 from ironrule.explain.row_store import InMemoryRows
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
 from ironrule.space.constraints.binding import Predicate, bind_constraint
@@ -149,16 +141,7 @@ def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
 MAX_POINT_ROWS = 5_000  # desired past rows, which are at hand as points then
 
 
-def build_problem(
-    context: ExplainerContext,
-    case: Case,
-    meter: Meter,
-    k: int,
-    seed: int,
-    require: Sequence[str],
-    forbid: Sequence[str],
-    weights: Weights,
-) -> Problem:
+def build_problem(context: ExplainerContext, case: Case, options: SearchOptions, meter: Meter) -> Problem:
     """The problem that searches solve; raises InputError if what is required cannot be had."""
     from ironrule.oracles.caching import CachingOracle
     from ironrule.oracles.protocol import Run
@@ -166,7 +149,7 @@ def build_problem(
     from ironrule.search.problem import Problem
 
     components = case.components
-    allowed, required = select_components(components, require, forbid)
+    allowed, required = select_components(components, options.require, options.forbid)
 
     def count() -> DistinctDuals:
         with meter.time_block("history"):
@@ -174,13 +157,22 @@ def build_problem(
                 return count_distinct_point_duals(case.history.seeds, components.low, components.high)
             return count_distinct_duals(case.history.desired.columns, components.low, components.high)
 
-    each, unit = parse_weights(weights, components)
-    run = Run(meter, make_generator(parse_seed(seed)))
+    each, unit = parse_weights(options.weights, components)
     if context.oracle is None:
         oracle = CachingOracle(choose_black_box_oracle(context))
     else:
         oracle = CachingOracle(context.oracle, exact=True)
-    return Problem(case, oracle, HistoryDuals(count), allowed, required, each, parse_positive(k), run, unit)
+    return Problem(
+        case=case,
+        oracle=oracle,
+        history=HistoryDuals(count),
+        allowed=allowed,
+        required=required,
+        weights=each,
+        k=options.k,
+        run=Run(meter, make_generator(options.seed)),
+        unit=unit,
+    )
 
 
 def choose_black_box_oracle(context: ExplainerContext) -> Oracle:
@@ -194,9 +186,9 @@ def select_components(
     components: InstanceComponents, require: Sequence[str], forbid: Sequence[str]
 ) -> tuple[int, tuple[int, ...]]:
     """The components that a rule may use, and sets of which it must use one each; raises InputError if one is empty."""
-    allowed = components.usable & ~components.select(as_list(forbid))
-    required = tuple(components.select([name]) & allowed for name in as_list(require))
-    for name, some in zip(as_list(require), required, strict=True):
+    allowed = components.usable & ~components.select(forbid)
+    required = tuple(components.select([name]) & allowed for name in require)
+    for name, some in zip(require, required, strict=True):
         if not some:
             raise InputError(
                 f"{name!r} cannot be required for this row: it excludes nothing or is forbidden",

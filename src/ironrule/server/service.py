@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.explainer import Explainer
+from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.report.text import describe_scope, get_verdict_name
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
@@ -40,6 +41,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature, Value, value_to_json
 from ironrule.space.space import Space
+from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count, format_value
 
 
@@ -73,16 +75,8 @@ class ExplainRequest:
     """What somebody wants to know about a row, and how to search for it."""
 
     row: RowInput
-    algorithm: str = "auto"
-    k: int = 5
-    seed: int = 0
-    seconds: float | None = None
-    evaluations: int | None = None
-    require: tuple[str, ...] = ()
-    forbid: tuple[str, ...] = ()
-    weights: Mapping[str, float] | Literal["paper"] | None = None
+    options: SearchOptions = field(default_factory=SearchOptions)
     where: tuple[str, ...] = ()  # constraints on what can occur, on top of those that are served
-    widen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +84,11 @@ class CounterfactualsRequest:
     """What somebody may change, and how many ways are wanted."""
 
     row: RowInput
-    k: int = 5
+    options: SearchOptions = field(default_factory=SearchOptions)  # k, seed and budget count
     algorithm: CounterfactualAlgorithm = "auto"
     features_to_vary: tuple[str, ...] | Literal["all"] = "all"
     permitted_range: Mapping[str, Sequence[Any]] | None = None
     constraints: tuple[str, ...] = ()
-    seed: int = 0
-    seconds: float | None = None
-    evaluations: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,28 +152,19 @@ class Service:
         return explainer
 
     def _explain(self, explainer: Explainer, request: ExplainRequest, job: Job) -> Explanation:
-        return explainer.explain(
-            request.row,
-            request.algorithm,
-            k=request.k,
-            budget=self._build_budget(request, job),
-            seed=request.seed,
-            require=request.require,
-            forbid=request.forbid,
-            weights=request.weights,
-            widen=request.widen,
-        )
+        options = replace(request.options, budget=self._limit_budget(request.options, job))
+        return explainer.explain(request.row, **options.to_kwargs())
 
     def _record_counterfactuals(self, request: CounterfactualsRequest, who: str, job: Job) -> AuditRecord:
         found = self.served_model.explainer.counterfactuals(
             request.row,
-            request.k,
+            request.options.k,
             algorithm=request.algorithm,
             features_to_vary=request.features_to_vary,
             permitted_range=request.permitted_range,
             constraints=request.constraints,
-            budget=self._build_budget(request, job),
-            seed=request.seed,
+            budget=self._limit_budget(request.options, job),
+            seed=request.options.seed,
         )
         return self.audit.append(self._build_counterfactuals_entry(found, request.row, who))
 
@@ -205,10 +187,11 @@ class Service:
         job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
         return lines
 
-    def _build_budget(self, request: ExplainRequest | CounterfactualsRequest, job: Job) -> Any:
-        limits = self.settings.limits
-        seconds = min(request.seconds or limits.seconds, limits.seconds)
-        return job.build_budget(seconds, min(request.evaluations or limits.evaluations, limits.evaluations))
+    def _limit_budget(self, options: SearchOptions, job: Job) -> Budget:
+        """What is asked for, but no more than the server allows, under which the job can be watched and stopped."""
+        asked, limits = parse_budget(options.budget), self.settings.limits
+        seconds = min(asked.seconds or limits.seconds, limits.seconds)
+        return job.build_budget(seconds, min(asked.evaluations or limits.evaluations, limits.evaluations))
 
     def _build_counterfactuals_entry(self, found: Counterfactuals, row: RowInput, who: str) -> AuditEntry:
         said = format_count(len(found), "counterfactual")

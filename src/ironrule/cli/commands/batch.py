@@ -60,26 +60,20 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.inputs import read_files
     from ironrule.cli.output import CommandResult
 
-    budget, constraints = shared.build_budget(options), shared.parse_constraints(options)
+    search, constraints = shared.build_search_options(options), shared.parse_constraints(options)
     files = read_files(options, options.models)
     rows = None if options.rows is None else read_data(options.rows)
     explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
     with add_resume_hint(options.output):
         batch = explainer.explain_many(
             rows,
-            options.algorithm,
             output=options.output,
             workers=options.workers,
             engine=options.engine,
             address=options.address,
             documents=not options.no_documents,
             reuse=options.reuse,
-            k=options.k,
-            budget=budget,
-            seed=options.seed,
-            require=options.require,
-            forbid=options.forbid,
-            widen=not options.no_widen,
+            **search.to_kwargs(),
         )
     return CommandResult(Text(str(batch)), lambda: build_summary(batch))
 

@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("changes")
     group.add_argument(
         "--algorithm",
+        dest="counterfactual_algorithm",  # not one of those that search for rules
         choices=("auto", "exact", "geco"),
         default="auto",
         help="default: auto (exact for a model that can be read, geco otherwise)",
@@ -45,20 +46,20 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.render import render_counterfactuals, show_spinner
     from ironrule.rule.parsing import parse_ranges
 
-    output, budget = check_output_path(options, (".json",)), shared.build_budget(options)
+    output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     constraints = shared.parse_constraints(options)  # on the changes: the row itself need not satisfy them
     inputs = read_row_inputs(options)
     ranges = parse_ranges(options.range, inputs.explainer.space)
     with show_spinner():
         counterfactuals = inputs.explainer.counterfactuals(
             inputs.row,
-            options.k,
-            algorithm=options.algorithm,
+            search.k,
+            algorithm=options.counterfactual_algorithm,
             features_to_vary=options.vary or "all",
             permitted_range=ranges,
             constraints=constraints,
-            budget=budget,
-            seed=options.seed,
+            budget=search.budget,
+            seed=search.seed,
         )
     text = format_json_file(counterfactuals.to_dict())
     return CommandResult(render_counterfactuals(counterfactuals), counterfactuals.to_dict, output, text)

@@ -69,6 +69,7 @@ def run_batch(
     context: ExplainerContext,
     rows: Any,
     options: SearchOptions,
+    *,
     output: BatchOptions,
     pool: WorkerPool,
     progress: bool | None,
