@@ -91,10 +91,10 @@ def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
     if explainer.unreadable_reason is not None:
         raise RuntimeError(f"the model must be readable, but: {explainer.unreadable_reason}")
     past = explainer.space.encode(task.table, progress=False).points(slice(0, PAST))
-    asked = explainer._context.model.primary
-    _, reading = timed(lambda: compile_model(task.model, asked, explainer.space, past, 1, None))
+    asked, target = explainer._context.model.primary, explainer._context.target
+    _, reading = timed(lambda: compile_model(task.model, asked, explainer.space, past, target))
     explain(explainer, warm, WARM_SECONDS)
-    (read, again) = timed(lambda: compile_model(task.model, asked, explainer.space, past, 1, None))
+    (read, again) = timed(lambda: compile_model(task.model, asked, explainer.space, past, target))
     forests = read.alternatives
     return explainer, {
         "construction s": construction.wall,

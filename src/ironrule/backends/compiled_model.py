@@ -21,7 +21,7 @@ from ironrule.model.decision import DecisionTarget
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel, read_model
-from ironrule.model.robustness import ModelSet, list_thresholds
+from ironrule.model.robustness import ModelSet, list_targets
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
@@ -54,20 +54,18 @@ class CompiledModel:
         return tuple(alternative for part in self.parts for alternative in part.alternatives)
 
 
-def compile_model(
-    model: Any, black_box: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
-) -> CompiledModel:
+def compile_model(model: Any, black_box: BlackBox, space: Space, past: Points, target: DecisionTarget) -> CompiledModel:
     """Read a model for search; raises Unreadable also if its normal form decides otherwise."""
     from ironrule.backends.registry import list_backends
 
-    read = read_model(model, black_box, space, past, desired, threshold)
+    read = read_model(model, black_box, space, past, target)
     backends = list_backends(read.normal_form)
     part = CompiledPart(backends, backends[0].compile(read, space, space.feasible))
     points = draw_check_points(space, past)
     points = points[space.feasible.admits(points)]
     outcomes = black_box.desired(points)
     _check_decisions(part, outcomes, points)
-    quick = build_final_estimator(model, read.columns, black_box, desired, threshold, points, outcomes)
+    quick = build_final_estimator(model, read.columns, black_box, target, points=points, outcomes=outcomes)
     return CompiledModel((part,), backends[0].compute_fingerprint(read), read, quick)
 
 
@@ -100,12 +98,12 @@ def compile_models(
 ) -> CompiledModel:
     """The models, read; raises Unreadable if one of them cannot be."""
     each = [
-        compile_model(model, box, space, past, target.desired, level)
-        for (model, level), box in zip(list_thresholds(models, target), model_set.black_boxes, strict=True)
+        compile_model(model, box, space, past, own_target)
+        for (model, own_target), box in zip(list_targets(models, target), model_set.black_boxes, strict=True)
     ]
     own = each[0].tabulated
     if target.margin:
-        own = read_model(models[0], model_set.primary, space, past, target.desired, target.threshold)
+        own = read_model(models[0], model_set.primary, space, past, target)
     quick = each[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
     parts = tuple(part for one in each for part in one.parts)
     return CompiledModel(parts, combine_fingerprints([one.fingerprint for one in each]), own, quick)

@@ -26,7 +26,7 @@ from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.pipeline import split_pipeline
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
-from ironrule.model.robustness import ModelSet, list_thresholds
+from ironrule.model.robustness import ModelSet, list_targets
 from ironrule.space.space import Space
 
 MAX_NODES = 4_000_000
@@ -57,14 +57,12 @@ class TabulatedModel:
         return self.normal_form
 
 
-def read_model(
-    model: Any, black_box: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
-) -> TabulatedModel:
-    """Read a model; raises Unreadable, with the reason, if it cannot be read."""
+def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, target: DecisionTarget) -> TabulatedModel:
+    """Read a model, whatever the margin; raises Unreadable, with the reason, if it cannot be read."""
     if not hasattr(model, "predict"):
         raise Unreadable("a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
-    normal_form = read_estimator(final, desired, threshold)
+    normal_form = read_estimator(final, target.desired, target.threshold)
     _require_size(normal_form)
     _require_exact_layout(black_box, space, past)
     intake, names = get_input_conversion(final), black_box.layout.names
@@ -99,8 +97,8 @@ def read_models(
     also as it is, since counterfactuals are its own. Raises Unreadable if one of them cannot be read.
     """
     found = [
-        (model, read_model(model, box, space, past, target.desired, level))
-        for (model, level), box in zip(list_thresholds(models, target), model_set.black_boxes, strict=True)
+        (model, read_model(model, box, space, past, each))
+        for (model, each), box in zip(list_targets(models, target), model_set.black_boxes, strict=True)
     ]
-    own = [(models[0], read_model(models[0], model_set.primary, space, past, target.desired, target.threshold))]
+    own = [(models[0], read_model(models[0], model_set.primary, space, past, target))]
     return [*found, *(own if target.margin and target.threshold is not None else [])]
