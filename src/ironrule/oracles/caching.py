@@ -152,7 +152,7 @@ class ProofExtender:
         # slabs are.
         for slab in self.slabs:
             try:
-                verdict = self.oracle.find(replace(query, box=slab.box), run)
+                verdict = self.oracle.find(BoxQuery(case, slab.box, query.k, query.effort), run)
             except BudgetExhausted as spent:
                 raise BudgetExhausted(self._lift_to_box(spent.partial_verdict, case, box)) from None
             if isinstance(verdict, Refuted):
@@ -223,7 +223,7 @@ class CachingOracle:
         What was left undecided is tried anew where the query says with what effort, and the oracle heeds that.
         """
         if query.effort is not None and self.oracle.capabilities.adjustable_effort is None:
-            query = replace(query, effort=None)
+            query = BoxQuery(query.case, query.box, query.k)
         verdict = self.lookup(query.box)
         # A proof or a counterfactual is final; "undecided" is not, since more effort may decide the box.
         if verdict is None or (query.effort is not None and isinstance(verdict, Unrefuted)):

@@ -110,8 +110,7 @@ class Oracle(UserOracle, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What an oracle can do beyond answering about one box; None stands for what it cannot."""
 
     adjustable_effort: AdjustableOracle | None = None

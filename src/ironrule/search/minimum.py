@@ -26,7 +26,7 @@ inside the lightest rule that the others leave: it shows that this rule fails to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
@@ -133,16 +133,12 @@ class _MinimumSearch:
     last_set: int = 0
     mined: int = 0  # how many counterfactuals were easily found
     demands_at_bound: int = 0  # how many demands there were when the lower bound was last looked at
+    miner: Miner | None = field(init=False)  # what finds counterfactuals easily, where the oracle has that
+    is_adjustable: bool = field(init=False)  # whether the oracle can try for a shorter or a longer while
 
-    @property
-    def miner(self) -> Miner | None:
-        """What finds counterfactuals easily, where the oracle has that."""
-        return self.problem.oracle.capabilities.miner
-
-    @property
-    def is_adjustable(self) -> bool:
-        """Whether the oracle can try for a shorter or a longer while."""
-        return self.problem.oracle.capabilities.adjustable_effort is not None
+    def __post_init__(self) -> None:
+        self.miner = self.problem.oracle.capabilities.miner
+        self.is_adjustable = self.problem.oracle.capabilities.adjustable_effort is not None
 
     @property
     def weight(self) -> float:
