@@ -290,7 +290,7 @@ def test_a_batch_of_another_oracle_is_refused(tmp_path):
     ask = {"output": tmp_path / "batch", "workers": 1, "progress": False}
     for oracle in ("geco", "geco"):  # the same one goes on
         Explainer(decide, PAST, desired="good", oracle=oracle).explain_many(range(5), **ask)
-    with pytest.raises(InputError, match="another question"):
+    with pytest.raises(InputError, match="other options"):
         Explainer(decide, PAST, desired="good").explain_many(range(5), **ask)
 
 
