@@ -160,15 +160,6 @@ class FirstLayer:
             spread[:, feature] += moves[pieces.rows[:, feature]]
         return spread
 
-    def find_cells(self, feature: int) -> IntpArray:
-        """For every code of a feature that moves sums its cell; cells of one column are in the order of its values."""
-        for group in self.groups:
-            if group.feature == feature:
-                return group.cells
-        columns = zip(self.single.features, self.single.values, strict=True)
-        changing = next(values for of, values in columns if of == feature and np.ptp(values) > 0.0)
-        return np.unique(changing, return_inverse=True)[1].ravel()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPieces:

@@ -79,7 +79,8 @@ class SplitSets:
 
 def _find_cells(size: int, rows: UInt8Array, seen: tuple[npt.NDArray[np.generic], ...]) -> IntpArray:
     """The cell of every code of one feature."""
-    parts = [np.unique(values, return_inverse=True)[1].reshape(-1, 1).astype("<u4").view(np.uint8) for values in seen]
+    # rows of bytes, in whose order cells are numbered: the bytes of a number of four start with the highest
+    parts = [np.unique(values, return_inverse=True)[1].reshape(-1, 1).astype(">u4").view(np.uint8) for values in seen]
     for start in range(0, len(rows), SETS_PER_BLOCK):
         parts.append(np.packbits(np.unpackbits(rows[start : start + SETS_PER_BLOCK], axis=1, count=size), axis=0).T)
     if not parts:
