@@ -24,8 +24,8 @@ Flags = npt.NDArray[np.bool_]
 def forest_of(explainer: Explainer) -> CompiledForest:
     """The one forest of a model whose margin is a plain sum of trees; raises if it is anything else."""
     exact = explainer._context.compiled_model
-    if isinstance(exact, str) or len(exact.alternatives) != 1:
-        raise RuntimeError(f"the model must be read as one forest, but: {exact if isinstance(exact, str) else 'more'}")
+    if exact is None or len(exact.alternatives) != 1:
+        raise RuntimeError(f"the model must be read as one forest, but: {explainer.unreadable_reason or 'more'}")
     forest = exact.alternatives[0]
     if len(forest.offset) != 1 or forest.links[:, 0].any() or forest.is_constraint.any():
         raise RuntimeError("the model's margin must be one plain sum of trees, but it is not")

@@ -20,6 +20,8 @@ from ironrule.checker.document import CoverClaim
 from ironrule.checker.preprocessing import EstimatorColumn
 from ironrule.checker.readers.network_form import NetworkForm
 from ironrule.model.normal_form.network import Network
+from ironrule.oracles import protocol
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.shared_reading import convert_normal_form
 from ironrule.verdict.budget import BudgetExhausted
 
@@ -74,7 +76,7 @@ def _timed(work: Any) -> tuple[Any, float]:
 def _proven(pack: Pack, query: Query, limit: float, engine: BoundEngine, clock: Any) -> Proven | None:
     oracle, meter = NetworkOracle(pack.nets, limit=NO_LIMIT, engine=engine), clock(Budget(seconds=limit))
     try:
-        verdict = oracle.find(pack.case(query.row), query.box, 1, meter, np.random.default_rng(0))
+        verdict = oracle.find(BoxQuery(pack.case(query.row), query.box), protocol.Run(meter, np.random.default_rng(0)))
     except BudgetExhausted:
         return None
     return verdict if isinstance(verdict, Proven) else None

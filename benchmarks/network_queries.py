@@ -15,7 +15,7 @@ from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.backends.network.partition import BoxPartition, SubBoxes
 from ironrule.backends.network.workspace import STATUS_CLOSED, find_open_cells
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.verdict.budget import BudgetExhausted, Meter
 from ironrule.verdict.verdict import Verdict
 
@@ -45,7 +45,7 @@ def asked(oracle: Oracle, case: Case, query: Query, limit: float, clock: Clock =
 
 def _verdict(oracle: Oracle, case: Case, query: Query, meter: Meter) -> Verdict | None:
     try:
-        return oracle.find(case, query.box, 1, meter, np.random.default_rng(0))
+        return oracle.find(BoxQuery(case, query.box), Run(meter, np.random.default_rng(0)))
     except BudgetExhausted as spent:
         return spent.partial_verdict
 

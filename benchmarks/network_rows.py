@@ -21,6 +21,7 @@ from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.hitting.bits import list_members
 from ironrule.hitting.weights import get_unit_weights
 from ironrule.oracles.caching import CachingOracle
+from ironrule.oracles.protocol import Run
 from ironrule.rule.duals import count_distinct_duals
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
@@ -56,7 +57,7 @@ def problem_of(state: State, row: int, budget: float) -> Problem:
     duals = count_distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
     weights = get_unit_weights(2 * len(case.space))
     remembering = CachingOracle(oracle, exact=True)
-    return Problem(case, remembering, duals, relevant.usable, (), weights, COUNTERFACTUALS, meter, rng)
+    return Problem(case, remembering, duals, relevant.usable, (), weights, COUNTERFACTUALS, Run(meter, rng))
 
 
 def explain(state: State, row: int, budget: float) -> Answer:

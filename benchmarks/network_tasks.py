@@ -21,12 +21,11 @@ from ironrule import Proven, Unrefuted
 from ironrule.backends.network.engine import CpuEngine
 from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.hitting.bits import list_members
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.rule.box import Box
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Algorithm, Problem, SearchState
-from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Verdict
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -75,8 +74,8 @@ def trained(data: str, network: str, seed: int) -> Pack:
     task = train(data, network)
     explainer = task.explainer()
     ready = explainer._context
-    if isinstance(ready.compiled_model, str):
-        raise RuntimeError(f"the network must be readable, but: {ready.compiled_model}")
+    if ready.compiled_model is None:
+        raise RuntimeError(f"the network must be readable, but: {ready.unreadable_reason}")
     score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
     rows = tuple(task.rows(len(task.undesired), seed))
     return Pack(task.name, explainer.space, ready.compiled_model.tabulated, ready.history, rows, score)
@@ -104,11 +103,12 @@ class Noting:
 
     oracle: NetworkOracle
     boxes: list[tuple[Box, bool]]
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """The oracle's own answer."""
-        verdict = self.oracle.find(case, box, k, meter, rng)
-        self.boxes.append((box, not isinstance(verdict, Unrefuted)))
+        verdict = self.oracle.find(query, run)
+        self.boxes.append((query.box, not isinstance(verdict, Unrefuted)))
         return verdict
 
 

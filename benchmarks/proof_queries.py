@@ -21,7 +21,7 @@ from ironrule import Budget, Explainer, Proven, Refuted, Space
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.explain.query import build_case
 from ironrule.hitting.bits import list_members
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState
@@ -49,11 +49,12 @@ class Recording:
 
     oracle: Oracle
     boxes: list[Box]
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """The oracle's own answer."""
-        self.boxes.append(box)
-        return self.oracle.find(case, box, k, meter, rng)
+        self.boxes.append(query.box)
+        return self.oracle.find(query, run)
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ def drawn(explainer: Explainer, row: int, count: int, seed: int) -> Answer:
 def decide(explainer: Explainer, query: Query, limit: float) -> Answer:
     """Our answer to a query, and what it took."""
     exact = explainer._context.compiled_model
-    assert not isinstance(exact, str)
+    assert exact is not None
     case, box, oracle = (
         build_case(explainer._context, query.row),
         Box(query.low, query.high),
@@ -111,7 +112,7 @@ def decide(explainer: Explainer, query: Query, limit: float) -> Answer:
 
 def _verdict(oracle: Oracle, case: Case, box: Box, meter: Meter) -> Verdict | None:
     try:
-        return oracle.find(case, box, 1, meter, np.random.default_rng(0))
+        return oracle.find(BoxQuery(case, box), Run(meter, np.random.default_rng(0)))
     except BudgetExhausted:
         return None
 

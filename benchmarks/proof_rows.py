@@ -18,6 +18,7 @@ from benchmarks.stopwatch import timed
 from ironrule import Budget, Explainer, Explanation, Proven, Refuted
 from ironrule.backends.compiled_model import compile_model
 from ironrule.hitting.bits import list_members
+from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState, reduce_rule
 from ironrule.verdict.budget import BudgetExhausted, Meter
@@ -90,10 +91,10 @@ def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
     if explainer.unreadable_reason is not None:
         raise RuntimeError(f"the model must be readable, but: {explainer.unreadable_reason}")
     past = explainer.space.encode(task.table, progress=False).points(slice(0, PAST))
-    asked = explainer._context.model.primary
-    _, reading = timed(lambda: compile_model(task.model, asked, explainer.space, past, 1, None))
+    asked, target = explainer._context.model.primary, explainer._context.target
+    _, reading = timed(lambda: compile_model(task.model, asked, explainer.space, past, target))
     explain(explainer, warm, WARM_SECONDS)
-    (read, again) = timed(lambda: compile_model(task.model, asked, explainer.space, past, 1, None))
+    (read, again) = timed(lambda: compile_model(task.model, asked, explainer.space, past, target))
     forests = read.alternatives
     return explainer, {
         "construction s": construction.wall,
@@ -135,7 +136,7 @@ def explain(explainer: Explainer, row: int, budget: float) -> Answer:
         "deletion cpu": deletion.cpu,
         "deletion cardinality": plain.cardinality,
         "deletion proven": isinstance(plain.verdict, Proven) and plain.statistics.stopped is None,
-        "operators": {name: round(seconds, 5) for name, seconds in did.operators.items()},
+        "operators": {name: round(seconds, 5) for name, seconds in did.operator_seconds.items()},
         "boxes": problem.meter.events["boxes"],
         "events": dict(problem.meter.events),
         "oracle calls": did.oracle_calls,
@@ -165,6 +166,6 @@ def _asked(problem: Problem, rule: int) -> Any:
     box, meter = problem.case.components.box(rule), Meter(Budget(seconds=JUDGED_SECONDS))
     known = problem.oracle.lookup(box) or problem.find_known_exceptions(rule)
     try:
-        return known or problem.oracle.find(problem.case, box, 1, meter, np.random.default_rng(0))
+        return known or problem.oracle.find(BoxQuery(problem.case, box), Run(meter, np.random.default_rng(0)))
     except BudgetExhausted:  # not known in time
         return None

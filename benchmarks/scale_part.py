@@ -79,7 +79,7 @@ def measure_open(data: str, way: str, kept: str) -> dict[str, Any]:
     explainer.explain(int(denied[0]), algorithm, budget=SECONDS)  # which compiles
     found = [timed(lambda row=row: explainer.explain(int(row), algorithm, budget=SECONDS)) for row in denied[1:]]
     line["explanation s"] = float(np.median([one.wall for _, one in found]))
-    line["its pass s"] = float(np.median([one.statistics.operators.get("history", 0.0) for one, _ in found]))
+    line["its pass s"] = float(np.median([one.statistics.operator_seconds.get("history", 0.0) for one, _ in found]))
     line["stopped"] = sum(one.statistics.stopped is not None for one, _ in found)
     return line | {"peak GB": peak()}
 

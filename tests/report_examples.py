@@ -56,7 +56,7 @@ def widened(explanation: Explanation) -> Explanation:
     """The same with a wider rule, which the bank's function satisfies too: incomes below 700 need to own."""
     first, *rest = explanation.rule.components
     rule = replace(explanation.rule, components=(replace(first, value=680), *rest))
-    return replace(explanation, wider=replace(explanation.ranked[0], rule=rule, coverage=48), widest=True)
+    return replace(explanation, wider=replace(explanation.ranked[0], rule=rule, coverage=48), wider_is_maximal=True)
 
 
 def unrefuted(explanation: Explanation) -> Explanation:

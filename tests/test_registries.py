@@ -74,19 +74,19 @@ def test_the_command_line_offers_what_is_registered() -> None:
     assert read_choices(parser, "--algorithm") == ALGORITHM_CHOICES
     parser = argparse.ArgumentParser()
     report.add_options(parser)
-    assert read_choices(parser, "--voice") == AUDIENCES
+    assert read_choices(parser, "--audience") == AUDIENCES
 
 
 def test_the_server_offers_what_is_registered() -> None:
     assert tuple(SearchOptionsBody.model_json_schema()["properties"]["algorithm"]["enum"]) == ALGORITHM_CHOICES
-    about = {"row": 1, "seconds": 1.0, "values": [], "place": ""}
+    about = {"row": 1, "max_seconds": 1.0, "values": [], "subspace_example": ""}
     form = get_environment().from_string(
         '{% from "parts.html" import ask with context %}{{ ask(about, true, none, none, []) }}'
     )
     html = form.render(about=about)
     assert tuple(re.findall(r'<option value="(\w+)">[^<]+</option>', html)) == ALGORITHM_CHOICES
-    voices = [get_type_hints(one.endpoint).get("voice") for one in downloads.router.routes if isinstance(one, APIRoute)]
-    assert Audience in voices
+    handlers = [one.endpoint for one in downloads.router.routes if isinstance(one, APIRoute)]
+    assert Audience in [get_type_hints(handler).get("audience") for handler in handlers]
 
 
 @pytest.mark.parametrize(

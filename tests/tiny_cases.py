@@ -15,7 +15,7 @@ from ironrule.arrays import Points
 from ironrule.errors import ConstraintError
 from ironrule.model.history import build_history
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import Case, Oracle, Run
 from ironrule.rule.box import Box
 from ironrule.rule.duals import count_distinct_duals
 from ironrule.rule.instance_components import build_instance_components
@@ -95,7 +95,7 @@ def problem_of(
     usable = components.usable if allowed is None else components.usable & allowed
     weights = np.ones(2 * len(case.space))
     rng, meter = np.random.default_rng(seed), Meter(budget or Budget())
-    return Problem(case, CachingOracle(oracle), duals, usable, required, weights, k, meter, rng)
+    return Problem(case, CachingOracle(oracle), duals, usable, required, weights, k, Run(meter, rng))
 
 
 def consistent(case: Case, rule: int) -> bool:
@@ -214,3 +214,8 @@ def rules_of(draw: st.DrawFn, case: Case) -> int:
 def meter_of(evaluations: int | None = None) -> Meter:
     """A meter with a limit on evaluations."""
     return Meter(Budget(evaluations=evaluations))
+
+
+def run_of(evaluations: int | None = None, seed: int = 0) -> Run:
+    """A run with a limit on evaluations."""
+    return Run(meter_of(evaluations), np.random.default_rng(seed))

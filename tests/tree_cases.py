@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import assume, strategies as st
 
+from ironrule.backends.backend import OracleRequest
 from ironrule.backends.forest.compile import CompiledForest
-from ironrule.backends.registry import build_exact_oracle
+from ironrule.backends.tree.backend import TREE
 from ironrule.backends.tree.oracle import TreeOracle
 from ironrule.oracles.protocol import Case
 from ironrule.space.space import Space
@@ -49,6 +50,6 @@ def tree_cases(draw: st.DrawFn, most_alternatives: int = 1) -> Made:
 
 
 def leaves_of(case: Case, exact: tuple[CompiledForest, ...]) -> TreeOracle:
-    oracle = build_exact_oracle(exact, case.model, case.space)
+    oracle = TREE.build_oracle(OracleRequest(exact, case.space, case.model))
     assert isinstance(oracle, TreeOracle)
     return oracle

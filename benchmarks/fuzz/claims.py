@@ -82,17 +82,17 @@ def judge_weight(truth: Truth, explanation: Any, tally: Tally) -> None:
         served = explanation.statistics.algorithm == "reused"
         tally.expect("own components", served, f"{explanation.rule} has components that are not the row's own")
         return
-    weight = truth.weigh(mask, explanation.permitted.weights)
+    weight = truth.weigh(mask, explanation.restrictions.weights)
     right = math.isclose(float(explanation.weight), float(weight), rel_tol=1e-9)
     tally.expect("weight", right, f"{explanation.rule} weighs {explanation.weight}, in truth {float(weight)}")
-    allowed = truth.permitted(explanation.permitted.require, explanation.permitted.forbid)
+    allowed = truth.permitted(explanation.restrictions.require, explanation.restrictions.forbid)
     proven = type(explanation.verdict).__name__ == "Proven"
     tally.expect("permitted", bool(allowed[mask]) or not proven, f"{explanation.rule} was not permitted")
 
 
 def judge_lightest(truth: Truth, explanation: Any, tally: Tally) -> None:
     """The lower bound, ``minimum_among_permitted`` and ``minimum``: no lighter permitted rule holds, exactly."""
-    permitted = explanation.permitted
+    permitted = explanation.restrictions
     best = truth.lightest(permitted.weights, permitted.require, permitted.forbid)
     bound = float(explanation.lower_bound)
     if bound > 0 and best is not None and not truth.world.dense:
@@ -119,7 +119,7 @@ def judge_wider(truth: Truth, explanation: Any, tally: Tally) -> None:
     best, more = (truth.world.covered(parts_of(rule)) for rule in (explanation.rule, wider.rule))
     if best is not None and more is not None:
         tally.expect("wider", not bool((best & ~more).any()), f"{wider.rule} covers less than {explanation.rule}")
-    if explanation.widest:
+    if explanation.wider_is_maximal:
         tally.record("widest", can_move(truth, parts_of(wider.rule)))
 
 

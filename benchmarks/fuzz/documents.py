@@ -165,7 +165,7 @@ def draw_text(rng: Rng, document: Mapping[str, Any]) -> str | bytes:
         return '{"lower_bound": 99, ' + text[1:]
     if kind == 3:
         depth = int(rng.choice([50, 700, 5000, 100_000]))
-        return text.replace('"operators": {', '"operators": {"a": ' + "[" * depth + "]" * depth + ", ", 1)
+        return text.replace('"operator_seconds": {', '"operator_seconds": {"a": ' + "[" * depth + "]" * depth + ", ", 1)
     if kind == 4:
         number = str(rng.choice(["1e999", "-1e999", "NaN", "Infinity", "1" * 5000, "1e400", "-0.0", "1E5"]))
         return (
@@ -197,20 +197,20 @@ def targeted(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         made = copy.deepcopy(made)
         made["weight"] = len(rest)
         made["lower_bound"] = min(int(Fraction(made["lower_bound"])), len(rest))
-        made["wider"], made["widest"], made["limits"] = None, False, []
+        made["wider"], made["wider_is_maximal"], made["wider_witnesses"] = None, False, []
         yield made
         kind = made["rules"][0]["verdict"].get("certificate")
         if kind is not None:  # a certificate of the larger box with a single piece
             certificate = copy.deepcopy(kind)
             certificate["low"] = [0] * len(certificate["low"])
             certificate["covers"] = [{"splits": [], "tree": [-1]} for _ in certificate.get("covers", [])]
-            certificate["points"] = len(certificate["covers"])
+            certificate["pieces" if kind["method"] == "cover" else "points"] = len(certificate["covers"])
             yield altered(made, ("rules", 0, "verdict", "certificate"), certificate)
     yield altered(document, ("lower_bound",), int(Fraction(document["lower_bound"])) + 1)
     yield altered(altered(document, ("witnesses",), []), ("lower_bound",), document["weight"])
     yield altered(document, ("decision", "threshold"), 1e6)
     yield altered(document, ("decision", "margin"), 0.9)
-    yield altered(document, ("permitted", "forbid"), [component["feature"] for component in components])
+    yield altered(document, ("restrictions", "forbid"), [component["feature"] for component in components])
 
 
 def judge_altered(rng: Rng, checker: Any, original: Mapping[str, Any], world: World, count: int, tally: Tally) -> None:

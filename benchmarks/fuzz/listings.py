@@ -99,9 +99,9 @@ def judge_judgement(truth: Truth, judged: Any, given: Sequence[Part], weights: W
     if quality == "NOT_JUDGED":
         return
     if quality == "FAILED_DATA":
-        places = np.flatnonzero(world.past_rows == judged.past_row)
+        places = np.flatnonzero(world.past_rows == judged.exception_row)
         right = len(places) == 1 and bool(past[places[0]]) and bool(desired_past[places[0]])
-        tally.expect("judged failed", right, f"past row {judged.past_row} does not break {judged.rule}")
+        tally.expect("judged failed", right, f"past row {judged.exception_row} does not break {judged.rule}")
     elif quality == "FAILED_GLOBAL":
         right = not bool((past & desired_past).any())
         tally.expect("judged failed", right, f"{judged.rule} is broken by a past row")

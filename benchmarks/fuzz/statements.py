@@ -34,7 +34,7 @@ def false_statements(document: Mapping[str, Any], original: Mapping[str, Any], w
 
 
 def _statements(document: Mapping[str, Any], original: Mapping[str, Any], world: World) -> Iterator[str]:
-    for name in ("format", "space", "model", "models"):
+    for name in ("format", "space", "model", "model_count"):
         if not _equal(document[name], original[name]):
             yield f"{name}: {document[name]!r} instead of {original[name]!r}"
     if document.get("constraints") not in (None, original.get("constraints")):
@@ -49,7 +49,7 @@ def _statements(document: Mapping[str, Any], original: Mapping[str, Any], world:
     if document["history_rows"] != len(world.past):
         yield f"{document['history_rows']} past rows"
     truth = Truth(world, instance, desired)
-    permitted = document["permitted"]
+    permitted = document["restrictions"]
     allowed = truth.permitted(permitted["require"], permitted["forbid"])
     same_decision = _equal(document["decision"], original["decision"])
     for claim in document["rules"]:
@@ -63,12 +63,14 @@ def _statements(document: Mapping[str, Any], original: Mapping[str, Any], world:
     for shown in document["counterfactuals"]:
         yield from _counterfactual(shown, truth, own)
     yield from _wider(document, truth)
-    for name in ("witnesses", "limits"):
+    for name in ("witnesses", "wider_witnesses"):
         for codes in document[name]:
             spot = world.index(world.from_codes(codes))
             if spot is None or not desired[spot]:
                 yield f"{name}: {codes} is not desired"
-    if any(not 0 <= place < len(document["rules"][0]["rule"]["components"]) for place in document["undecided"]):
+    if any(
+        not 0 <= place < len(document["rules"][0]["rule"]["components"]) for place in document["undecided_components"]
+    ):
         yield "undecided: a component that the rule does not have"
 
 
@@ -138,7 +140,7 @@ def _certificate(certificate: Mapping[str, Any], document: Mapping[str, Any], tr
 
 def _bounds(document: Mapping[str, Any], truth: Truth) -> Iterator[str]:
     """What the best rule weighs, and what every permitted one weighs at least."""
-    permitted = document["permitted"]
+    permitted = document["restrictions"]
     mask = truth.mask(_parts(document["rules"][0]))
     if mask is not None:
         weight = truth.weigh(mask, permitted["weights"])
@@ -170,14 +172,14 @@ def _counterfactual(shown: Mapping[str, Any], truth: Truth, desired: Flags) -> I
 def _wider(document: Mapping[str, Any], truth: Truth) -> Iterator[str]:
     wider = document["wider"]
     if wider is None:
-        if document["widest"]:
+        if document["wider_is_maximal"]:
             yield "widest, but there is no wider rule"
         return
     yield from _rule(wider, document, truth)
     less = _covered(document["rules"][0], truth.world) & ~_covered(wider, truth.world)
     if less.any():
         yield "the wider rule covers less"
-    if document["widest"]:
+    if document["wider_is_maximal"]:
         moved = can_move(truth, _parts(wider))
         if moved is not None:
             yield moved

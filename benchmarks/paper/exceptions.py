@@ -14,6 +14,8 @@ import numpy as np
 
 from ironrule import Budget, Explainer, Proven, Refuted
 from ironrule.explain.query import build_case
+from ironrule.oracles import protocol
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import BudgetExhausted, Meter
 
@@ -30,7 +32,7 @@ def has_exceptions(explainer: Explainer, row: int, sets: Mapping[str, Sequence[i
     open_boxes = False
     try:
         for box in _boxes(explainer, runs):
-            verdict = oracle.find(case, box, 1, meter, np.random.default_rng(0))
+            verdict = oracle.find(BoxQuery(case, box), protocol.Run(meter, np.random.default_rng(0)))
             if isinstance(verdict, Refuted):
                 return True
             open_boxes |= not isinstance(verdict, Proven)

@@ -92,7 +92,7 @@ def ours(
 
 def _found(explanation: Explanation, taken: Taken) -> Found:
     did = explanation.statistics
-    operators = {f"operator {name}": seconds for name, seconds in did.operators.items()}
+    operators = {f"operator {name}": seconds for name, seconds in did.operator_seconds.items()}
     facts: Record = {
         "verdict": type(explanation.verdict).__name__,
         "lower bound": explanation.lower_bound,

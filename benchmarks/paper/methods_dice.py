@@ -28,11 +28,12 @@ from benchmarks.paper.packages import version
 from benchmarks.paper.subject import SEED, Subject
 from benchmarks.proof_worker import ONE_THREAD
 from benchmarks.stopwatch import Taken, timed
-from ironrule import Budget, GreedyRuleCF
+from ironrule import GreedyRuleCF
 from ironrule.arrays import Points
+from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_problem
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.rule.box import Box
 from ironrule.search.problem import SearchState
 from ironrule.verdict.budget import BudgetExhausted, Meter
@@ -54,14 +55,17 @@ class Dice:
     process: subprocess.Popen[str]
     row: int = 0
     cpu: float = 0.0
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Refuted by what dice-ml finds; unrefuted if that is nothing."""
-        meter.check()
-        points = self._snapped(box, self._answer(box, k))
-        good = points[meter.desired(case.model, points)] if len(points) else points
+        run.meter.check()
+        points = self._snapped(query.box, self._answer(query.box, query.k))
+        good = points[run.meter.desired(query.case.model, points)] if len(points) else points
         return (
-            case.build_refuted(np.unique(good, axis=0)) if len(good) else Unrefuted(tried=0, samples=0, confidence=0.0)
+            query.case.build_refuted(np.unique(good, axis=0))
+            if len(good)
+            else Unrefuted(tried=0, samples=0, confidence=0.0)
         )
 
     def _answer(self, box: Box, k: int) -> list[dict[str, Any]]:
@@ -142,8 +146,10 @@ def _found(dice: Dice, row: int, budget: float) -> Found:
 
 
 def _rule(dice: Dice, row: int, budget: float) -> tuple[Any, dict[str, Any]]:
-    dice.row, explainer, meter = row, dice.subject.exact, Meter(Budget(seconds=budget))
-    problem = build_problem(explainer._context, build_case(explainer._context, row), meter, ASKED, SEED, (), (), None)
+    dice.row, context = row, dice.subject.exact._context
+    options = SearchOptions(k=ASKED, seed=SEED, budget=budget)
+    meter = options.start_meter()
+    problem = build_problem(context, build_case(context, row), options, meter)
     problem.oracle.oracle = dice
     assert isinstance(problem.oracle, CachingOracle)
     try:

@@ -99,7 +99,7 @@ def _record(subject: Subject, row: int, found: Found, seconds: float) -> Record:
         "rule": text(found.rule),
         "quality": judgement.quality.value,
         "exceptions": isinstance(judgement.verdict, Refuted) if known else None,
-        "least": judgement.least,
+        "least": judgement.minimum_weight,
         "judging": judging.wall,
     }
 

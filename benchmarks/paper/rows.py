@@ -53,7 +53,7 @@ def _record(subject: Subject, row: int, found: Found, seconds: float) -> Record:
         "cardinality": found.rule.cardinality,
         "rule": text(found.rule),
         "quality": _class(judgement),
-        "least": judgement.least,
+        "least": judgement.minimum_weight,
         "reason": judgement.reason,
         "judging": judging.wall,
     }

@@ -129,6 +129,18 @@ class MissingExtraError(IronruleError, ImportError):
         )
 
 
+def build_format_error(what: str, expected: int, got: object, remedy: str) -> InputError:
+    """The error for a file of another format than this version of Ironrule reads and writes.
+
+    >>> print(build_format_error("an explanation", 5, 4, "explain the row again"))
+    an explanation must have format 5, got 4; explain the row again, or use the version of ironrule that wrote it
+    """
+    newer = isinstance(got, int) and got > expected
+    hint = "install a newer version of ironrule" if newer else f"{remedy}, or use the version of ironrule that wrote it"
+    must = f"{what} must have format {expected}"
+    return InputError(expected=must, got=str(got)[:40], hint=hint, code="wrong-format")
+
+
 def format_with_hint(error: IronruleError, hint: str | None) -> str:
     """The text of an error with another hint than its own, such as one that names an option of the command line.
 

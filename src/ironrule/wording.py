@@ -10,6 +10,9 @@ from __future__ import annotations
 import datetime
 import math
 from fractions import Fraction
+from typing import Literal
+
+ValueStyle = Literal["quoted", "unquoted", "letter"]
 
 
 def format_count(number: int, noun: str, plural: str | None = None) -> str:
@@ -38,17 +41,32 @@ def format_ratio(number: Fraction) -> str:
     return f"{number.numerator}/{number.denominator}"
 
 
-def format_value(value: object) -> str:
-    """A value as a person reads it.
+def format_value(value: object, style: ValueStyle = "quoted") -> str:
+    """A value as a person reads it. ``style`` says where: ``quoted`` in the text of a rule, which can be parsed again;
+    ``unquoted`` on a web page, as one would type it there; ``letter`` in reports and plots, for readers who know no
+    programs.
 
-    >>> format_value(1250.0), format_value("own house"), format_value(0.25)
-    ('1250', "'own house'", '0.25')
+    >>> format_value(1250.0), format_value("own house"), format_value(0.25), format_value(None)
+    ('1250', "'own house'", '0.25', 'missing')
+    >>> format_value("own house", "unquoted"), format_value(True, "unquoted"), format_value(None, "unquoted")
+    ('own house', 'True', 'missing')
+    >>> format_value("own house", "letter"), format_value(True, "letter"), format_value(None, "letter")
+    ('own house', 'yes', 'not given')
     """
+    letter = style == "letter"
     if value is None:
-        return "missing"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+        return "not given" if letter else "missing"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" " if letter else "T")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if letter and isinstance(value, bool):
+        return "yes" if value else "no"
+    # Without its quotation marks a blank text could not be seen in a letter.
+    bare = (isinstance(value, str) and style == "unquoted") or (letter and str(value).strip())
+    return str(value) if bare else repr(value)
 
 
 def format_percent_down(share: float) -> str:
@@ -62,10 +80,10 @@ def round_share_up(share: float) -> float:
     return min(1.0, math.ceil(share / unit - 1e-9) * unit)
 
 
-def format_unquoted_value(value: object) -> str:
-    """A value as a page shows it: text without quotes.
+def format_name(name: str) -> str:
+    """The name of a column as words.
 
-    >>> format_unquoted_value("own house"), format_unquoted_value(1250.0), format_unquoted_value(None)
-    ('own house', '1250', 'missing')
+    >>> format_name("job_kind"), format_name("_")
+    ('job kind', '_')
     """
-    return value if isinstance(value, str) else format_value(value)
+    return " ".join(name.replace("_", " ").split()) or name

@@ -12,11 +12,11 @@ from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.rule.box import Box
 from random_networks import network_models
 from random_tree_sums import read_models
-from tiny_cases import exceptions_in, meter_of
+from tiny_cases import exceptions_in, run_of
 from tree_cases import Made, leaves_of, tree_cases
 
 Rank = tuple[int, float]
@@ -39,7 +39,7 @@ def test_each_counterfactual_is_the_nearest_that_is_left(
 ) -> None:
     case, read = made
     box = data.draw(boxes_to_vary(case))
-    found = find_nearest(read, case, box, k, meter_of(None), np.random.default_rng(0))
+    found = find_nearest(read, BoxQuery(case, box, k), run_of())
     assert_nearest(found, case, box, k)
 
 
@@ -71,6 +71,9 @@ def test_the_leaves_of_a_tree_give_the_nearest_too(made: Made, k: int, data: st.
     box = data.draw(boxes_to_vary(case))
     unread = TabulatedModel(TreeSum(()), TabulatedColumns(np.arange(len(case.space)), ()))
     found = find_nearest(
-        unread, case, box, k, meter_of(None), np.random.default_rng(0), tree_oracle=leaves_of(case, exact)
+        unread,
+        BoxQuery(case, box, k),
+        run_of(),
+        oracle=leaves_of(case, exact),
     )
     assert_nearest(found, case, box, k)

@@ -96,7 +96,7 @@ def with_rule(explanation: Any, components: Any) -> Any:
 
 def test_a_true_explanation_is_found_true(setting: Setting) -> None:
     assert setting.explanation.minimum
-    assert setting.explanation.widest
+    assert setting.explanation.wider_is_maximal
     assert setting.false(judge_explanation, setting.explanation) == []
 
 
@@ -118,7 +118,7 @@ def test_a_rule_that_can_still_be_widened_is_found(setting: Setting) -> None:
     explanation = setting.explainer.explain({"a": 1, "b": 1})
     ranked = replace(explanation.wider, rule=replace(explanation.wider.rule, components=tuple(narrow)))
     tally = Tally()
-    judge_explanation(truth, replace(explanation, wider=ranked, widest=True), tally)
+    judge_explanation(truth, replace(explanation, wider=ranked, wider_is_maximal=True), tally)
     assert "widest" in {claim for claim, _ in tally.false}
 
 

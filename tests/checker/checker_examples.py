@@ -42,7 +42,7 @@ class Example:
 
     def document(self) -> dict[str, Any]:
         made = self.explainer().explain(self.row, **self.asked).to_dict()
-        quiet = {"seconds": 0.0, "operators": {}}
+        quiet = {"seconds": 0.0, "operator_seconds": {}}
         return add_digest(json.loads(json.dumps(made)) | {"statistics": made["statistics"] | quiet})
 
 
@@ -119,8 +119,8 @@ WRONG: dict[str, tuple[str, Change, str]] = {
     "another certificate's model": (
         "linear", _put("rules", 0, "verdict", "certificate", "model", "0" * 64), "rule: verdict"
     ),
-    "more models than there are": ("versions", _put("models", 3), "models"),
-    "something undecided of no component": ("linear", _put("undecided", [9]), "needed components"),
+    "more models than there are": ("versions", _put("model_count", 3), "models"),
+    "something undecided of no component": ("linear", _put("undecided_components", [9]), "needed components"),
     "a bound too high": ("linear", _put("lower_bound", 99.0), "lower bound"),
     "witnesses that need less": ("linear", lambda document: document["witnesses"].pop(), "lower bound"),
     "a witness that is denied": ("linear", lambda d: d["witnesses"].append([0, 2, 0, 0]), "lower bound"),
@@ -137,14 +137,14 @@ WRONG: dict[str, tuple[str, Change, str]] = {
     ),
     "changes that lead elsewhere": ("linear", lambda d: d["counterfactuals"][0]["changes"].pop(), "counterfactuals"),
     "an operator turned round": ("linear", _put("rules", 0, "rule", "components", 0, "op", "=="), "rule"),
-    "a forbidden component": ("linear", _put("permitted", "forbid", ["x0", "x1", "x2", "x3"]), "rule"),
+    "a forbidden component": ("linear", _put("restrictions", "forbid", ["x0", "x1", "x2", "x3"]), "rule"),
     "a wider rule that has exceptions": (
         "linear", lambda d: d["wider"]["rule"]["components"][0].update(value=3.0), "wider rule: verdict"
     ),
-    "nothing behind a bound": ("linear", lambda d: d["limits"].clear(), "widest"),
-    "nothing behind some bounds": ("linear", lambda d: d["limits"].__delitem__(slice(1, None)), "widest"),
-    "a required component left out": ("linear", _put("permitted", "require", ["x1"]), "rule"),
-    "the widest rule of none": ("asked", _put("widest", True), "widest"),
+    "nothing behind a bound": ("linear", lambda d: d["wider_witnesses"].clear(), "widest"),
+    "nothing behind some bounds": ("linear", lambda d: d["wider_witnesses"].__delitem__(slice(1, None)), "widest"),
+    "a required component left out": ("linear", _put("restrictions", "require", ["x1"]), "rule"),
+    "the widest rule of none": ("asked", _put("wider_is_maximal", True), "widest"),
     "no margin on scores": ("margin", _put("lower_bound", 9.0), "lower bound"),
     "one model of two": (
         "versions", lambda d: d["rules"][0]["verdict"]["certificate"]["covers"].pop(), "rule: verdict"
@@ -172,17 +172,17 @@ MALFORMED: dict[str, Callable[[str], str]] = {
     "cut short": lambda text: text[: len(text) // 2],
     "empty": lambda _: "",
     "a list": lambda text: f"[{text}]",
-    "another format": lambda text: text.replace('"format": 4', '"format": 1'),
-    "a format that is no number": lambda text: text.replace('"format": 4', '"format": true'),
+    "another format": lambda text: text.replace('"format": 5', '"format": 1'),
+    "a format that is no number": lambda text: text.replace('"format": 5', '"format": true'),
     "a field twice": lambda text: text.replace('"history_rows"', '"weight": 1.0, "history_rows"'),
     "a field too many": lambda text: text.replace('"history_rows"', '"author": "me", "history_rows"'),
-    "a field too few": lambda text: text.replace('"unread": null,', ""),
+    "a field too few": lambda text: text.replace('"unreadable_reason": null,', ""),
     "not a number": lambda text: text.replace('"lower_bound": ', '"lower_bound": NaN, "x": '),
     "infinity": lambda text: text.replace('"margin": 0.0', '"margin": 1e999'),
     "a number as text": lambda text: text.replace('"history_rows": ', '"history_rows": "7", "x": '),
-    "a truth as a number": lambda text: text.replace('"points": 1', '"points": true'),
+    "a truth as a number": lambda text: text.replace('"pieces": 1', '"pieces": true'),
     "another method": lambda text: text.replace('"method": "cover"', '"method": "belief"'),
-    "another version": lambda text: text.replace('"version": 1', '"version": 2'),
+    "another version": lambda text: text.replace('"format": 2', '"format": 3'),
     "another verdict": lambda text: text.replace('"kind": "proven"', '"kind": "certain"'),
     "another operator": lambda text: text.replace('"op": ">="', '"op": ">"').replace('"op": "<="', '"op": "<"'),
     "no rules": lambda text: json.dumps(json.loads(text) | {"rules": []}),

@@ -52,9 +52,9 @@ def _claims(document: dict[str, Any], world: _World) -> Iterator[bool]:
     yield (world.points == instance).all(axis=1).any()
     yield document["history_rows"] == len(world.past)
     relevant = build_instance_components(space, instance)
-    multiples, unit = parse_weights(document["permitted"]["weights"], relevant)
+    multiples, unit = parse_weights(document["restrictions"]["weights"], relevant)
     weights = [int(multiple) * unit for multiple in multiples]
-    permitted = RuleRestrictions.from_dict(document["permitted"])
+    permitted = RuleRestrictions.from_dict(document["restrictions"])
     allowed = relevant.usable & ~relevant.select(permitted.forbid)
     for claim in document["rules"]:
         yield from _about_rule(claim, document, world, instance)
@@ -67,8 +67,8 @@ def _claims(document: dict[str, Any], world: _World) -> Iterator[bool]:
         yield from _about_rule(document["wider"], document, world, instance)
         best, wider = (_covered(claim, world, world.points) for claim in (document["rules"][0], document["wider"]))
         yield not (best & ~wider).any()
-    yield not document["widest"] or (document["wider"] is not None and _is_widest(document["wider"], world))
-    for witness in (*document["witnesses"], *document["limits"]):
+    yield not document["wider_is_maximal"] or (document["wider"] is not None and _is_widest(document["wider"], world))
+    for witness in (*document["witnesses"], *document["wider_witnesses"]):
         yield bool((world.desired & (world.points == np.array(witness)).all(axis=1)).any())
     yield Fraction(document["lower_bound"]) <= _least(relevant, allowed, permitted, weights, world)
 

@@ -203,7 +203,7 @@ def linear_space() -> CheckerSpace:
         {"feature": "x0", "op": "<=", "value": {"date": "soon"}},
         {"feature": "x0", "op": "<=", "value": 1.0, "column": "x1"},
         {"feature": "x0", "op": "<=", "value": 1.0, "allowed": [0.0]},
-        {"feature": "x0", "op": "<=", "value": 1.0, "pattern": [["x1", 1]]},
+        {"feature": "x0", "op": "<=", "value": 1.0, "one_hot_columns": [["x1", 1]]},
     ],
     ids=str,
 )

@@ -20,13 +20,14 @@ from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
 from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.certificate import Certificate, Cover
 from ironrule.verdict.verdict import Proven
 from random_tree_sums import Among
-from tiny_cases import case_of, every_point, meter_of, rules_of
+from tiny_cases import case_of, every_point, rules_of, run_of
 
 
 def certificate_of(made: Setting, data: st.DataObject) -> Certificate | None:
@@ -34,7 +35,7 @@ def certificate_of(made: Setting, data: st.DataObject) -> Certificate | None:
     case = made.case
     box = case.components.box(data.draw(rules_of(case)))
     oracle = ForestOracle(compile_tree_sum(made.reading, made.columns, case.space))
-    verdict = oracle.find(case, box, 1, meter_of(None), np.random.default_rng(0))
+    verdict = oracle.find(BoxQuery(case, box), run_of())
     return verdict.certificate.with_built_covers() if isinstance(verdict, Proven) else None
 
 

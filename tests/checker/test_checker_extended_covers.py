@@ -13,13 +13,12 @@ from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.hitting.bits import list_members
 from ironrule.model.normal_form.network import Network
 from ironrule.model.read_model import TabulatedModel
-from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.proof_covers import ExtendedCover
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.caching import CachingOracle, ExtendedCover
+from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.verdict import Proven
 from random_networks import network_models
-from tiny_cases import exceptions_in, meter_of
+from tiny_cases import exceptions_in, run_of
 
 
 def grown_certificates(case: Case, oracle: NetworkOracle, seed: int) -> list[Certificate]:
@@ -27,7 +26,7 @@ def grown_certificates(case: Case, oracle: NetworkOracle, seed: int) -> list[Cer
     memory, rule, found = CachingOracle(oracle, exact=True), case.components.usable, []
     for bit in np.random.default_rng(seed).permutation(list_members(rule)).tolist():
         box = case.components.box(rule & ~(1 << bit))
-        verdict = memory.find(case, box, 1, meter_of(), np.random.default_rng(0))
+        verdict = memory.find(BoxQuery(case, box), run_of())
         assert isinstance(verdict, Proven) == (len(exceptions_in(case, box)) == 0)
         if isinstance(verdict, Proven):
             rule &= ~(1 << bit)

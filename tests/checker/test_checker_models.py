@@ -148,7 +148,7 @@ def test_wider_rules_are_confirmed_to_be_the_widest() -> None:
     model = pipeline(MODELS["boosting"], table, np.where(outcome == "good", "good", "bad"))
     explanation = explained(Explainer(model, table, desired="good"), 1)[0]
     assert explanation.wider is not None
-    assert explanation.widest
+    assert explanation.wider_is_maximal
     found = check(explanation, model, table)
     assert_proven(found)
     assert {"wider rule: verdict", "widest"} <= {finding.claim for finding in found.findings}
@@ -181,7 +181,9 @@ def test_what_is_not_proven_is_not_confirmed_as_proven() -> None:
     assert check(stopped, score, table).status in ("undecided", "refuted")
 
 
-@pytest.mark.parametrize("change", [{"bound": 0.0001}, {"samples": 10**9}, {"confidence": 0.5}, {"confidence": 1.0}])
+@pytest.mark.parametrize(
+    "change", [{"exception_bound": 0.0001}, {"samples": 10**9}, {"confidence": 0.5}, {"confidence": 1.0}]
+)
 def test_the_bound_on_exceptions_must_follow_from_the_search(change: dict[str, float]) -> None:
     table = wide()
     data = Explainer(score, table).explain({f"f{j}": 2 for j in range(8)}).to_dict()

@@ -21,11 +21,12 @@ from ironrule import Budget, Checker, Explainer, check
 from ironrule.backends.network.compile import compile_network
 from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import add_digest
 from ironrule.verdict.verdict import Proven
 from random_networks import network_models
-from tiny_cases import meter_of, rules_of
+from tiny_cases import rules_of, run_of
 
 
 @st.composite
@@ -41,7 +42,7 @@ def certificate_of(made: Setting, data: st.DataObject, engine: BoundEngine | Non
     oracle = NetworkOracle(compile_network(made.reading, made.columns, made.case.space), engine=engine or CpuEngine())
     with pytest.MonkeyPatch.context() as patch:  # what is found by climbing needs no cover
         patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
-        verdict = oracle.find(made.case, box, 1, meter_of(None), np.random.default_rng(0))
+        verdict = oracle.find(BoxQuery(made.case, box), run_of())
     return verdict.certificate.with_built_covers() if isinstance(verdict, Proven) else None
 
 

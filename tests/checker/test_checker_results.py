@@ -179,7 +179,7 @@ def remove_components(document: dict[str, Any]) -> None:
     rule, certificate = document["rules"][0], document["rules"][0]["verdict"]["certificate"]
     rule["rule"]["components"], rule["coverage"] = [], document["history_rows"]
     document["weight"], document["lower_bound"], document["witnesses"] = 0, 0, []
-    document["wider"], document["widest"], document["limits"] = None, False, []
+    document["wider"], document["wider_is_maximal"], document["wider_witnesses"] = None, False, []
     certificate["low"], certificate["high"] = [0, 0], [5, 3]
 
 
@@ -329,7 +329,7 @@ def test_weights_too_fine_to_be_written_are_refused() -> None:
     model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
     document = document_of(Explainer(model, GRID, desired=True).explain(1))
     fine = {"x0": "1/" + "7" * 190, "x1": "1/" + "3" * 189 + "1"}
-    found = check(altered(document, lambda d: d["permitted"].update(weights=fine)), model, GRID)
+    found = check(altered(document, lambda d: d["restrictions"].update(weights=fine)), model, GRID)
     assert "permitted rules" in [failure.claim for failure in found.failures]
 
 
@@ -340,8 +340,12 @@ HOSTILE = {
     "a threshold of 400 digits": lambda text: text.replace('"threshold": null', '"threshold": 1' + "0" * 400),
     "a list as a value": lambda text: text.replace('"instance": {"x0": ', '"instance": {"x1": 0.0, "x0": [1], "y": '),
     "a mapping as a value": lambda text: text.replace('"before": ', '"before": {"a": 1}, "b": '),
-    "700-fold nesting": lambda text: text.replace('"unread": null', '"unread": ' + "[" * 700 + "]" * 700),
-    "100,000-fold nesting": lambda text: text.replace('"unread": null', '"unread": ' + "[" * 100_000 + "]" * 100_000),
+    "700-fold nesting": lambda text: text.replace(
+        '"unreadable_reason": null', '"unreadable_reason": ' + "[" * 700 + "]" * 700
+    ),
+    "100,000-fold nesting": lambda text: text.replace(
+        '"unreadable_reason": null', '"unreadable_reason": ' + "[" * 100_000 + "]" * 100_000
+    ),
     "a weight over nothing": lambda text: text.replace('"weight": ', '"weight": "1/0", "x": '),
     "a huge weight": lambda text: text.replace('"weights": null', '"weights": {"x0": "1/' + "9" * 5000 + '"}'),
     "a class that is a list": lambda text: text.replace('"desired": [true]', '"desired": [[true]]'),

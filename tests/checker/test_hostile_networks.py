@@ -32,11 +32,12 @@ from ironrule.model.normal_form.network import (
     find_largest_sizes,
 )
 from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.verdict import Proven, Refuted
 from random_networks import KINDS, columns_of, decided
-from tiny_cases import case_of, every_point, exceptions_in, meter_of, rules_of
+from tiny_cases import case_of, every_point, exceptions_in, rules_of, run_of
 
 Rng = np.random.Generator
 PRECISE = np.longdouble
@@ -132,7 +133,7 @@ def proven_rightly(made: Hostile, data: st.DataObject, engine: BoundEngine) -> N
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
             patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
-        verdict = made.oracle(engine).find(setting.case, box, 1, meter_of(), np.random.default_rng(0))
+        verdict = made.oracle(engine).find(BoxQuery(setting.case, box), run_of())
     exceptions = {point.tobytes() for point in exceptions_in(setting.case, box)}
     if isinstance(verdict, Refuted):
         assert verdict.points[0].tobytes() in exceptions
@@ -164,7 +165,7 @@ def test_nothing_false_is_proven_of_a_hostile_network_with_torch(made: Hostile, 
 def test_the_nearest_counterfactual_of_a_hostile_network_is_one_and_has_the_fewest_changes(made: Hostile) -> None:
     case = made.setting.case
     box = case.components.box(0)
-    found = find_nearest(made.read, case, box, 1, meter_of(), np.random.default_rng(0))
+    found = find_nearest(made.read, BoxQuery(case, box, 1), run_of())
     exceptions = exceptions_in(case, box)
     assert found.proven
     assert len(found.points) == min(1, len(exceptions))

@@ -46,7 +46,7 @@ def test_help_loads_nothing_heavy():
 def test_explain_runs_as_a_process(files: Files):
     result = ironrule("explain", *files.ask("--json"))
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["format"] == 4
+    assert json.loads(result.stdout)["format"] == 5
     assert result.stderr == ""
 
 

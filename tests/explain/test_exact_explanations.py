@@ -127,7 +127,7 @@ def test_a_plain_function_is_only_asked_and_says_why() -> None:
     assert explainer.unreadable_reason == "a plain function can only be asked, not read"
     explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))
     assert explanation.statistics.algorithm == "GreedyRuleCF"
-    assert explanation.unread == explainer.unreadable_reason
+    assert explanation.unreadable_reason == explainer.unreadable_reason
 
 
 def test_preprocessing_that_mixes_columns_is_not_read() -> None:

@@ -117,11 +117,11 @@ def test_a_document_keeps_exact_weights(weights: dict[str, Any]) -> None:
         assert isinstance(written, int) or Fraction(written).denominator > 1
         assert Fraction(written) == getattr(explanation, name)
     assert Explanation.from_json(explanation.to_json()) == explanation
-    kept = document["permitted"]["weights"]
+    kept = document["restrictions"]["weights"]
     assert {name: Fraction(str(one)) for name, one in kept.items()} == {
         name: Fraction(str(one)) for name, one in weights.items()
     }
-    again = explainer.explain(denied(explainer, 1)[0], weights=Explanation.from_dict(document).permitted.weights)
+    again = explainer.explain(denied(explainer, 1)[0], weights=Explanation.from_dict(document).restrictions.weights)
     assert again.weight == explanation.weight
     assert explanation.minimum_among_permitted
     assert str(explanation)

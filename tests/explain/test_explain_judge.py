@@ -91,7 +91,7 @@ def assert_shown(judgement: Judgement, truth: Truth) -> None:
     """That the evidence is what it is said to be, by the model's own word."""
     rule, quality = judgement.rule, judgement.quality
     if quality is Quality.FAILED_DATA:
-        row = truth.table.iloc[judgement.past_row]
+        row = truth.table.iloc[judgement.exception_row]
         assert dict(judgement.exception.values) == row.to_dict()
     if quality in (Quality.FAILED_DATA, Quality.FAILED_GLOBAL):
         assert isinstance(judgement.verdict, Refuted)
@@ -101,16 +101,16 @@ def assert_shown(judgement: Judgement, truth: Truth) -> None:
         assert isinstance(judgement.verdict, Proven)
         assert judgement.exception is None
     if quality in (Quality.REDUNDANT, Quality.IRREDUNDANT):
-        assert isinstance(judgement.shorter.verdict, Proven)
-        assert truth.holds(judgement.shorter.rule)
-        assert judgement.shorter.coverage == judgement.shorter.rule.covers(truth.table).sum()
-        assert judgement.shorter.rule.cardinality < judgement.cardinality
+        assert isinstance(judgement.shorter_rule.verdict, Proven)
+        assert truth.holds(judgement.shorter_rule.rule)
+        assert judgement.shorter_rule.coverage == judgement.shorter_rule.rule.covers(truth.table).sum()
+        assert judgement.shorter_rule.rule.cardinality < judgement.cardinality
     if quality is Quality.REDUNDANT:
-        assert judgement.redundant not in judgement.shorter.rule.components
-        assert {judgement.redundant, *judgement.shorter.rule.components} == set(rule.components)
+        assert judgement.redundant_component not in judgement.shorter_rule.rule.components
+        assert {judgement.redundant_component, *judgement.shorter_rule.rule.components} == set(rule.components)
     if quality >= Quality.IRREDUNDANT and len(rule):
-        assert truth.all_good(judgement.needed)
-        for place, needed in enumerate(judgement.needed):
+        assert truth.all_good(judgement.needs)
+        for place, needed in enumerate(judgement.needs):
             assert covered(without(rule, place), [needed]).all()
             assert not covered(rule, [needed]).any()
     assert (judgement.reason is None) == (quality is not Quality.NOT_JUDGED)
@@ -138,7 +138,7 @@ def test_every_rule_of_a_row_is_judged_as_looking_at_every_point_says(estimator:
         for judgement in found:
             assert_shown(judgement, truth)
             if judgement.quality >= Quality.IRREDUNDANT:
-                assert judgement.least == judgement.lower_bound == least
+                assert judgement.minimum_weight == judgement.lower_bound == least
             if judgement.quality is Quality.MINIMUM and least:
                 assert_no_shorter(judgement, rules, truth)
         for rule, judgement in list(zip(rules, found, strict=True))[:: len(rules) // 6]:
@@ -187,16 +187,16 @@ def test_bounds_need_not_be_the_rows_own_values() -> None:
     assert quality("income = 500", "accounts = 4") is Quality.REDUNDANT
     judgement = explainer.judge(APPLICANT, ["income <= 650", "1 < accounts <= 4"])
     assert judgement.rule.to_query() == "income <= 500 and accounts >= 2 and accounts <= 4"
-    assert str(judgement.redundant) == "accounts <= 4"
+    assert str(judgement.redundant_component) == "accounts <= 4"
     assert judgement.cardinality == 3
 
 
 def test_an_empty_rule_is_minimum_where_nobody_is_desired() -> None:
     explainer = Explainer(lambda table: np.zeros(len(table)), PAST)
     empty, longer = explainer.judge(APPLICANT, [Rule(()), ["income <= 500"]])
-    assert (empty.quality, empty.least, empty.witnesses) == (Quality.MINIMUM, 0, ())
+    assert (empty.quality, empty.minimum_weight, empty.witnesses) == (Quality.MINIMUM, 0, ())
     assert longer.quality is Quality.REDUNDANT
-    assert str(longer.redundant) == "income <= 500"
+    assert str(longer.redundant_component) == "income <= 500"
 
 
 def wide_table(rows: int = 300) -> pd.DataFrame:
@@ -216,7 +216,7 @@ def test_of_a_model_that_can_only_be_asked_what_is_shown_is_judged_and_nothing_e
     explainer = Explainer(hidden, wide_table())
     data, found, open_ = explainer.judge(HIDDEN, [["c >= 5"], ["b >= 4"], ["a <= 3"]], budget=Budget(200_000))
     assert data.quality is Quality.FAILED_DATA
-    assert hidden(wide_table().iloc[[data.past_row]]).iloc[0] == 1.0
+    assert hidden(wide_table().iloc[[data.exception_row]]).iloc[0] == 1.0
     assert found.quality in (Quality.FAILED_DATA, Quality.FAILED_GLOBAL)
     assert open_.quality is Quality.NOT_JUDGED
     assert isinstance(open_.verdict, Unrefuted)
@@ -240,7 +240,7 @@ def test_what_is_open_is_said_together_with_what_is_known() -> None:
         "a plain function can only be asked, not read"
     )
     assert str(judgement).endswith(f"T{judgement.reason[1:]}.")
-    assert judgement.needed == ()
+    assert judgement.needs == ()
 
 
 def test_a_budget_that_ends_leaves_what_is_not_proven_open_and_says_so() -> None:
@@ -272,7 +272,7 @@ def test_what_was_known_when_the_search_was_stopped_is_told(estimator: Any, monk
         "the rule holds and nothing in it is redundant, but whether it is minimum is not known (rules need at least 0, "
         f"this one weighs {rule.cardinality}): it was interrupted"
     )
-    assert len(judgement.needed) == rule.cardinality
+    assert len(judgement.needs) == rule.cardinality
     assert isinstance(judgement.verdict, Proven)
 
 
@@ -287,7 +287,7 @@ def test_minimality_is_not_claimed_without_the_counterfactuals_that_show_it(monk
     judgement = explainer.judge(row, rule)
     assert judgement.quality is Quality.NOT_JUDGED
     assert "whether it is minimum is not known" in judgement.reason
-    assert (judgement.lower_bound, judgement.least) == (0.0, None)
+    assert (judgement.lower_bound, judgement.minimum_weight) == (0.0, None)
 
 
 def test_weights_decide_what_is_minimum() -> None:
@@ -297,8 +297,8 @@ def test_weights_decide_what_is_minimum() -> None:
     assert [one.quality for one in explainer.judge(row, [short, long])] == [Quality.MINIMUM, Quality.IRREDUNDANT]
     heavy = explainer.judge(row, [short, long], weights={"accounts": 3})
     assert [one.quality for one in heavy] == [Quality.IRREDUNDANT, Quality.MINIMUM]
-    assert [(one.weight, one.least, one.cardinality) for one in heavy] == [(3.0, 2.0, 1), (2.0, 2.0, 2)]
-    assert str(heavy[0].shorter.rule) == str(heavy[1].rule)
+    assert [(one.weight, one.minimum_weight, one.cardinality) for one in heavy] == [(3.0, 2.0, 1), (2.0, 2.0, 2)]
+    assert str(heavy[0].shorter_rule.rule) == str(heavy[1].rule)
     assert "It weighs 3; the lightest rules for this row weigh 2." in str(heavy[0])
     paper = explainer.judge(row, [short, long], weights="paper")
     assert [one.weight for one in paper] == [1.0, 3.0]
@@ -309,8 +309,8 @@ def test_a_past_row_is_named_by_its_number_in_the_data_although_others_were_left
         explainer = Explainer(bank, PAST, constraints=["cf.income > 300"])
     judgement = explainer.judge(APPLICANT, ["home = rent"])
     assert judgement.quality is Quality.FAILED_DATA
-    assert bank(PAST)[judgement.past_row] == 1.0
-    assert dict(judgement.exception.values) == PAST.iloc[judgement.past_row].to_dict()
+    assert bank(PAST)[judgement.exception_row] == 1.0
+    assert dict(judgement.exception.values) == PAST.iloc[judgement.exception_row].to_dict()
 
 
 def test_what_cannot_occur_is_no_exception() -> None:
@@ -411,11 +411,11 @@ def test_a_judgement_is_plain_data_and_text() -> None:
         assert f"Quality: {one.quality}." in str(one)
     failed, globally, redundant, minimum = found
     assert "Past row 3 is an exception: income: 500 -> 700." in str(failed)
-    assert failed.to_dict()["past_row"] == 3
+    assert failed.to_dict()["exception_row"] == 3
     assert str(globally).endswith("An exception: accounts: 4 -> 1, home: 'rent' -> 'own'.")
     assert Counterfactual.from_dict(globally.to_dict()["verdict"]["counterfactual"]) == globally.exception
     assert "Without accounts >= 4 it still holds: Everyone with income <= 500 and home = 'rent' gets" in str(redundant)
-    assert redundant.to_dict()["shorter"]["verdict"]["kind"] == "proven"
+    assert redundant.to_dict()["shorter_rule"]["verdict"]["kind"] == "proven"
     assert "Components: 2; the shortest rules for this row have 2." in str(minimum)
     assert len(minimum.to_dict()["witnesses"]) == len(minimum.witnesses) == 2
 

@@ -165,14 +165,14 @@ def assert_rule_is_true(small: Small, explainer: Explainer, row: dict[str, Any])
     listing = explainer.rules(row)
     listed = {component_names(one.rule) for one in listing}
     assert listed == rules if listing.complete else listed <= rules
-    if explanation.widest:
+    if explanation.wider_is_maximal:
         assert_widest(small, explainer, explanation)
     return explanation
 
 
 def assert_widest(small: Small, explainer: Explainer, explanation: Explanation) -> None:
     """Each bound moved to the very next number lets a counterfactual in that the explanation shows."""
-    limits = [explainer.space.decode_row(np.array(codes)) for codes in explanation.limits]
+    limits = [explainer.space.decode_row(np.array(codes)) for codes in explanation.wider_witnesses]
     wider = explanation.wider.rule.components
     whole = small.points.dtypes.iloc[0].kind == "i"
     for place, one in enumerate(wider):
@@ -222,17 +222,17 @@ def test_where_a_sum_turns_between_values_that_were_seen() -> None:
     row = {"income": 10, "age": 30}
     explanation, found = explainer.explain(row), explainer.counterfactuals(row)
     assert str(explanation.wider.rule) == "Everyone with income <= 24 gets: False."
-    assert explanation.widest
+    assert explanation.wider_is_maximal
     assert found.proven
     assert found[0].values == {"income": 25, "age": 30}
     real = Explainer(model, data.astype(float), desired=True, intervals=True)
     explanation, found = real.explain(row), real.counterfactuals(row)
     assert isinstance(explanation.verdict, Proven)
     assert explanation.minimum
-    assert (explanation.widest, explanation.limits, found.proven) == (False, (), False)
+    assert (explanation.wider_is_maximal, explanation.wider_witnesses, found.proven) == (False, (), False)
     assert real.counterfactuals(row, features_to_vary="age").proven  # there is none
-    assert [one.widest for one in real.explain_many(progress=False, workers=1)] == [False] * 12
-    assert not any(one.widest for one in real.explain_many(progress=False, workers=1, reuse=True))
+    assert [one.wider_is_maximal for one in real.explain_many(progress=False, workers=1)] == [False] * 12
+    assert not any(one.wider_is_maximal for one in real.explain_many(progress=False, workers=1, reuse=True))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -243,7 +243,7 @@ def test_every_claim_is_true_for_all_whole_numbers(kind: str, seed: int) -> None
     for row in undesired_rows(explainer, 4):
         explanation = assert_rule_is_true(small, explainer, row)
         assert explanation.minimum
-        assert explanation.widest
+        assert explanation.wider_is_maximal
         assert assert_changes_are_true(small, explainer, row)
 
 
@@ -257,7 +257,7 @@ def test_every_claim_is_true_for_numbers_between(kind: str, seed: int) -> None:
         nearest = assert_changes_are_true(small, explainer, row)
         assert explanation.minimum
         if kind in TREES:
-            assert explanation.widest
+            assert explanation.wider_is_maximal
             assert nearest
 
 
@@ -312,7 +312,7 @@ def test_comparing_two_numbers_needs_all_their_values() -> None:
     with pytest.warns(UserWarning, match="left out"):
         explainer = small.explainer(constraints=["cf.debt <= cf.income"])
     for row in undesired_rows(explainer, 3):
-        assert assert_rule_is_true(part, explainer, row).widest
+        assert assert_rule_is_true(part, explainer, row).wider_is_maximal
     real = Small.build(TREES["tree"], 0, real=True)
     with pytest.raises(ConstraintError, match=r"cf\.debt <= cf\.income.*'income', 'debt'"):
         real.explainer(constraints=["cf.debt <= cf.income"])
@@ -351,7 +351,7 @@ def test_curves_are_explained_for_whole_numbers() -> None:
     small = Small(model, table, {"desired": True}, points, model.predict(points))
     explainer = small.explainer()
     for row in undesired_rows(explainer, 4):
-        assert assert_rule_is_true(small, explainer, row).widest
+        assert assert_rule_is_true(small, explainer, row).wider_is_maximal
         assert assert_changes_are_true(small, explainer, row)
 
 
@@ -360,11 +360,11 @@ def test_long_ranges_of_whole_numbers_are_not_listed_and_nothing_is_claimed_of_t
     model = LogisticRegression().fit(table, table.a > 60)
     explainer = Explainer(model, table, desired=True, intervals=True)
     assert len(explainer.space["a"].values) == 3
-    assert not explainer.explain({"a": 0}).widest
+    assert not explainer.explain({"a": 0}).wider_is_maximal
     assert not explainer.counterfactuals({"a": 0}).proven
     listed = Explainer(model, table.clip(upper=MAX_LISTED_INTEGERS - 1), desired=True, intervals=True)
     assert len(listed.space["a"].values) == MAX_LISTED_INTEGERS
-    assert listed.explain({"a": 0}).widest
+    assert listed.explain({"a": 0}).wider_is_maximal
 
 
 def test_a_number_that_stands_for_missing_is_refused() -> None:

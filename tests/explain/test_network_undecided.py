@@ -49,9 +49,9 @@ def test_what_is_not_marked_as_undecided_is_needed(explainer: Explainer, monkeyp
         found = explainer.explain(row, algorithm="minimum", budget=budget, widen=False)
         if not isinstance(found.verdict, Proven):
             continue
-        marked += len(found.undecided)
+        marked += len(found.undecided_components)
         for left_out in found.rule.components:
-            if str(left_out) not in found.undecided:
+            if str(left_out) not in found.undecided_components:
                 rest = [one for one in found.rule.components if one is not left_out]
                 inside = np.ones(len(good), dtype=bool)
                 for one in rest:

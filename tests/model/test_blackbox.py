@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ironrule.errors import ModelError, OutcomeError, SpaceError
 from ironrule.model.blackbox import build_black_box
+from ironrule.model.decision import DecisionTarget
 from ironrule.space.space import Space
 from ironrule.space.table import read_table
 
@@ -24,7 +25,7 @@ GOOD = [0, 1, 1, 0]
 def compute_outcomes(model, table, desired=None, threshold=None, **hints):
     """The outcomes of the table's own rows by way of codes."""
     space = Space.infer(table, **hints)
-    box = build_black_box(model, read_table(table), space, desired, threshold)
+    box = build_black_box(model, read_table(table), space, DecisionTarget.from_arguments(desired, threshold))
     return box.compute_outcomes(space.encode(table)).tolist()
 
 
@@ -58,7 +59,7 @@ def test_a_pipeline_on_raw_columns_is_asked_with_raw_columns(missing):
 def test_a_pipeline_ignores_columns_that_it_was_not_fitted_on():
     model = pipeline().fit(DATA, GOOD)
     space = Space.infer(DATA, columns=list(model.feature_names_in_))
-    box = build_black_box(model, read_table(DATA.assign(target=GOOD)), space, None, None)
+    box = build_black_box(model, read_table(DATA.assign(target=GOOD)), space, DecisionTarget())
     assert box.layout.names == ("age", "job", "score")
 
 
@@ -97,7 +98,7 @@ def test_calls_are_batched_and_nothing_is_asked_about_no_points():
         return table["score"]
 
     space = Space.infer(NUMBERS)
-    box = build_black_box(model, read_table(NUMBERS), space, None, None)
+    box = build_black_box(model, read_table(NUMBERS), space, DecisionTarget())
     sizes.clear()
     small = type(box)(box.layout, box.decision, batch_rows=3)
     points = np.zeros((7, 2), dtype=np.int32)

@@ -81,7 +81,7 @@ def test_it_is_asked_about_scores_and_their_threshold_too() -> None:
 )
 def test_where_the_estimator_sees_anything_but_plain_numbers_the_pipeline_is_asked(steps: Any) -> None:
     ready = explained(fitted(*steps))._context
-    assert not isinstance(ready.compiled_model, str)
+    assert ready.compiled_model is not None
     assert ready.compiled_model.final_estimator is None
     assert ready.point_model is ready.model
 
@@ -99,13 +99,13 @@ def test_without_steps_and_with_more_to_withstand_the_models_are_asked() -> None
 def test_one_that_decides_otherwise_anywhere_does_not_serve() -> None:
     model = fitted(prepared_by(sparse_output=False))
     ready = explained(model)._context
-    assert not isinstance(ready.compiled_model, str)
+    assert ready.compiled_model is not None
     points = ready.history.codes.points()
     outcomes = ready.model.desired(points)
-    given = (model, ready.compiled_model.tabulated.columns, ready.model.primary, 1, None, points)
-    assert isinstance(build_final_estimator(*given, outcomes), FinalEstimator)
+    given = (model, ready.compiled_model.tabulated.columns, ready.model.primary, ready.target)
+    assert isinstance(build_final_estimator(*given, points=points, outcomes=outcomes), FinalEstimator)
     outcomes[-1] = not outcomes[-1]
-    assert build_final_estimator(*given, outcomes) is None
+    assert build_final_estimator(*given, points=points, outcomes=outcomes) is None
 
 
 def test_its_word_on_counterfactuals_counts(monkeypatch: pytest.MonkeyPatch) -> None:

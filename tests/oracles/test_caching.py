@@ -11,13 +11,13 @@ from hypothesis import given, settings, strategies as st
 from ironrule.arrays import Points
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
-from tiny_cases import case_of, cases, exceptions_in, meter_of, rules_of
+from tiny_cases import case_of, cases, exceptions_in, meter_of, rules_of, run_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,14 +26,16 @@ class Doubting:
 
     overlooked: list[Box] = field(default_factory=list)
     asked: list[Box] = field(default_factory=list)
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        self.asked.append(box)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        self.asked.append(query.box)
         if any(
-            np.array_equal(box.low, other.low) and np.array_equal(box.high, other.high) for other in self.overlooked
+            np.array_equal(query.box.low, other.low) and np.array_equal(query.box.high, other.high)
+            for other in self.overlooked
         ):
             return Unrefuted(tried=1, samples=0, confidence=0.0)
-        return Exhaustive().find(case, box, k, meter, rng)
+        return Exhaustive().find(query, run)
 
 
 def a_case(desired: list[list[int]]) -> Case:
@@ -46,7 +48,7 @@ def a_case(desired: list[list[int]]) -> Case:
 
 
 def find(caching: CachingOracle, case: Case, rule: int, k: int = 3) -> Verdict:
-    return caching.find(case, case.components.box(rule), k, meter_of(), np.random.default_rng(0))
+    return caching.find(BoxQuery(case, case.components.box(rule), k), run_of())
 
 
 def as_points(rows: list[list[int]]) -> Points:
@@ -65,7 +67,7 @@ def test_every_question_that_reaches_the_oracle_is_counted() -> None:
     case, meter = a_case([[4, 2, 2]]), meter_of()
     caching = CachingOracle(Doubting())
     for rule in (0, 1, 0, 1, 0b100):
-        caching.find(case, case.components.box(rule), 3, meter, np.random.default_rng(0))
+        caching.find(BoxQuery(case, case.components.box(rule), 3), Run(meter, np.random.default_rng(0)))
     assert meter.events["oracle calls"] == 2  # rule 0b100 is refuted by what rule 0 found
 
 
@@ -123,7 +125,7 @@ def test_a_box_inside_a_proven_one_gets_a_proof_of_its_own_and_inside_an_unrefut
     assert isinstance(find(caching, case, 0b000100), Unrefuted)
     inside = find(caching, case, 0b001100)
     assert isinstance(inside, Unrefuted)
-    assert (inside.tried, inside.samples, inside.bound) == (0, 0, 1.0)
+    assert (inside.tried, inside.samples, inside.exception_bound) == (0, 0, 1.0)
     assert len(oracle.asked) == 3
 
 
@@ -141,7 +143,7 @@ def test_whatever_is_asked_in_whatever_order_the_answers_are_those_of_enumeratio
     caching = CachingOracle(Exhaustive())
     for rule in data.draw(st.lists(rules_of(case), max_size=12)):
         box, k = case.components.box(rule), data.draw(st.integers(1, 3))
-        verdict = caching.find(case, box, k, meter_of(), np.random.default_rng(0))
+        verdict = caching.find(BoxQuery(case, box, k), run_of())
         exceptions = {point.tobytes() for point in exceptions_in(case, box)}
         assert isinstance(verdict, Refuted if exceptions else Proven)
         if isinstance(verdict, Refuted):
@@ -154,9 +156,10 @@ class Stopped:
     """An oracle that is stopped after it has found something."""
 
     reason: str
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        verdict = Exhaustive().find(case, box, k, meter, rng)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        verdict = Exhaustive().find(query, run)
         assert isinstance(verdict, Refuted)
         return replace(verdict, stopped=self.reason)
 

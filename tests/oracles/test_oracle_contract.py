@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from ironrule.backends.backend import OracleRequest
 from ironrule.backends.forest.oracle import ForestOracle
-from ironrule.backends.registry import build_exact_oracle
+from ironrule.backends.tree.backend import TREE
 from ironrule.backends.tree.oracle import TreeOracle
 from ironrule.oracles import ORACLES
 from ironrule.oracles.exhaustive import enumerate_box
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from random_trees import compiled, margin_of, tree_of_table
 from tiny_cases import TableModel, cases, exceptions_in, meter_of, rules_of
@@ -26,15 +27,17 @@ from tiny_cases import TableModel, cases, exceptions_in, meter_of, rules_of
 class TreeOfTable:
     """The tree oracle, which needs a tree, on the tree of the case's table; branch and bound under constraints."""
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        assert isinstance(case.model, TableModel)
-        table = case.model.table
-        forests = compiled(case.space, (margin_of(tree_of_table(table)),), feasible=case.feasible)
-        if case.feasible.predicates:
-            return ForestOracle(forests).find(case, box, k, meter, rng)
-        oracle = build_exact_oracle(forests, TableModel(table), case.space)
+    capabilities = NO_CAPABILITIES
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        assert isinstance(query.case.model, TableModel)
+        table = query.case.model.table
+        forests = compiled(query.case.space, (margin_of(tree_of_table(table)),), feasible=query.case.feasible)
+        if query.case.feasible.predicates:
+            return ForestOracle(forests).find(query, run)
+        oracle = TREE.build_oracle(OracleRequest(forests, query.case.space, TableModel(table)))
         assert isinstance(oracle, TreeOracle)
-        return oracle.find(case, box, k, meter, rng)
+        return oracle.find(query, run)
 
 
 MADE: dict[str, Oracle] = {**{name: make() for name, make in ORACLES.items()}, "tree": TreeOfTable()}
@@ -55,7 +58,7 @@ def ask(oracle: Oracle, question: tuple[Case, Box], k: int, seed: int, evaluatio
     case.model.asked.clear()
     verdict: Verdict | None = None
     try:
-        verdict = oracle.find(case, box, k, meter, np.random.default_rng(seed))
+        verdict = oracle.find(BoxQuery(case, box, k), Run(meter, np.random.default_rng(seed)))
     except BudgetExhausted:
         assert evaluations is not None
     asked = sum(map(len, case.model.asked))

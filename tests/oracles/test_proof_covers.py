@@ -13,9 +13,8 @@ from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.hitting.bits import list_members
 from ironrule.model.normal_form.network import Network
 from ironrule.model.read_model import TabulatedModel
-from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.proof_covers import ExtendedCover, cut_into_slabs
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.caching import CachingOracle, ExtendedCover, cut_into_slabs
+from ironrule.oracles.protocol import BoxQuery, Capabilities, Case, Run
 from ironrule.rule.box import Box
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -23,7 +22,7 @@ from ironrule.verdict.budget import Budget, BudgetExhausted, Meter
 from ironrule.verdict.certificate import Cover
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from random_networks import network_models
-from tiny_cases import case_of, every_point, exceptions_in, meter_of
+from tiny_cases import case_of, every_point, exceptions_in, meter_of, run_of
 
 
 def boxes_of(draw: st.DrawFn, sizes: list[int]) -> Box:
@@ -78,7 +77,7 @@ def test_little_effort_claims_nothing_that_is_not_so(
         for effort in (share / oracle.engine.limit, 1.0):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
-                verdict = caching.find_with_effort(effort, case, box, 1, meter_of(), np.random.default_rng(0))
+                verdict = caching.find(BoxQuery(case, box, 1, effort), run_of())
             assert_true(case, box, verdict)
             assert effort < 1.0 or not isinstance(verdict, Unrefuted)
         rule = shorter if isinstance(verdict, Proven) else rule
@@ -96,12 +95,16 @@ def test_several_counterfactuals_beside_a_proven_box_are_all_true(
         case.components.usable,
     )
     rng = np.random.default_rng(seed)
-    assert_true(case, case.components.box(rule), caching.find(case, case.components.box(rule), k, meter_of(), rng))
+    assert_true(
+        case,
+        case.components.box(rule),
+        caching.find(BoxQuery(case, case.components.box(rule), k), Run(meter_of(), rng)),
+    )
     for _ in range(6):
         bits = rng.permutation(list_members(rule))[: rng.integers(1, 4)].tolist()
         shorter = rule & ~sum(1 << bit for bit in bits)
         box = case.components.box(shorter)
-        verdict = caching.find(case, box, k, meter_of(), rng)
+        verdict = caching.find(BoxQuery(case, box, k), Run(meter_of(), rng))
         assert_true(case, box, verdict)
         rule = shorter if isinstance(verdict, Proven) else rule
 
@@ -109,17 +112,19 @@ def test_several_counterfactuals_beside_a_proven_box_are_all_true(
 class Deciding:
     """An oracle whose proofs can be extended; it says of every box what it was told to, and notes which were asked."""
 
-    extends_proofs = True
-
     def __init__(self, *verdicts: Verdict | BudgetExhausted) -> None:
         self.verdicts, self.asked = list(verdicts), list[Box]()
 
-    def find(self, case: Case, box: Box, *_: object) -> Verdict:
-        self.asked.append(box)
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(extender=self)
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:  # noqa: ARG002
+        self.asked.append(query.box)
         said = self.verdicts.pop(0)
         if isinstance(said, BudgetExhausted):
             raise said
-        return case.build_proven(box, 1, (Cover((), (-1,)),)) if isinstance(said, Proven) else said
+        return query.case.build_proven(query.box, 1, (Cover((), (-1,)),)) if isinstance(said, Proven) else said
 
 
 def a_case() -> Case:
@@ -136,9 +141,9 @@ def ask_twice(second: Verdict | BudgetExhausted) -> tuple[Case, Deciding, Verdic
     oracle = Deciding(proof, second)
     caching = CachingOracle(oracle, exact=True)
     small, large = Box(*_ends([0, 0], [2, 2])), Box(*_ends([0, 0], [2, 4]))
-    caching.find(case, small, 1, Meter(Budget()), np.random.default_rng(0))
+    caching.find(BoxQuery(case, small), Run(Meter(Budget()), np.random.default_rng(0)))
     try:
-        verdict = caching.find(case, large, 1, Meter(Budget()), np.random.default_rng(0))
+        verdict = caching.find(BoxQuery(case, large), Run(Meter(Budget()), np.random.default_rng(0)))
     except BudgetExhausted as spent:
         return case, oracle, spent.partial_verdict
     return case, oracle, verdict

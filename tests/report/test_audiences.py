@@ -159,7 +159,7 @@ def test_markup_in_names_values_labels_and_outcomes_stays_text(audience):
         space=space,
     )
     made = explainer.explain({EVIL: EVIL, "age": 3})
-    for one in (made, unrefuted(made), replace(made, unread=EVIL)):
+    for one in (made, unrefuted(made), replace(made, unreadable_reason=EVIL)):
         found = read(one.to_html(audience))
         assert EVIL in found.text
         read(one._repr_html_())

@@ -13,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 import ironrule
 from ironrule.explain.build import list_library_versions
-from ironrule.results.background import HistoryRows, build_background, find_code_range
+from ironrule.results.background import HistoryRows, build_background
+from ironrule.rule.condition import find_code_range
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -93,7 +94,7 @@ def test_a_code_range_is_the_codes_that_a_component_admits():
     for components in COMPONENTS:
         for component in components:
             feature = SPACE[component.feature]
-            low, high = find_code_range(component, feature)
+            low, high = find_code_range(feature, component.op, component.value)
             wanted = [code for code in range(feature.size) if admits(component, feature.value(code))]
             assert list(range(low, high + 1)) == wanted
 

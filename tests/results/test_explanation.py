@@ -38,9 +38,9 @@ def test_explanations_survive_json(explanations):
 
 def test_what_was_left_open_and_for_how_many_models_survives_json(explanations):
     rule = explanations[Proven].rule
-    open_ = dataclasses.replace(explanations[Proven], undecided=(str(rule.components[-1]),), models=3)
+    open_ = dataclasses.replace(explanations[Proven], undecided_components=(str(rule.components[-1]),), model_count=3)
     again = Explanation.from_json(open_.to_json())
-    assert (again.undecided, again.models) == ((str(rule.components[-1]),), 3)
+    assert (again.undecided_components, again.model_count) == ((str(rule.components[-1]),), 3)
     assert again == open_ != explanations[Proven]
     assert "The rule must hold for all 3 models at once." in str(again)
 
@@ -68,11 +68,11 @@ def test_json_is_strict_and_dates_and_missing_are_plain(explanations):
         ("null", "an explanation must be a JSON object, got NoneType"),
         ("5", "an explanation must be a JSON object, got int"),
         ('"x"', "an explanation must be a JSON object, got str"),
-        ("{}", "an explanation must have format 4, got None"),
-        ('{"format": 7}', "an explanation must have format 4, got 7"),
-        ('{"format": 3}', "an explanation must have format 4, got 3"),
-        ('{"format": 4}', "an explanation must have at least one rule, got none"),
-        ('{"format": 4, "rules": [1]}', "malformed explanation: KeyError"),
+        ("{}", "an explanation must have format 5, got None"),
+        ('{"format": 7}', "an explanation must have format 5, got 7"),
+        ('{"format": 4}', "an explanation must have format 5, got 4; explain the row again, or use the version of"),
+        ('{"format": 5}', "an explanation must have at least one rule, got none"),
+        ('{"format": 5, "rules": [1]}', "malformed explanation: KeyError"),
         (None, "the explanation is not valid JSON: .* not NoneType"),
         (5, "the explanation is not valid JSON: .* not int"),
     ],

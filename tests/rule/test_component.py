@@ -86,7 +86,7 @@ GRADE = Feature("grade", ("c", "b", "a"), ordered=True, columns=("g_c", "g_b", "
     ],
 )
 def test_one_hot_components_are_patterns_of_zeros_and_ones(feature, op, value, pattern):
-    assert Component.from_feature(feature, op, value).pattern == pattern
+    assert Component.from_feature(feature, op, value).one_hot_columns == pattern
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_one_hot_components_are_patterns_of_zeros_and_ones(feature, op, value, p
         Component("f", ">=", datetime.datetime(2024, 1, 1, 2, 3)),
         Component("f", "<=", 2, "column", allowed=(1, 2)),
         Component("f", "<=", datetime.date(2024, 1, 1), allowed=(datetime.date(2024, 5, 1), datetime.date(2024, 1, 1))),
-        Component("job", "==", "none", pattern=(("a", 0), ("b", 0))),
+        Component("job", "==", "none", one_hot_columns=(("a", 0), ("b", 0))),
     ],
     ids=str,
 )

@@ -12,15 +12,15 @@ from ironrule.errors import InputError, SpaceError
 from ironrule.oracles.protocol import Case
 from ironrule.rule.condition import (
     ComponentInterval,
-    StatedComponent,
     build_box,
     decode_rule,
     encode_own_components,
     encode_rule,
+    find_code_range,
     find_own_components,
-    parse_condition,
 )
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
+from ironrule.rule.parsing import StatedComponent, parse_condition, split_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -176,3 +176,30 @@ def test_a_rule_of_the_rows_own_components_has_the_same_box_when_it_is_stated(da
     assert find_own_components(encode_own_components(case.components, bits)) == bits
     rule = case.components.rule(bits, "denied")
     assert decode_rule(case.components, encode_own_components(case.components, bits), "denied") == rule
+
+
+@given(st.data(), cases())
+def test_a_component_admits_the_codes_that_its_kernel_says(data: st.DataObject, case: Case) -> None:
+    bit = data.draw(st.sampled_from(case.components.usable_numbers or (None,)))
+    if bit is not None:
+        component, feature = case.components.component(bit), case.space.features[bit // 2]
+        low, high = find_code_range(feature, component.op, component.value)
+        assert (low, high) == (case.components.low[bit], case.components.high[bit])
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("age <= 3", ("age", "<=", " 3")),
+        (" age of car≥3 ", ("age of car", ">=", "3 ")),
+        ("age", None),
+        ("age of", None),
+        ("3 < age", None),
+        ("age != 3", ("age", "!=", " 3")),
+        ("age ==", ("age", "==", "")),
+        ("a = b = c", ("a = b", "==", " c")),
+        ("a = c", ("a", "==", " c")),
+    ],
+)
+def test_a_condition_is_cut_after_the_longest_name(text: str, parts: tuple[str, str, str] | None) -> None:
+    assert split_condition(text, ["a", "age", "a = b", "age of car"]) == parts

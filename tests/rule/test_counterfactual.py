@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 
-from ironrule.rule.counterfactual import Change, Counterfactual, LazySequence
+from ironrule.rule.counterfactual import Change, Counterfactual, LazySequence, LazyValue
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 
@@ -50,3 +50,12 @@ def test_a_lazy_sequence_is_made_once_and_equals_a_tuple():
     assert repr(lazy) == repr((found,))
     assert pickle.loads(pickle.dumps(lazy)) == (found,)
     assert calls == ["made"]
+
+
+def test_a_lazy_value_is_computed_once_and_travels_only_if_it_was_read() -> None:
+    calls: list[str] = []
+    lazy = LazyValue(lambda: calls.append("made") or "value")
+    assert pickle.loads(pickle.dumps(lazy)) is None
+    assert (lazy.get(), lazy.get(), calls) == ("value", "value", ["made"])
+    copy = pickle.loads(pickle.dumps(lazy))
+    assert pickle.loads(pickle.dumps(copy)).get() == "value"

@@ -148,7 +148,7 @@ def test_a_rule_is_a_value():
 def test_a_table_without_a_column_of_the_rule_is_refused():
     with pytest.raises(TableError, match="must have the column 'b', got columns 'a'"):
         Rule((Component("b", "<=", 1),)).covers(pd.DataFrame({"a": [1]}))
-    hot = Component("job", "==", "cook", pattern=(("job_cook", 1),))
+    hot = Component("job", "==", "cook", one_hot_columns=(("job_cook", 1),))
     with pytest.raises(TableError, match="must have the column 'job_cook'"):
         Rule((hot,)).covers(pd.DataFrame({"a": [1]}))
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from ironrule.arrays import Points
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
 from ironrule.search.algorithms import ALGORITHMS, load_algorithm
 from ironrule.search.anchor import Anchor
@@ -22,7 +22,6 @@ from ironrule.search.min_set_cover import MinSetCover
 from ironrule.search.problem import Algorithm, Problem, SearchState
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from tiny_cases import case_of, cases, consistent, every_point, exceptions_in, problem_of, subsets
 
@@ -267,11 +266,16 @@ class Telling:
 
     points: Points
     asked: list[Box] = field(default_factory=list)
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
-        self.asked.append(box)
-        inside = self.points[box.contains(self.points)]
-        return case.build_refuted(inside[:k]) if len(inside) else Unrefuted(tried=0, samples=0, confidence=0.0)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:  # noqa: ARG002
+        self.asked.append(query.box)
+        inside = self.points[query.box.contains(self.points)]
+        return (
+            query.case.build_refuted(inside[: query.k])
+            if len(inside)
+            else Unrefuted(tried=0, samples=0, confidence=0.0)
+        )
 
 
 def _three_numbers(desired: Points, past: Points | None = None) -> Case:

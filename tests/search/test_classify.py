@@ -14,7 +14,7 @@ from ironrule.backends.tree.compile import compile_leaf_tree
 from ironrule.backends.tree.oracle import TreeOracle
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.rule.condition import ComponentIntervals, build_box, encode_own_components
 from ironrule.search import driver
@@ -23,7 +23,7 @@ from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Budget
 from ironrule.verdict.verdict import Proven, Quality, Refuted, Unrefuted, Verdict
 from random_tree_sums import read_cases
 from random_trees import compiled, margin_of, tree_of_table
@@ -187,12 +187,13 @@ class Interrupted:
 
     after: int
     asked: list[Box]
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        self.asked.append(box)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        self.asked.append(query.box)
         if len(self.asked) > self.after:
             raise KeyboardInterrupt
-        return Exhaustive().find(case, box, k, meter, rng)
+        return Exhaustive().find(query, run)
 
 
 def test_an_interruption_ends_it_honestly_and_nothing_more_is_asked() -> None:
@@ -215,10 +216,11 @@ class Hesitant:
 
     proves: bool
     most: int
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        verdict = Exhaustive().find(case, box, k, meter, rng)
-        unsure = box.size > self.most or (isinstance(verdict, Proven) and not self.proves)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        verdict = Exhaustive().find(query, run)
+        unsure = query.box.size > self.most or (isinstance(verdict, Proven) and not self.proves)
         return Unrefuted(tried=3, samples=0, confidence=0.0) if unsure else verdict
 
 
@@ -293,11 +295,12 @@ class Shortsighted:
     """An oracle that sees counterfactuals in small boxes only."""
 
     most: int
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        if box.size > self.most:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        if query.box.size > self.most:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
-        return Exhaustive().find(case, box, k, meter, rng)
+        return Exhaustive().find(query, run)
 
 
 def test_a_counterfactual_found_for_one_rule_refutes_one_classified_before(monkeypatch: pytest.MonkeyPatch) -> None:

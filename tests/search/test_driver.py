@@ -12,14 +12,14 @@ from ironrule.arrays import Points
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.search.algorithms import ALGORITHMS, load_algorithm
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.problem import Algorithm, Problem, SearchState
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Budget
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from tiny_cases import Flags, TableModel, case_of, cases, consistent, exceptions_in, problem_of
 
@@ -146,7 +146,9 @@ class Proposing:
 class Blind:
     """An oracle that never finds anything."""
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+    capabilities = NO_CAPABILITIES
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:  # noqa: ARG002
         return Unrefuted(tried=0, samples=0, confidence=0.0)
 
 
@@ -216,7 +218,7 @@ def test_an_unrefuted_rule_carries_the_bound_that_its_fresh_samples_give() -> No
     verdict = findings.verdicts[0]
     assert isinstance(verdict, Unrefuted)
     assert (verdict.samples, verdict.confidence) == (10_000, 0.975)
-    assert 0 < verdict.bound < 0.001
+    assert 0 < verdict.exception_bound < 0.001
     several = solve(problem_of(case, Blind(), k=3), Proposing([[1, 2, 4]])).verdicts
     doubts = [1 - one.confidence for one in several if isinstance(one, Unrefuted)]
     assert doubts == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 12])
@@ -229,15 +231,16 @@ class Reading:
     table: Flags
     gives_up: bool = False
     asked: list[Box] = field(default_factory=list)
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
-        meter.check()
-        self.asked.append(box)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        run.meter.check()
+        self.asked.append(query.box)
         if self.gives_up:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
-        inside = tuple(slice(low, high + 1) for low, high in zip(box.low, box.high, strict=True))
-        found = np.argwhere(self.table[inside]).astype(np.int32) + box.low
-        return case.build_refuted(found[:k]) if len(found) else case.build_proven(box, 0)
+        inside = tuple(slice(low, high + 1) for low, high in zip(query.box.low, query.box.high, strict=True))
+        found = np.argwhere(self.table[inside]).astype(np.int32) + query.box.low
+        return query.case.build_refuted(found[: query.k]) if len(found) else query.case.build_proven(query.box, 0)
 
 
 def _read(case: Case, oracle: Reading, budget: Budget | None = None) -> Problem:
@@ -350,7 +353,7 @@ def test_a_tenth_of_the_evaluations_is_kept_for_the_final_check(evaluations: int
     verdict = findings.verdicts[0]
     assert isinstance(verdict, Unrefuted)
     assert (verdict.samples, verdict.tried, findings.stopped) == (kept, kept, None)
-    assert verdict.bound < 1.0
+    assert verdict.exception_bound < 1.0
     assert problem.meter.evaluations == evaluations
 
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ironrule.hitting.bits import list_members
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case
-from ironrule.rule.box import Box
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Case, Run
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem
@@ -29,17 +28,18 @@ class Slow:
     """Exhaustive, but unsure of every box that is larger than its effort allows."""
 
     most: float
-    share: float = 1.0
     asked: list[tuple[float, int]] = field(default_factory=list)
 
-    def with_effort(self, share: float) -> Slow:
-        return replace(self, share=share)
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(adjustable_effort=self)  # type: ignore[arg-type]
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        self.asked.append((self.share, box.size))
-        if box.size > self.share * self.most:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        share = 1.0 if query.effort is None else query.effort
+        self.asked.append((share, query.box.size))
+        if query.box.size > share * self.most:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
-        return Exhaustive().find(case, box, k, meter, rng)
+        return Exhaustive().find(query, run)
 
 
 def slow_problem(case: Case, oracle: Slow, budget: Budget | None = None) -> Problem:
@@ -78,12 +78,13 @@ class Ending:
     """Exhaustive, until the budget is spent after so many questions."""
 
     left: int
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         if not self.left:
             raise BudgetExhausted
         self.left -= 1
-        return Exhaustive().find(case, box, k, meter, rng)
+        return Exhaustive().find(query, run)
 
 
 @settings(deadline=None, max_examples=150)
@@ -101,7 +102,7 @@ def test_a_box_that_was_refuted_is_not_tried_again() -> None:
     caching = CachingOracle(oracle, exact=True)
     rng = np.random.default_rng(0)
     box = case.components.box(0)
-    first, second = (caching.find_with_effort(share, case, box, 1, Meter(Budget()), rng) for share in (1.0, 4.0))
+    first, second = (caching.find(BoxQuery(case, box, 1, share), Run(Meter(Budget()), rng)) for share in (1.0, 4.0))
     assert isinstance(first, Refuted)
     assert first is second
     assert len(oracle.asked) == 1

@@ -10,13 +10,12 @@ from hypothesis import given, settings, strategies as st
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case
-from ironrule.rule.box import Box
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Run
 from ironrule.search.enumerate import ChangeEnumeration, FoundChange
 from ironrule.search.problem import Problem
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Budget
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 from random_tree_sums import read_cases
 from tiny_cases import case_of, cases, exceptions_in, problem_of, subsets
@@ -106,10 +105,11 @@ class Refuting:
     """An oracle that finds what there is but never proves, or never does so for boxes of some size."""
 
     size: int | None = None
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        verdict = Exhaustive().find(case, box, k, meter, rng)
-        hides = isinstance(verdict, Proven) and self.size in (None, box.size)
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        verdict = Exhaustive().find(query, run)
+        hides = isinstance(verdict, Proven) and self.size in (None, query.box.size)
         return Unrefuted(tried=0, samples=0, confidence=0.0) if hides else verdict
 
 

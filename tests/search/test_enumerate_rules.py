@@ -13,8 +13,7 @@ from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.hitting.bits import list_members
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case, Oracle
-from ironrule.rule.box import Box
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
 from ironrule.search import driver
 from ironrule.search.driver import solve
 from ironrule.search.enumerate import RuleEnumeration
@@ -22,7 +21,7 @@ from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState, count_covered
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Budget
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 from random_tree_sums import read_cases
 from tiny_cases import case_of, cases, consistent, problem_of, subsets
@@ -116,10 +115,11 @@ class Hesitant:
     """An exact oracle that does not decide boxes of some sizes."""
 
     undecided: int
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        verdict = Exhaustive().find(case, box, k, meter, rng)
-        hesitates = isinstance(verdict, Proven) and box.size == self.undecided
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        verdict = Exhaustive().find(query, run)
+        hesitates = isinstance(verdict, Proven) and query.box.size == self.undecided
         return Unrefuted(tried=0, samples=0, confidence=0.0) if hesitates else verdict
 
 
@@ -142,12 +142,13 @@ class Interrupted:
 
     last: int
     calls: int = 0
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         self.calls += 1
         if self.calls >= self.last:
             raise KeyboardInterrupt
-        return Exhaustive().find(case, box, k, meter, rng)
+        return Exhaustive().find(query, run)
 
 
 def test_ctrl_c_at_any_moment_hands_out_what_was_found() -> None:
@@ -244,9 +245,11 @@ def test_the_first_rule_at_hand_is_proven_and_comes_early() -> None:
 
     @dataclass(frozen=True, slots=True)
     class Watching:
-        def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+        capabilities = NO_CAPABILITIES
+
+        def find(self, query: BoxQuery, run: Run) -> Verdict:
             seen.extend(rule for rule in state.best if rule not in seen)
-            return oracle.find(case, box, k, meter, rng)
+            return oracle.find(query, run)
 
     problem.oracle.oracle = Watching()
     Minimum(quick=1).run(problem, state)

@@ -11,13 +11,11 @@ from hypothesis import given, settings, strategies as st
 from ironrule.arrays import Points
 from ironrule.hitting.bits import unpack_sets
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case
-from ironrule.rule.box import Box
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Run
 from ironrule.rule.kernels import compute_duals
 from ironrule.search.problem import extend_rule, reduce_rule
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Proven, Refuted, Verdict
 from tiny_cases import case_of, cases, consistent, every_point, problem_of, rules_of, subsets
 
@@ -27,10 +25,11 @@ class Scripted:
     """An oracle that answers every question with the same counterfactuals."""
 
     points: Points
+    capabilities = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
-        assert box.contains(self.points).all()
-        return case.build_refuted(self.points[:k])
+    def find(self, query: BoxQuery, run: Run) -> Verdict:  # noqa: ARG002
+        assert query.box.contains(self.points).all()
+        return query.case.build_refuted(self.points[: query.k])
 
 
 LOAN = Space(

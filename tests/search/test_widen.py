@@ -13,7 +13,7 @@ from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.model.history import RowCounter
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.exhaustive import Exhaustive
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
@@ -33,13 +33,13 @@ def widen_rule(
     findings = solve(problem, Minimum())
     proof = findings.verdicts[0]
     assert isinstance(proof, Proven)
-    widener = widener_of(case, oracle, Meter(budget or Budget()), problem.rng)
+    widener = widener_of(case, oracle, Run(Meter(budget or Budget()), problem.rng))
     widener.quick_oracle = None if quick_oracle is None else CachingOracle(quick_oracle)
     return findings.rules[0], widener.widen(findings.rules[0], proof)
 
 
-def widener_of(case: Case, oracle: Oracle, meter: Meter, rng: np.random.Generator) -> RuleWidener:
-    return RuleWidener(case, CachingOracle(oracle), meter, rng, RowCounter.from_history(case.history, case.space.sizes))
+def widener_of(case: Case, oracle: Oracle, run: Run) -> RuleWidener:
+    return RuleWidener(case, CachingOracle(oracle), run, RowCounter.from_history(case.history, case.space.sizes))
 
 
 def one_step_wider(case: Case, rule: int, box: Box) -> list[Box]:
@@ -107,11 +107,10 @@ def moved_as_far(case: Case, box: Box, bound: BoxSide) -> Box:
 @given(read_cases(), st.booleans())
 def test_bounds_that_are_not_asked_about_would_not_have_won(made: tuple[Case, ForestOracle], quick: bool) -> None:
     case, oracle = made
-    rng = np.random.default_rng(0)
     start = case.components.box(case.components.usable)
     bounds = [BoxSide(bit // 2, bit % 2 == 0) for bit in case.components.bound_numbers]
-    widener = widener_of(case, oracle, Meter(Budget()), rng)
-    proof = oracle.find(case, start, 1, widener.meter, rng)
+    widener = widener_of(case, oracle, Run(Meter(Budget()), np.random.default_rng(0)))
+    proof = oracle.find(BoxQuery(case, start), widener.run)
     assert isinstance(proof, Proven)
     widener.quick_oracle = CachingOracle(oracle.low_effort) if quick else None
     for bound in bounds:
@@ -132,7 +131,7 @@ def test_bounds_that_are_not_asked_about_would_not_have_won(made: tuple[Case, Fo
     assert (greedy.high == here.high).all()
     if 0 < len(bounds) <= 4:
         orders = [reduce(partial(moved_as_far, case), order, start) for order in permutations(bounds)]
-        any_order = widener_of(case, oracle, Meter(Budget()), rng)
+        any_order = widener_of(case, oracle, Run(Meter(Budget()), np.random.default_rng(0)))
         any_order.limits = {
             bound: case.space.features[bound.feature].last_code if bound.upper else 0 for bound in bounds
         }

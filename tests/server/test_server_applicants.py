@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,7 @@ def few() -> Applicants:
         ("age >= 30", [1, 2, 3, 4]),
         ("age > 30", [2, 4]),
         ("age < 25.5", [0]),
+        ("age ≤ 30 and age == 30", [1, 3]),
         ("age = 30 and home = rent", [1]),
         ("home != rent", [0, 2, 3, 4]),
         ("home = rent and own", []),  # two conditions, of which one is none: then it is a text
@@ -56,6 +58,17 @@ def few() -> Applicants:
 )
 def test_a_search_finds_who_is_meant(few: Applicants, text: str, places: list[int]) -> None:
     assert np.flatnonzero(few.search(text)).tolist() == places
+
+
+def test_a_declared_order_of_numbers_and_a_date_between_two_values_are_understood() -> None:
+    days = tuple(datetime.date(2024, 1, day) for day in (1, 10, 20))
+    space = Space((Feature("grade", (3, 1, 2), ordered=True), Feature("a <= b", days, ordered=True)))
+    codes = EncodedTable((np.arange(3, dtype=np.uint8), np.arange(3, dtype=np.uint8)))
+    applicants = Applicants(space, codes, np.ones(3, dtype=np.bool_), np.arange(3))
+    assert applicants.search("grade <= 1").tolist() == [True, True, False]
+    assert applicants.search("A <= B >= 2024-01-05").tolist() == [False, True, True]
+    with pytest.raises(InputError, match="'grade' must be one of"):
+        applicants.search("grade <= 2.5")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "x" * 201, "home >= own", "age >= old", "size <= huge"])

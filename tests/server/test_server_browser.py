@@ -70,7 +70,7 @@ def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, 
     check_accessibility(page)
     page.get_by_role("button", name="Explain", exact=True).click()
     expect(page.get_by_role("heading", name="Everyone like this gets the same")).to_be_visible()
-    expect(page.get_by_text("at least 48", exact=True)).to_be_visible()
+    expect(page.get_by_text("48 or more", exact=True)).to_be_visible()
     check_accessibility(page)
     explanation = page.url
 
@@ -113,7 +113,7 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     page.get_by_label("Algorithm").select_option("greedy_cf")
     page.get_by_role("checkbox", name="age in years must appear").check()
     page.get_by_role("button", name="Explain with these settings").click()
-    expect(page.locator(".ladder")).to_contain_text("age in years")
+    expect(page.locator(".conditions")).to_contain_text("age in years")
     page.get_by_text("Ask for another rule").click()
     expect(page.get_by_role("checkbox", name="age in years must appear")).to_be_checked()
     check_accessibility(page)

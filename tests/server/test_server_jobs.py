@@ -71,7 +71,7 @@ def test_progress_comes_as_events_and_the_last_one_ends(client: httpx.Client) ->
     assert told[-1][1]["state"] == "done"
     evaluations = [job["progress"]["evaluations"] for _, job in told]
     assert evaluations == sorted(evaluations)
-    assert any(job["progress"]["best"] is not None for _, job in told)
+    assert any(job["progress"]["best_weight"] is not None for _, job in told)
 
 
 def test_a_job_that_runs_is_cancelled_and_gives_the_best_it_has(slow: tuple[Gate, httpx.Client]) -> None:
@@ -116,7 +116,7 @@ def test_a_batch_has_a_line_per_row_and_a_record_per_explanation(german: ServedM
     assert [line["row"] for line in job["result"]] == rows
     assert [line["explanation"] for line in job["result"]] == [1, None, 2, 3]
     assert job["result"][1]["error"]["code"] == "row-not-denied"
-    assert (job["progress"]["done"], job["progress"]["total"]) == (4, 4)
+    assert (job["progress"]["rows_done"], job["progress"]["rows_total"]) == (4, 4)
     log = AuditLog(f"sqlite:///{tmp_path}/audit.sqlite")
     assert [(record.row, record.rule) for record in log.records()] == [
         (line["row"], line["rule"]) for line in job["result"] if line["explanation"]

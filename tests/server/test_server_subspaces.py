@@ -67,13 +67,13 @@ def test_pages_report_and_log_name_the_constraints(client: httpx.Client) -> None
     assert number is not None
     where = f"/explanations/{number[1]}"
     data = client.get(f"{where}.json").json()
-    assert (data["constraints"], data["same"]) == ([YOUNG, LONG], True)
-    assert all(one["rows"] <= data["history_rows"] for one in data["conditions"])
+    assert (data["constraints"], data["is_current"]) == ([YOUNG, LONG], True)
+    assert all(one["satisfying_rows"] <= data["history_rows"] for one in data["conditions"])
     assert client.get(f"{where}/explanation.json").json()["constraints"] == [YOUNG, LONG]
-    validator = html.unescape(client.get(f"{where}/report.html?voice=validator").text)
+    validator = html.unescape(client.get(f"{where}/report.html?audience=validator").text)
     assert f"{YOUNG}; {LONG}" in validator
     assert f"--constraint '{YOUNG}' '{LONG}'" in validator
-    person = html.unescape(client.get(f"{where}/report.html?voice=person").text)
+    person = html.unescape(client.get(f"{where}/report.html?audience=person").text)
     assert "only of cases for which this is true: age_in_years <= 30; duration_in_month >= 24" in person
     assert f"Only where {YOUNG} and {LONG}." in html.unescape(client.get("/explanations").text)
     checked = client.post("/check", data={"number": number[1]})
@@ -138,7 +138,7 @@ def test_a_batch_tells_of_each_row_whether_it_is_in_the_subspace(client: httpx.C
     while job["state"] not in ("done", "failed"):
         time.sleep(0.05)
         job = client.get(f"/api/jobs/{job['job']}").json()
-    assert job["progress"]["doing"] == "searching"
+    assert job["progress"]["phase"] == "searching"
     assert {line["row"] for line in job["result"] if line["error"] is None} == inside & set(denied)
     told = [line["error"]["message"] for line in job["result"] if line["error"]]
     assert told
@@ -174,7 +174,7 @@ def test_an_old_explanation_of_a_subspace_is_shown_by_a_new_server(german: Serve
         number = client.post("/api/explain", json={"row": DENIED, "where": [LONG]}).json()["number"]
     with open_client(build_demo(), tmp_path) as client:
         data = client.get(f"/explanations/{number}.json").json()
-        assert (data["same"], data["where"]) == (True, [LONG])
+        assert (data["is_current"], data["where"]) == (True, [LONG])
     with open_client(
         build_gated_model()[1], tmp_path
     ) as client:  # another model, to which the constraint means nothing

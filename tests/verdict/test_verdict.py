@@ -23,7 +23,7 @@ POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99, 0.9999])
 @pytest.mark.parametrize("samples", [1, 2, 10, 100, 10_000, 10**9])
 def test_the_bound_is_the_exact_one_of_clopper_and_pearson(samples, confidence):
-    bound = Unrefuted(tried=samples, samples=samples, confidence=confidence).bound
+    bound = Unrefuted(tried=samples, samples=samples, confidence=confidence).exception_bound
     assert bound == pytest.approx(beta.ppf(confidence, 1, samples), rel=1e-9)
     if samples <= 10_000:
         exact = binomtest(0, samples, alternative="less").proportion_ci(confidence, method="exact").high
@@ -32,7 +32,7 @@ def test_the_bound_is_the_exact_one_of_clopper_and_pearson(samples, confidence):
 
 def test_nothing_drawn_bounds_nothing():
     assert compute_exception_bound(0, 0.95) == 1.0
-    assert Unrefuted(tried=500, samples=0, confidence=0.0).bound == 1.0
+    assert Unrefuted(tried=500, samples=0, confidence=0.0).exception_bound == 1.0
 
 
 @pytest.mark.parametrize("samples", [1, 7, 123, 9_999, 10_000])
@@ -43,7 +43,7 @@ def test_the_words_never_claim_more_than_the_numbers(samples, confidence):
     shown = float(words[words.index("confidence") - 1].rstrip("%")) / 100
     bound = float(words[words.index("most") + 1])
     assert confidence - 0.0001 <= shown <= confidence + 1e-9
-    assert verdict.bound * (1 - 1e-6) <= bound <= min(1.0, verdict.bound * 1.1)
+    assert verdict.exception_bound * (1 - 1e-6) <= bound <= min(1.0, verdict.exception_bound * 1.1)
     assert str(verdict).startswith("unrefuted, not proven: no exception among ")
 
 
@@ -95,8 +95,13 @@ CERTIFICATE = Certificate("enumeration", 12, "abc", "m", (0,), (1,)).to_dict()
 @pytest.mark.parametrize(
     ("data", "message", "code"),
     [
-        (CERTIFICATE | {"version": 99}, "a certificate must have version 1, got version 99", "wrong-format"),
-        ([1], "a certificate must have version 1, got a list", "wrong-format"),
+        (
+            CERTIFICATE | {"format": 99},
+            "a certificate must have format 2, got 99; install a newer version",
+            "wrong-format",
+        ),
+        ({"version": 1}, "a certificate must have format 2, got None; explain the row again", "wrong-format"),
+        ([1], "a certificate must have format 2, got a list", "wrong-format"),
         (CERTIFICATE | {"method": "luck"}, "method must be 'cover' or 'enumeration', got 'luck'", "input"),
         (CERTIFICATE | {"points": 1.5}, r"cannot read the certificate: .*expected an integer, got 1\.5", "input"),
         (CERTIFICATE | {"model": 3}, "cannot read the certificate: .*expected a string, got 3", "input"),

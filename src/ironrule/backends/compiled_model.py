@@ -8,10 +8,9 @@ scores may move, are compiled side by side: together they desire what any of the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,74 +18,61 @@ import numpy.typing as npt
 from ironrule.arrays import Points
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.decision import DecisionTarget
-from ironrule.model.normal_form.network import Network
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel, read_model
-from ironrule.model.robustness import ModelSet, list_thresholds
+from ironrule.model.robustness import ModelSet, list_targets
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
-    from ironrule.backends.forest.compile import CompiledForest
-    from ironrule.backends.network.compile import CompiledNetwork
+    from ironrule.backends.backend import Backend
 
 
 CHECKED_POINTS = 4096
 MAX_CHECKED_VALUES = 50_000
 
 
+class CompiledPart(NamedTuple):
+    """What one of several models was compiled to: arrays for every alternative, and the backends that serve these."""
+
+    backends: tuple[Backend, ...]
+    alternatives: tuple[Any, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """Forests or nets that decide as the model does, one per alternative."""
+    """Alternatives that decide as the model does, or as any of several models."""
 
-    alternatives: tuple[CompiledForest | CompiledNetwork, ...]
+    parts: tuple[CompiledPart, ...]
     fingerprint: str
-    tabulated: TabulatedModel  # the model itself, where the forests are of several or withstand a margin
+    tabulated: TabulatedModel  # the model itself, where the parts are of several or withstand a margin
     final_estimator: FinalEstimator | None = None  # a single model's final estimator, where that decides alone
 
+    @property
+    def alternatives(self) -> tuple[Any, ...]:
+        """The alternatives of all parts."""
+        return tuple(alternative for part in self.parts for alternative in part.alternatives)
 
-def compile_model(
-    model: Any, black_box: BlackBox, space: Space, past: Points, desired: Any, threshold: float | None
-) -> CompiledModel:
+
+def compile_model(model: Any, black_box: BlackBox, space: Space, past: Points, target: DecisionTarget) -> CompiledModel:
     """Read a model for search; raises Unreadable also if its normal form decides otherwise."""
-    read = read_model(model, black_box, space, past, desired, threshold)
-    parts = _compile_alternatives(read, space)
+    from ironrule.backends.registry import list_backends
+
+    read = read_model(model, black_box, space, past, target)
+    backends = list_backends(read.normal_form)
+    part = CompiledPart(backends, backends[0].compile(read, space, space.feasible))
     points = draw_check_points(space, past)
     points = points[space.feasible.admits(points)]
     outcomes = black_box.desired(points)
-    _check_decisions(parts, outcomes, points)
-    quick = build_final_estimator(model, read.columns, black_box, desired, threshold, points, outcomes)
-    return CompiledModel(tuple(part for part, _ in parts), read.fingerprint, read, quick)
+    _check_decisions(part, outcomes, points)
+    quick = build_final_estimator(model, read.columns, black_box, target, points=points, outcomes=outcomes)
+    return CompiledModel((part,), backends[0].compute_fingerprint(read), read, quick)
 
 
-DecidePoints = Callable[[Points], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
-
-
-def _compile_alternatives(
-    tabulated_model: TabulatedModel, space: Space
-) -> list[tuple[CompiledForest | CompiledNetwork, DecidePoints]]:
-    """The compiled alternatives of a normal form; what each says of points: may they be desired, are they surely."""
-    if isinstance(tabulated_model.normal_form, Network):
-        from ironrule.backends.network.compile import compile_network, decide_points as decide_net
-
-        return [
-            (net, partial(decide_net, net))
-            for net in compile_network(tabulated_model.normal_form, tabulated_model.columns, space)
-        ]
-    from ironrule.backends.forest.compile import compile_tree_sum, decide_points
-
-    return [
-        (forest, partial(decide_points, forest))
-        for forest in compile_tree_sum(tabulated_model.normal_form, tabulated_model.columns, space)
-    ]
-
-
-def _check_decisions(
-    parts: list[tuple[CompiledForest | CompiledNetwork, DecidePoints]], desired: npt.NDArray[np.bool_], points: Points
-) -> None:
+def _check_decisions(part: CompiledPart, desired: npt.NDArray[np.bool_], points: Points) -> None:
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
-    for _, decide in parts:
-        may, must = decide(points)
+    for alternative in part.alternatives:
+        may, must = part.backends[0].decide_points(alternative, points)
         possible |= may
         sure |= must
     if (desired & ~possible).any() or (sure & ~desired).any():
@@ -111,16 +97,16 @@ def compile_models(
     models: Sequence[Any], model_set: ModelSet, space: Space, past: Points, target: DecisionTarget
 ) -> CompiledModel:
     """The models, read; raises Unreadable if one of them cannot be."""
-    parts = [
-        compile_model(model, box, space, past, target.desired, level)
-        for (model, level), box in zip(list_thresholds(models, target), model_set.black_boxes, strict=True)
+    each = [
+        compile_model(model, box, space, past, own_target)
+        for (model, own_target), box in zip(list_targets(models, target), model_set.black_boxes, strict=True)
     ]
-    forests = tuple(forest for part in parts for forest in part.alternatives)
-    own = parts[0].tabulated
+    own = each[0].tabulated
     if target.margin:
-        own = read_model(models[0], model_set.primary, space, past, target.desired, target.threshold)
-    quick = parts[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
-    return CompiledModel(forests, combine_fingerprints([part.fingerprint for part in parts]), own, quick)
+        own = read_model(models[0], model_set.primary, space, past, target)
+    quick = each[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
+    parts = tuple(part for one in each for part in one.parts)
+    return CompiledModel(parts, combine_fingerprints([one.fingerprint for one in each]), own, quick)
 
 
 def combine_fingerprints(fingerprints: Sequence[str]) -> str:

@@ -17,9 +17,8 @@ from ironrule.arrays import Float64Array, Int32Array, Int64Array, Points
 from ironrule.jit import kernel
 from ironrule.model.normal_form.cells import Cells
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 
 COST_STEP = 2.0**-30  # distances are rounded to this, so that sums of costs are exact
 
@@ -75,11 +74,22 @@ class NearestSearch(Protocol):
 
     best: Points | None
 
-    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:
+    def next(self, found: list[Points], run: Run) -> bool:
         """Make the nearest that changes all of no earlier one's features the best one, None if there is none; whether
         that is proven.
         """
         ...
+
+
+@dataclass(slots=True)
+class NoCounterfactuals:
+    """The search in a model that never gives the desired outcome."""
+
+    best: Points | None = None
+
+    def next(self, found: list[Points], run: Run) -> bool:  # noqa: ARG002  # as every search
+        """That there is none is proven."""
+        return True
 
 
 @kernel

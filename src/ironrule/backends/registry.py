@@ -1,64 +1,88 @@
-"""Which backend serves a model that can be read: its exact oracle, and its search for nearest counterfactuals.
+"""The registry of backends, and which of them serves a model that can be read.
 
 A single decision tree without constraints is served by its leaves, sums of trees by branch and bound over cells,
-networks by bound propagation over boxes. A rule that must hold for models of different kinds is put to one exact
-oracle after the other (:class:`JointOracle`).
+networks by bound propagation over boxes. A new backend is a folder beside these, with a value that says what it can do
+(:class:`~ironrule.backends.backend.Backend`), and one line in :data:`BACKENDS`. A rule that must hold for models of
+different kinds is put to one exact oracle after the other (:class:`JointOracle`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
-from ironrule.backends.forest.nearest import ForestNearestSearch
-from ironrule.backends.forest.oracle import ForestOracle
-from ironrule.backends.nearest import ChangeCosts, NearestCounterfactuals, NearestSearch
-from ironrule.backends.network.compile import CompiledNetwork, compile_network
-from ironrule.backends.network.engine import BoundEngine, CpuEngine
-from ironrule.backends.network.nearest import NetworkNearestSearch
-from ironrule.backends.network.oracle import NetworkOracle
-from ironrule.backends.tree.compile import compile_leaf_tree
-from ironrule.backends.tree.nearest import TreeNearestSearch
-from ironrule.backends.tree.oracle import TreeOracle
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.forest.backend import FOREST
+from ironrule.backends.nearest import NearestCounterfactuals, NearestSearch
+from ironrule.backends.network.backend import NETWORK
+from ironrule.backends.tree.backend import TREE
+from ironrule.model.intervals import Gaps
 from ironrule.model.normal_form.network import Network
-from ironrule.model.protocol import Model
+from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import TabulatedModel
-from ironrule.oracles.protocol import Case, find_disjoint_counterfactuals
-from ironrule.rule.box import Box
+from ironrule.oracles.protocol import (
+    NO_CAPABILITIES,
+    AdjustableOracle,
+    BoxQuery,
+    Capabilities,
+    Case,
+    Oracle,
+    Run,
+    find_disjoint_counterfactuals,
+)
 from ironrule.space.space import Space
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.certificate import CoverSource
 from ironrule.verdict.verdict import Unrefuted, Verdict
+
+if TYPE_CHECKING:
+    from ironrule.backends.compiled_model import CompiledPart
+    from ironrule.backends.network.engine import BoundEngine
+
+
+BACKENDS: tuple[Backend, ...] = (TREE, FOREST, NETWORK)
+"""Of several backends for one normal form, the first that can serves a request."""
+
+BOXES_PER_QUERY = 2_000_000
+
+
+def list_backends(normal_form: TreeSum | Network) -> tuple[Backend, ...]:
+    """The backends for a normal form; raises Unreadable if there is none."""
+    found = tuple(backend for backend in BACKENDS if backend.accepts(normal_form))
+    if not found:
+        raise Unreadable(f"no backend serves models that are read as a {type(normal_form).__name__}")
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointOracle:
     """Asks one after the other; covers come in their order."""
 
-    oracles: tuple[ForestOracle | NetworkOracle, ...]
+    oracles: tuple[AdjustableOracle, ...]
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if no part has any; ``Unrefuted`` where one is unsure
         and none has any.
         """
-        answer = self.find_or_prove(case, box, meter, rng)
+        answer = self.find_or_prove(query, run)
         if answer is None:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
-            return case.build_proven(box, len(answer), answer)
+            return query.case.build_proven(query.box, len(answer), answer)
         brief = JointOracle(tuple(part.low_effort for part in self.oracles))
-        return case.build_refuted(find_disjoint_counterfactuals(answer, brief.find_or_prove, case, box, k, meter, rng))
+        return query.case.build_refuted(find_disjoint_counterfactuals(answer, brief.find_or_prove, query, run))
 
-    def find_or_prove(
-        self, case: Case, box: Box, meter: Meter, rng: np.random.Generator
-    ) -> Points | tuple[CoverSource, ...] | None:
+    def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[CoverSource, ...] | None:
         """A counterfactual, what proves that there is none, or None where a limit was reached."""
         proofs, unsure = list[CoverSource](), False
         for part in self.oracles:
-            answer = part.find_or_prove(case, box, meter, rng)
+            answer = part.find_or_prove(query, run)
             if isinstance(answer, np.ndarray):
                 return answer
             unsure |= answer is None
@@ -67,84 +91,73 @@ class JointOracle:
 
 
 def build_exact_oracle(
-    alternatives: tuple[CompiledForest | CompiledNetwork, ...],
+    parts: Sequence[CompiledPart],
     model: Model,
     space: Space,
     engine: BoundEngine | None = None,
-) -> TreeOracle | ForestOracle | NetworkOracle | JointOracle:
-    """The leaves where the model is a single tree and everything can occur, branch and bound otherwise; raises
-    Unreadable if the model decides otherwise than its normal form at a leaf. ``engine`` says where networks are
-    bounded.
+    gaps: Gaps | None = None,
+) -> Oracle:
+    """The oracle for a compiled model; raises Unreadable if the model is found to decide otherwise than its parts.
+
+    ``engine`` says where networks are bounded, ``gaps`` which numbers lie between the values of the domains.
     """
-    engine = engine or CpuEngine()
-    nets = tuple(part for part in alternatives if isinstance(part, CompiledNetwork))
-    forests = tuple(part for part in alternatives if isinstance(part, CompiledForest))
-    if nets and forests:
-        return JointOracle(tuple(_build_single_oracle(part, engine) for part in alternatives))
-    if nets:
-        return NetworkOracle(nets, engine=engine)
-    tree = None if space.constraints else compile_leaf_tree(forests, model, space)
-    return ForestOracle(forests) if tree is None else TreeOracle(tree, forests)
+    # One backend for all parts is the best: it bounds all alternatives together.
+    if common := tuple(backend for backend in parts[0].backends if all(backend in part.backends for part in parts)):
+        alternatives = tuple(alternative for part in parts for alternative in part.alternatives)
+        return _build_oracle(common, OracleRequest(alternatives, space, model, engine, gaps))
+    requests = [OracleRequest(part.alternatives, space, None, engine, gaps) for part in parts]
+    oracles = [_build_oracle(part.backends, request) for part, request in zip(parts, requests, strict=True)]
+    joint = tuple(oracle for one in oracles if (oracle := one.capabilities.adjustable_effort) is not None)
+    if len(joint) < len(oracles):  # a part that is left out would not be proven
+        raise Unreadable("models of these kinds cannot be proven together; they are only asked")
+    return JointOracle(joint)
 
 
-def _build_single_oracle(part: CompiledForest | CompiledNetwork, engine: BoundEngine) -> ForestOracle | NetworkOracle:
-    return NetworkOracle((part,), engine=engine) if isinstance(part, CompiledNetwork) else ForestOracle((part,))
+def build_case_oracle(tabulated_model: TabulatedModel, case: Case, engine: BoundEngine | None) -> Oracle:
+    """An exact oracle that knows the constraints on what may change; raises Unreadable if they are too intricate."""
+    backends = list_backends(tabulated_model.normal_form)
+    alternatives = backends[0].compile(tabulated_model, case.space, case.feasible)
+    return _build_oracle(backends, OracleRequest(alternatives, case.space, engine=engine))
+
+
+def _build_oracle(backends: Sequence[Backend], request: OracleRequest) -> Oracle:
+    for backend in backends:
+        oracle = backend.build_oracle(request)
+        if oracle is not None:
+            return oracle
+    raise Unreadable("no backend serves such a model in this space; the model is only asked")
 
 
 def find_nearest(
     tabulated_model: TabulatedModel,
-    case: Case,
-    box: Box,
-    k: int,
-    meter: Meter,
-    rng: np.random.Generator,
-    limit: int = 2_000_000,
+    query: BoxQuery,
+    run: Run,
     engine: BoundEngine | None = None,
-    tree_oracle: TreeOracle | None = None,
+    oracle: Oracle | None = None,
 ) -> NearestCounterfactuals:
-    """Up to k nearest counterfactuals in a box that holds the instance.
-
-    ``limit`` boxes are looked at per query, fewer in a network, which ``engine`` bounds. ``tree_oracle`` is the model's
-    own, where it is a single tree.
-    """
-    if tree_oracle is not None and not case.feasible.predicates:
-        search: NearestSearch | None = TreeNearestSearch.build(tree_oracle, case, box)
-    else:
-        search = _build_nearest_search(tabulated_model, case, box, limit, engine)
+    """Up to k nearest counterfactuals in a box that holds the instance; ``oracle`` is the model's own exact one."""
+    request = NearestRequest(tabulated_model, query, BOXES_PER_QUERY, engine, oracle)
+    backends, width = list_backends(tabulated_model.normal_form), len(query.case.space)
+    search = next(
+        (search for backend in backends if (search := backend.build_nearest_search(request)) is not None), None
+    )
     if search is None:
-        return NearestCounterfactuals(np.empty((0, len(case.space)), dtype=np.int32), True)
+        raise Unreadable("no backend finds the nearest counterfactuals of such a model")
     found, proven, stopped = list[Points](), False, None
     try:
-        proven = _collect_nearest(search, found, k, meter, rng)
+        proven = _collect_nearest(search, found, query.k, run)
     except BudgetExhausted:
         stopped = "budget"
     except KeyboardInterrupt:
         stopped = "interrupted"
     every = [*found, *([] if search.best is None else [search.best])]
-    return NearestCounterfactuals(np.array(every, dtype=np.int32).reshape(-1, len(case.space)), proven, stopped)
+    return NearestCounterfactuals(np.array(every, dtype=np.int32).reshape(-1, width), proven, stopped)
 
 
-def _build_nearest_search(
-    tabulated_model: TabulatedModel, case: Case, box: Box, limit: int, engine: BoundEngine | None
-) -> NearestSearch | None:
-    """The search for a model; None if there is no way to be desired."""
-    if isinstance(tabulated_model.normal_form, Network):
-        nets = compile_network(tabulated_model.normal_form, tabulated_model.columns, case.space, case.feasible)
-        return NetworkNearestSearch.build(nets, case, box, engine) if nets else None
-    forests = compile_tree_sum(tabulated_model.normal_form, tabulated_model.columns, case.space, case.feasible)
-    if not forests:
-        return None
-    return ForestNearestSearch(
-        tabulated_model, tabulated_model.normal_form, case, box, ChangeCosts.build(case, box, forests[0].cells), limit
-    )
-
-
-def _collect_nearest(
-    search: NearestSearch, found: list[Points], k: int, meter: Meter, rng: np.random.Generator
-) -> bool:
+def _collect_nearest(search: NearestSearch, found: list[Points], k: int, run: Run) -> bool:
     """Find up to k; whether all that was said of them is proven."""
     while len(found) < k:
-        if not search.next(found, meter, rng):
+        if not search.next(found, run):
             return False
         if search.best is None:
             break

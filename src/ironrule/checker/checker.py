@@ -221,10 +221,10 @@ def _check_model(document: ExplanationDocument, scope: CheckScope) -> str:
 
 
 def _check_models(document: ExplanationDocument, scope: CheckScope) -> str:
-    there = len(scope.models)
-    if document.models != there:
-        raise ClaimUndecided(f"the rule is said to hold for {document.models} models together, but {there} are at hand")
-    return "it is about that model alone" if document.models == 1 else f"it is about all {document.models} together"
+    there, claimed = len(scope.models), document.model_count
+    if claimed != there:
+        raise ClaimUndecided(f"the rule is said to hold for {claimed} models together, but {there} are at hand")
+    return "it is about that model alone" if claimed == 1 else f"it is about all {claimed} together"
 
 
 def _name_verdict(claim: RuleClaim) -> Any:

@@ -75,7 +75,7 @@ class ClaimChecker:
         if self.document.wider is not None:
             wider = self.document.wider
             yield from self._check_rule("wider rule", wider, partial(self._check_wider, wider, best))
-        if self.document.widest or self.document.limits:
+        if self.document.wider_is_maximal or self.document.wider_witnesses:
             yield run_claim_check("widest", self._check_maximal)
         yield run_claim_check("needed components", self._check_undecided)
         yield run_claim_check("weight", partial(self._check_weight, permitted))
@@ -111,7 +111,7 @@ class ClaimChecker:
 
     def _check_undecided(self) -> str:
         """That it is not known whether a component is needed cannot be false of one of the rule's own."""
-        places, best = self.document.undecided, self.document.rules[0]
+        places, best = self.document.undecided_components, self.document.rules[0]
         if len(set(places)) < len(places) or any(place >= len(best.components) for place in places):
             raise ClaimFailed("components that may not be needed must be different ones of the rule")
         return f"{len(places)} are left open" if places else "none is said to be left open"
@@ -141,9 +141,10 @@ class ClaimChecker:
         return f"the {count} counterfactuals that it rests on need a permitted rule that weighs at least {bound}"
 
     def _check_maximal(self) -> str:
-        points, wider = [_build_witness_point(point, self.scope) for point in self.document.limits], self.document.wider
+        points = [_build_witness_point(point, self.scope) for point in self.document.wider_witnesses]
+        wider = self.document.wider
         self._require_desired(points, self.answers)
-        if not self.document.widest:
+        if not self.document.wider_is_maximal:
             return "nothing is claimed of how far bounds can go"
         if wider is None:
             raise ClaimFailed("a widest rule is claimed, but no wider rule is shown")
@@ -272,7 +273,7 @@ def _find_named_points(document: ExplanationDocument, scope: CheckScope, instanc
             yield encode_counterfactual(scope.space, instance, plain)
         except ClaimFailed:
             continue
-    for codes in (*document.witnesses, *document.limits):
+    for codes in (*document.witnesses, *document.wider_witnesses):
         try:
             yield _build_witness_point(codes, scope)
         except ClaimFailed:

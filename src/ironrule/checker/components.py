@@ -129,9 +129,9 @@ def _component_to_json(feature: CheckerFeature, op: str, code: int) -> JsonObjec
     data: dict[str, Any] = {"feature": feature.name, "op": op, "value": value_to_json(feature.value(code))}
     if len(feature.columns) > 1:  # a one-hot group: the value's own column is 1, or all on the other side of it are 0
         if op == "==" and code < len(feature.columns):
-            return data | {"pattern": [[feature.columns[code], 1]]}
+            return data | {"one_hot_columns": [[feature.columns[code], 1]]}
         excluded = feature.columns[code + 1 :] if op == "<=" else feature.columns[:code]
-        return data | ({"pattern": [[name, 0] for name in excluded]} if excluded else {})
+        return data | ({"one_hot_columns": [[name, 0] for name in excluded]} if excluded else {})
     if feature.columns[0] != feature.name:
         data["column"] = feature.columns[0]
     if op != "==" and not feature.naturally_ordered:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, build_format_error
 
-FORMAT = 4
-CERTIFICATE_VERSION = 1
+FORMAT = 5
+CERTIFICATE_FORMAT = 2
 NO_SPLIT = -1  # in a cover's tree: a piece that is not split further
 INTEGER_LIMIT = 2**64
 MAX_FRACTION_LENGTH = 200  # characters of a weight such as "3/10"
@@ -109,20 +109,20 @@ class ExplanationDocument:
     instance: JsonObject
     rules: tuple[RuleClaim, ...]
     wider: RuleClaim | None
-    widest: bool
-    limits: tuple[tuple[int, ...], ...]
+    wider_is_maximal: bool
+    wider_witnesses: tuple[tuple[int, ...], ...]
     counterfactuals: tuple[JsonObject, ...]
     history_rows: int
     space: str
     weight: Fraction
     lower_bound: Fraction
-    unread: str | None
+    unreadable_reason: str | None
     model: str
     decision: DecisionClaim
     restrictions: RestrictionsClaim
     witnesses: tuple[tuple[int, ...], ...]
-    undecided: tuple[int, ...]
-    models: int
+    undecided_components: tuple[int, ...]
+    model_count: int
     digest: str
     data: JsonObject
     constraints: tuple[str, ...] | None = None  # None where the document names none
@@ -137,8 +137,8 @@ def parse_document(given: Any) -> ExplanationDocument:
             return _build_document(data)
     except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise InputError(f"malformed explanation: {error}") from None
-    got, hint = _shorten(data.get("format") if isinstance(data, dict) else data), "explain the row again to get one"
-    raise InputError(expected=f"an explanation must have format {FORMAT}", got=got, hint=hint, code="wrong-format")
+    got, remedy = data.get("format") if isinstance(data, dict) else data, "explain the row again"
+    raise build_format_error("an explanation", FORMAT, got if isinstance(got, int) else _shorten(got), remedy)
 
 
 def _load_json(given: Any) -> Any:
@@ -170,7 +170,7 @@ def _build_document(data: JsonObject) -> ExplanationDocument:
     fields = _parse_document(data)
     if not fields["rules"]:
         raise ValueError("expected at least one rule, got none")
-    return ExplanationDocument(data=data, restrictions=fields.pop("permitted"), **fields)
+    return ExplanationDocument(data=data, **fields)
 
 
 def _parse_text(value: Any) -> str:
@@ -302,11 +302,16 @@ def _record(
     return parse_record
 
 
-def _parse_verdict(data: Any) -> Any:
-    kind = _require_object(data).get("kind")
-    if kind not in tuple(_VERDICTS):
-        raise ValueError(f"a verdict must be {' or '.join(_VERDICTS)}, got {_shorten(kind)}")
-    return _VERDICTS[kind](data)
+def _variant(what: str, name: str, parsers: dict[str, Parser]) -> Parser:
+    """An object of several kinds; one of its fields tells which."""
+
+    def parse_variant(data: Any) -> Any:
+        kind = _require_object(data).get(name)
+        if kind not in tuple(parsers):
+            raise ValueError(f"{what} must be {' or '.join(parsers)}, got {_shorten(kind)}")
+        return parsers[kind](data)
+
+    return parse_variant
 
 
 # What a document may hold, from the inside out.
@@ -319,30 +324,38 @@ _parse_counterfactual = _record(dict, {
 _parse_component = _record(dict, {
     "feature": _parse_text, "op": _one_of("the op of a component", "<=", ">=", "=="), "value": _parse_value,
 }, {
-    "column": _parse_text, "pattern": _list_of(_tuple_of(_parse_text, _parse_count)), "allowed": _list_of(_parse_value),
+    "column": _parse_text, "one_hot_columns": _list_of(_tuple_of(_parse_text, _parse_count)),
+    "allowed": _list_of(_parse_value),
 })  # fmt: skip
 _parse_cover = _record(CoverClaim, {
     "splits": _list_of(_tuple_of(_parse_integer, _list_of(_tuple_of(_parse_integer, _parse_integer)))),
     "tree": _parse_point,
 })  # fmt: skip
-_parse_certificate = _record(CertificateClaim, {
-    "version": _one_of("the version of a certificate", CERTIFICATE_VERSION),
-    "method": _one_of("the method of a certificate", "cover", "enumeration"),
-    "points": _parse_integer, "space": _parse_text, "model": _parse_text, "low": _parse_point, "high": _parse_point,
-    "covers": _list_of(_parse_cover),
-}, checked_only=("version",))  # fmt: skip
-_VERDICTS = {
+_CERTIFICATE_FIELDS = {
+    "format": _one_of("the format of a certificate", CERTIFICATE_FORMAT), "method": _parse_text, "space": _parse_text,
+    "model": _parse_text, "low": _parse_point, "high": _parse_point, "covers": _list_of(_parse_cover),
+}  # fmt: skip
+_parse_certificate = _variant("the method of a certificate", "method", {
+    "cover": _record(
+        lambda pieces, **fields: CertificateClaim(points=pieces, **fields),
+        _CERTIFICATE_FIELDS | {"pieces": _parse_integer}, checked_only=("format",),
+    ),
+    "enumeration": _record(
+        CertificateClaim, _CERTIFICATE_FIELDS | {"points": _parse_integer}, checked_only=("format",),
+    ),
+})  # fmt: skip
+_parse_verdict = _variant("a verdict", "kind", {
     "proven": _record(lambda certificate: certificate, {
         "kind": _parse_text, "certificate": _parse_certificate,
     }, checked_only=("kind",)),
     "refuted": _record(ExceptionClaim, {
         "kind": _parse_text, "counterfactual": _parse_counterfactual,
     }, checked_only=("kind",)),
-    "unrefuted": _record(SearchClaim, {
+    "unrefuted": _record(lambda exception_bound, **fields: SearchClaim(bound=exception_bound, **fields), {
         "kind": _parse_text, "tried": _parse_count, "samples": _parse_count, "confidence": _parse_number,
-        "bound": _parse_number,
+        "exception_bound": _parse_number,
     }, {"explored": _parse_number}, checked_only=("kind",)),
-}  # fmt: skip
+})  # fmt: skip
 _parse_rule = _record(lambda rule, **fields: RuleClaim(**rule, **fields), {
     "rule": _record(dict, {"components": _list_of(_parse_component), "outcome": _parse_text}),
     "verdict": _parse_verdict, "coverage": _parse_count,
@@ -352,11 +365,11 @@ _parse_document = _record(dict, {
     "instance": _object_of(_parse_value),
     "rules": _list_of(_parse_rule),
     "wider": _optional(_parse_rule),
-    "widest": _one_of("widest", True, False),
-    "limits": _list_of(_parse_point),
+    "wider_is_maximal": _one_of("wider_is_maximal", True, False),
+    "wider_witnesses": _list_of(_parse_point),
     "counterfactuals": _list_of(_parse_counterfactual),
     "statistics": _record(dict, {
-        "algorithm": _parse_text, "seconds": _parse_number, "operators": _object_of(_parse_number),
+        "algorithm": _parse_text, "seconds": _parse_number, "operator_seconds": _object_of(_parse_number),
         "stopped": _one_of("stopped", None, "budget", "interrupted"), "seed": _parse_count, "generations": _parse_count,
         "candidates": _parse_count, "oracle_calls": _parse_count, "model_calls": _parse_count,
         "evaluations": _parse_count,
@@ -365,18 +378,18 @@ _parse_document = _record(dict, {
     "space": _parse_text,
     "weight": parse_weight,
     "lower_bound": parse_weight,
-    "unread": _optional(_parse_text),
+    "unreadable_reason": _optional(_parse_text),
     "model": _parse_text,
     "decision": _record(DecisionClaim, {
         "desired": _optional(_list_of(_parse_value)), "threshold": _optional(_parse_number), "margin": _parse_number,
     }),
-    "permitted": _record(RestrictionsClaim, {
+    "restrictions": _record(RestrictionsClaim, {
         "require": _parse_names, "forbid": _parse_names,
         "weights": lambda given: given if given in (None, "paper") else _object_of(parse_weight)(given),
     }),
     "witnesses": _list_of(_parse_point),
-    "undecided": _list_of(_parse_count),
-    "models": _parse_count,
+    "undecided_components": _list_of(_parse_count),
+    "model_count": _parse_count,
     "digest": _parse_text,
 }, {
     "constraints": _parse_names,

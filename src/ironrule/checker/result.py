@@ -60,7 +60,7 @@ class Check:
     """
 
     rule: str
-    claimed: Literal["proven", "refuted", "unrefuted"]
+    claimed_verdict: Literal["proven", "refuted", "unrefuted"]
     findings: tuple[Finding, ...]
     reading: ReadingSource = "none"
     notes: tuple[str, ...] = ()
@@ -71,9 +71,9 @@ class Check:
         outcomes = {finding.status for finding in self.findings}
         if "fails" in outcomes:
             return "refuted"
-        if "undecided" in outcomes or self.claimed == "unrefuted":
+        if "undecided" in outcomes or self.claimed_verdict == "unrefuted":
             return "undecided"
-        return self.claimed
+        return self.claimed_verdict
 
     @property
     def strict(self) -> bool:
@@ -100,7 +100,7 @@ class Check:
         return {
             "status": self.status,
             "rule": self.rule,
-            "claimed": self.claimed,
+            "claimed_verdict": self.claimed_verdict,
             "reading": self.reading,
             "strict": self.strict,
             "notes": list(self.notes),

@@ -1,4 +1,7 @@
-"""The options that several commands share."""
+"""The options that several commands share.
+
+Those of a search have no defaults here: what is not given is left to :class:`~ironrule.explain.options.SearchOptions`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironrule.search.algorithms import ALGORITHM_CHOICES, AUTO
+from ironrule.search.algorithms import ALGORITHM_CHOICES
 
 if TYPE_CHECKING:
+    from ironrule.explain.options import SearchOptions
     from ironrule.space.constraints.syntax import Constraint
     from ironrule.verdict.budget import Budget
 
@@ -87,7 +91,6 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         "--k",
         metavar="K",
         type=int,
-        default=5,
         help="how many answers at the most (default 5; greedy_cf gives one rule)",
     )
     add_constraint_option(group)
@@ -122,7 +125,9 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
     )
     group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
-    group.add_argument("--no-widen", action="store_true", help="leave the bounds at the row's own values")
+    group.add_argument(
+        "--no-widen", dest="widen", action="store_false", default=None, help="leave the bounds at the row's own values"
+    )
     add_robustness_options(group)
 
 
@@ -136,12 +141,12 @@ def add_constraint_option(group: argparse._ActionsContainer) -> None:
 def add_algorithm_option(parser: argparse._ActionsContainer) -> None:
     """Which algorithm searches for rules."""
     help_text = "default: auto (minimum for a model that can be read, greedy_cf otherwise)"
-    parser.add_argument("--algorithm", choices=ALGORITHM_CHOICES, default=AUTO, help=help_text)
+    parser.add_argument("--algorithm", choices=ALGORITHM_CHOICES, help=help_text)
 
 
 def add_seed_option(parser: argparse._ActionsContainer) -> None:
     """The seed."""
-    parser.add_argument("--seed", metavar="N", type=_parse_seed, default=0, help="same seed, same answer (default 0)")
+    parser.add_argument("--seed", metavar="N", type=_parse_seed, help="same seed, same answer (default 0)")
 
 
 def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
@@ -155,13 +160,20 @@ def add_overwrite_option(group: argparse._ActionsContainer) -> None:
     group.add_argument("--overwrite", action="store_true", help="write the output even if there is such a file already")
 
 
-def build_budget(options: argparse.Namespace) -> Budget | None:
-    """The budget that was asked for; None where the default will do."""
+def build_search_options(options: argparse.Namespace) -> SearchOptions:
+    """What a search is told: all that was given and that the command offers."""
+    from ironrule.explain.options import SearchOptions
+
+    given = {name: getattr(options, name, None) for name in SearchOptions.__slots__}
+    given["budget"] = _build_budget(options)
+    return SearchOptions(**{name: value for name, value in given.items() if value is not None})
+
+
+def _build_budget(options: argparse.Namespace) -> Budget | None:
     from ironrule.verdict.budget import Budget
 
-    if options.seconds is None and options.evaluations is None:
-        return None
-    return Budget(evaluations=options.evaluations, seconds=options.seconds)
+    limits = {name: getattr(options, name, None) for name in ("seconds", "evaluations")}
+    return None if set(limits.values()) == {None} else Budget(**limits)
 
 
 def parse_constraints(options: argparse.Namespace) -> list[Constraint]:

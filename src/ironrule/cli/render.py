@@ -26,6 +26,7 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.verdict import Quality
 from ironrule.wording import format_count, format_value
 
@@ -100,16 +101,16 @@ def render_explanation(explanation: Explanation) -> RenderableType:
     return Group(*parts)
 
 
-def render_counterfactuals(found: Counterfactuals) -> RenderableType:
+def render_counterfactuals(counterfactuals: Counterfactuals) -> RenderableType:
     """The changes per counterfactual, or an honest word that none was found."""
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
-    if found.proven:
+    if counterfactuals.proven:
         none = "There is no counterfactual, and that is proven: allow more changes."
-    parts = _render_changes(found.items) or [Text(none)]
-    if found.proven and found.items:
+    parts = _render_changes(counterfactuals.items) or [Text(none)]
+    if counterfactuals.proven and counterfactuals.items:
         parts.append(Text("Proven: each is the nearest that does not change all the features of one above."))
-    stopped = _render_stop(found.statistics, "the search did not come to its end.")
-    return Group(*parts, *stopped, _render_statistics(found.statistics))
+    stopped = _render_stop(counterfactuals.statistics, "the search did not come to its end.")
+    return Group(*parts, *stopped, _render_statistics(counterfactuals.statistics))
 
 
 def render_check(check: Check) -> RenderableType:
@@ -140,7 +141,7 @@ def render_report_summary(summary: Mapping[str, Any]) -> RenderableType:
     """Where the report is, for whom, and what is known of its rules: as many words as there are verdicts."""
     counted = Counter(summary["verdicts"])
     words = ", ".join(f"{number} {word}" if len(summary["verdicts"]) > 1 else word for word, number in counted.items())
-    return Text(f"Report for the {summary['voice']}: {summary['output']} ({words})")
+    return Text(f"Report for the {summary['audience']}: {summary['output']} ({words})")
 
 
 def render_space(space: Space, rows: int) -> RenderableType:
@@ -177,8 +178,9 @@ def _render_other_rules(explanation: Explanation) -> list[RenderableType]:
         return []
     table = _build_table("other rules", "verdict", "past rows")
     for other in explanation.ranked[1:]:
-        conditions = " and ".join(other.rule.conditions) or "everyone"
-        table.add_row(*_build_cells(conditions, get_verdict_name(other.verdict), f"{other.coverage:,}"))
+        table.add_row(
+            *_build_cells(join_conditions(other.rule), get_verdict_name(other.verdict), f"{other.coverage:,}")
+        )
     return [table]
 
 

@@ -41,11 +41,12 @@ def parse_explanation_file(parse: Callable[[str], T], path: Path) -> T:
     except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path.name} as an explanation: {error}", hint=MAKE_ONE_HINT) from None
     except InputError as error:
+        other_version = error.code == "wrong-format" and str(error.got).isdecimal()
         raise InputError(
             f"cannot read {path.name} as an explanation: {error.statement}",
             expected=error.expected,
             got=error.got,
-            hint=MAKE_ONE_HINT,
+            hint=error.hint if other_version else MAKE_ONE_HINT,
             code=error.code,
         ) from None
 

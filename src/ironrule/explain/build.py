@@ -20,11 +20,12 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.hitting.bits import list_members
-from ironrule.results.background import Background, HistoryRows, LazyBackground, build_background
+from ironrule.results.background import Background, HistoryRows, build_background
 from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions, Statistics
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual, LazySequence
+from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
@@ -78,25 +79,24 @@ class ExplanationBuilder:
     search_result: SearchResult
     wider: WidenedBox | None
 
-    def build(
-        self, statistics: Statistics, restrictions: RuleRestrictions, unreadable_reason: str | None
-    ) -> Explanation:
+    def build(self, algorithm: str, options: SearchOptions) -> Explanation:
         """All of it in the user's terms."""
         context, problem, result = self.context, self.problem, self.search_result
+        require, forbid = tuple(options.require), tuple(options.forbid)
         needed = self._witnesses()
         return Explanation(
             context.space.decode_row(problem.case.instance),
             tuple(map(self._rank_rule, result.rules, result.verdicts)),
             LazySequence(self._counterfactuals),
-            statistics,
+            Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped),
             len(context.history),
             context.space.fingerprint,
             problem.to_user_weight(problem.weigh(result.rules[0])),
             0 if needed is None else problem.to_user_weight(result.lower_bound),
-            unreadable_reason,
+            context.unreadable_reason,
             context.fingerprint,
             context.target,
-            restrictions,
+            RuleRestrictions(require, forbid, normalize_weights(options.weights)),
             () if needed is None else needed,
             None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box),
             self.wider is not None and self.wider.maximal,
@@ -105,7 +105,7 @@ class ExplanationBuilder:
             context.model.model_count,
             tuple(map(str, context.space.constraints)),
             context.breakpoints,
-            LazyBackground(self._background),
+            LazyValue(self._background),
         )
 
     def _background(self) -> Background:
@@ -186,8 +186,6 @@ def _select_nearest(points: Points, components: InstanceComponents, k: int) -> P
 
 def widen_rule(context: ExplainerContext, problem: Problem, search_result: SearchResult) -> WidenedBox | None:
     """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
-    from ironrule.backends.forest.oracle import ForestOracle
-    from ironrule.backends.network.oracle import NetworkOracle
     from ironrule.model.history import RowCounter
     from ironrule.oracles.caching import CachingOracle
     from ironrule.search.widen import RuleWidener
@@ -195,14 +193,14 @@ def widen_rule(context: ExplainerContext, problem: Problem, search_result: Searc
     best = search_result.verdicts[0]
     if context.oracle is None or not isinstance(best, Proven) or search_result.stopped is not None:
         return None
-    oracle, quick_oracle = context.oracle, None
-    if isinstance(oracle, ForestOracle | NetworkOracle):
-        oracle, quick_oracle = oracle.medium_effort, CachingOracle(oracle.low_effort, points=problem.oracle.points)
+    oracle, quick_oracle, adjustable = context.oracle, None, context.oracle.capabilities.adjustable_effort
+    if adjustable is not None:
+        oracle = adjustable.medium_effort
+        quick_oracle = CachingOracle(adjustable.low_effort, points=problem.oracle.points)
     widener = RuleWidener(
         problem.case,
         CachingOracle(oracle, points=problem.oracle.points),
-        problem.meter,
-        problem.rng,
+        problem.run,
         RowCounter.from_history(context.history, context.space.sizes),
         quick_oracle,
         context.gaps,

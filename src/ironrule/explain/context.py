@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,6 @@ from ironrule.wording import format_count
 
 if TYPE_CHECKING:
     from ironrule.backends.network.engine import BoundEngine
-    from ironrule.backends.tree.oracle import TreeOracle
     from ironrule.oracles.protocol import Oracle
 
 
@@ -60,7 +59,8 @@ class ExplainerContext:
     row_store: RowTable
     row_count: int  # how many rows the data has, those that the history leaves out included
     change_constraints: tuple[Constraint, ...]
-    compiled_model: CompiledModel | str  # what the exact oracle works on, or why there is none
+    compiled_model: CompiledModel | None  # what the exact oracle works on, if there is one
+    unreadable_reason: str | None  # why there is none
     oracle: Oracle | None  # the exact oracle, if there is one
     point_model: Model  # decides single points: the models, a final estimator, or a tree whose leaves they confirmed
     fingerprint: str
@@ -104,13 +104,6 @@ class ExplainerContext:
     def get_row_number(self, past: int) -> int:
         """The number in the table of a row of the history."""
         return past if self.row_numbers is None else int(self.row_numbers[past])
-
-    @property
-    def tree_oracle(self) -> TreeOracle | None:
-        """The leaves of the model itself, where it is a single tree."""
-        from ironrule.backends.tree.oracle import TreeOracle
-
-        return self.oracle if isinstance(self.oracle, TreeOracle) and not self.is_robust else None
 
     @property
     def is_robust(self) -> bool:
@@ -176,12 +169,13 @@ def build_context(
         model_set = build_model_set(models, row_store.table, whole, target)
     codes, row_numbers = _filter_rows(whole, row_store, progress, quiet)
     checked = codes.points(slice(0, CHECKED_ROWS))
-    compiled_model, oracle, point_model = read_exactly(models, model_set, whole, checked, target, engine)
-    if gaps is not None and isinstance(compiled_model, str):
+    exact = read_exactly(models, model_set, whole, checked, target, engine, gaps)
+    if gaps is not None and exact.unreadable_reason is not None:
         raise ModelError(
-            f"whole intervals need a model that can be read: {compiled_model}", code="intervals-unavailable"
+            f"whole intervals need a model that can be read: {exact.unreadable_reason}", code="intervals-unavailable"
         )
-    name = None if isinstance(row_store, InMemoryRows) else build_cache_key(models, compiled_model, whole, target)
+    known = None if exact.compiled_model is None else exact.compiled_model.fingerprint
+    name = None if isinstance(row_store, InMemoryRows) else build_cache_key(models, known, whole, target)
     history, outcomes = _build_history(whole, row_store, codes, model_set, name, progress)
     return ExplainerContext(
         whole,
@@ -191,10 +185,8 @@ def build_context(
         row_store,
         len(row_store),
         change_constraints,
-        compiled_model,
-        _add_gaps(oracle, gaps),
-        point_model,
-        fingerprint_model(history, compiled_model),
+        *exact,
+        fingerprint_model(history, exact.compiled_model),
         target,
         row_numbers,
         engine,
@@ -204,27 +196,20 @@ def build_context(
     )
 
 
-def _add_gaps(oracle: Oracle | None, gaps: Gaps | None) -> Oracle | None:
-    """The exact oracle, told which numbers lie between the values of the domains."""
-    from ironrule.backends.forest.oracle import ForestOracle
-
-    return replace(oracle, gaps=gaps) if isinstance(oracle, ForestOracle) and gaps is not None else oracle
-
-
-def fingerprint_model(history: History, compiled_model: CompiledModel | str) -> str:
+def fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
     """A model by what it decides on past rows, which anybody can compute, and behind that by its structure."""
     decisions = fingerprint_outcomes(history)[:32]  # so that both together are as long as a SHA-256
-    return decisions if isinstance(compiled_model, str) else f"{decisions}-{compiled_model.fingerprint[:31]}"
+    return decisions if compiled_model is None else f"{decisions}-{compiled_model.fingerprint[:31]}"
 
 
 def _find_breakpoints(seen: Space, whole: Space, past: RowStore) -> Mapping[str, tuple[Value, ...]]:
     """The numbers that are in domains although no past row has them."""
-    found: dict[str, tuple[Value, ...]] = {}
+    breakpoints: dict[str, tuple[Value, ...]] = {}
     for old, new in zip(seen.features, whole.features, strict=True):
         more = {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
         if more:
-            found[new.name] = tuple(sorted(more))
-    return found
+            breakpoints[new.name] = tuple(sorted(more))
+    return breakpoints
 
 
 def _open_row_store(
@@ -276,9 +261,9 @@ def _extend_to_intervals(
     space: Space, models: Sequence[Any], model_set: ModelSet, past: RowStore, target: DecisionTarget
 ) -> tuple[Space, Gaps]:
     """The space of whole intervals, and what its domains leave out."""
-    some = _filter_rows(space, past, progress=False, quiet=True)[0].points(slice(0, CHECKED_ROWS))
+    checked = _filter_rows(space, past, progress=False, quiet=True)[0].points(slice(0, CHECKED_ROWS))
     try:
-        each = read_models(models, model_set, space, some, target)
+        each = read_models(models, model_set, space, checked, target)
         reads = [read for _, read in each]
         refined = refine_space(space, [model for model, _ in each], reads, past.table)
         return refined, find_gaps(refined, reads)
@@ -288,6 +273,15 @@ def _extend_to_intervals(
         ) from None
 
 
+class ExactReading(NamedTuple):
+    """What could be read of a model, or why nothing; its exact oracle; and who decides single points."""
+
+    compiled_model: CompiledModel | None
+    unreadable_reason: str | None
+    oracle: Oracle | None
+    point_model: Model
+
+
 def read_exactly(
     models: Sequence[Any],
     model_set: ModelSet,
@@ -295,17 +289,18 @@ def read_exactly(
     past: Points,
     target: DecisionTarget,
     engine: BoundEngine | None,
-) -> tuple[CompiledModel | str, Oracle | None, Model]:
-    """What could be read, or why nothing; the exact oracle; and who decides single points."""
+    gaps: Gaps | None = None,
+) -> ExactReading:
+    """Read and compile the models for exact search, if they can be read."""
     try:
-        compiled_model = compile_models(models, model_set, space, past, target)
+        compiled = compile_models(models, model_set, space, past, target)
         from ironrule.backends.registry import build_exact_oracle
 
-        oracle = build_exact_oracle(compiled_model.alternatives, model_set, space, engine)
+        oracle = build_exact_oracle(compiled.parts, model_set, space, engine, gaps)
     except Unreadable as reason:
-        return str(reason), None, model_set
-    point_model = oracle if isinstance(oracle, Model) else compiled_model.final_estimator or model_set
-    return compiled_model, oracle, point_model
+        return ExactReading(None, str(reason), None, model_set)
+    point_model = oracle.capabilities.point_model or compiled.final_estimator or model_set
+    return ExactReading(compiled, None, oracle, point_model)
 
 
 def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
@@ -331,10 +326,7 @@ def _filter_rows(
     codes = past.encode(space, progress)
     if not space.feasible.predicates:
         return codes, past.row_numbers
-    starts = range(0, len(codes), 1 << 16)
-    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + (1 << 16)))) for start in starts])
-    if not kept.any():
-        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    kept = _find_satisfying_rows(space, codes)
     if not kept.all() and not quiet:
         broken = int((~kept).sum())
         warnings.warn(
@@ -342,9 +334,6 @@ def _filter_rows(
         )
     rows = np.flatnonzero(kept)
     return past.take(codes, kept, space.fingerprint[:32]), rows if past.row_numbers is None else past.row_numbers[rows]
-
-
-CHUNK_ROWS = 1 << 16
 
 
 def restrict_context(
@@ -356,30 +345,26 @@ def restrict_context(
     codes = _take_rows(context, context.history.codes, kept, space.fingerprint[:32])
     withstood = context.history.outcomes[kept]
     checked = codes.points(slice(0, CHECKED_ROWS))
-    compiled_model, oracle, point_model = read_exactly(
-        models, context.model, space, checked, context.target, context.engine
-    )
+    exact = read_exactly(models, context.model, space, checked, context.target, context.engine)
     history = build_history(space, codes, withstood, _take_rows(context, codes, withstood, None))
     return replace(
         context,
         space=space,
         history=history,
         outcomes=context.outcomes[kept],
-        compiled_model=compiled_model,
-        oracle=oracle,
-        point_model=point_model,
-        fingerprint=fingerprint_model(history, compiled_model),
+        **exact._asdict(),
+        fingerprint=fingerprint_model(history, exact.compiled_model),
         row_numbers=context.get_row_numbers(np.flatnonzero(kept)),
         component_cache=ComponentCache(),
     )
 
 
 def _find_satisfying_rows(space: Space, codes: EncodedTable) -> BoolArray:
-    starts = range(0, len(codes), CHUNK_ROWS)
-    kept = np.concatenate([space.feasible.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts])
+    """Which past rows satisfy the constraints on the space; raises ConstraintError if none does."""
+    kept = space.feasible.admits_rows(codes)
     if not kept.any():
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
-    return np.asarray(kept, dtype=np.bool_)
+    return kept
 
 
 def _take_rows(context: ExplainerContext, codes: EncodedTable, rows: BoolArray, name: str | None) -> EncodedTable:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.backends.compiled_model import CompiledModel
 from ironrule.errors import InputError, ModelError
+from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import TabulatedModel
@@ -35,8 +36,7 @@ from ironrule.verdict.verdict import Refuted, Verdict
 if TYPE_CHECKING:
     from ironrule.backends.nearest import NearestCounterfactuals
     from ironrule.backends.network.engine import BoundEngine
-    from ironrule.backends.tree.oracle import TreeOracle
-    from ironrule.oracles.protocol import Case, Oracle
+    from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 
 
 def build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
@@ -75,44 +75,44 @@ def _format_literal(value: Value) -> str:
     return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
 
 
-def choose_tabulated_model(algorithm: str, compiled_model: CompiledModel | str) -> TabulatedModel | None:
+def choose_tabulated_model(algorithm: str, context: ExplainerContext) -> TabulatedModel | None:
     """What the exact search reads, or None where GeCo is to search."""
     if algorithm not in ("auto", "exact", "geco"):
         raise InputError(
             expected="algorithm must be one of auto, exact, geco", got=repr(algorithm), code="unknown-algorithm"
         )
-    if algorithm == "exact" and isinstance(compiled_model, str):
+    if algorithm == "exact" and context.unreadable_reason is not None:
         raise InputError(
-            f"exact counterfactuals need a model that can be read: {compiled_model}",
+            f"exact counterfactuals need a model that can be read: {context.unreadable_reason}",
             hint="use algorithm='geco'",
             code="exact-counterfactuals-unavailable",
         )
-    return None if algorithm == "geco" or isinstance(compiled_model, str) else compiled_model.tabulated
+    return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
 
 
 def find_counterfactuals(
     tabulated_model: TabulatedModel | None,
-    case: Case,
-    box: Box,
-    k: int,
-    meter: Meter,
-    seed: int,
+    query: BoxQuery,
+    options: SearchOptions,
+    *,
     exact_only: bool = False,
     engine: BoundEngine | None = None,
-    tree_oracle: TreeOracle | None = None,
+    oracle: Oracle | None = None,
 ) -> Counterfactuals:
-    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
-    from ironrule.backends.registry import find_nearest
+    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on.
 
-    rng = np.random.default_rng(seed)
+    ``oracle`` is the exact one of the model, where there is one.
+    """
+    from ironrule.backends.registry import find_nearest
+    from ironrule.oracles.protocol import Run
+
+    meter = options.start_meter()
+    case, run = query.case, Run(meter, np.random.default_rng(options.seed))
     if tabulated_model is None:
-        found, name = _find_by_geco(case, box, k, meter, rng), "GeCo"
+        found, name = _find_by_geco(query, run), "GeCo"
     else:
         try:
-            found, name = (
-                find_nearest(tabulated_model, case, box, k, meter, rng, engine=engine, tree_oracle=tree_oracle),
-                "Nearest",
-            )
+            found, name = find_nearest(tabulated_model, query, run, engine, oracle), "Nearest"
         except Unreadable as reason:  # constraints on what may change that are too intricate
             if exact_only:
                 raise InputError(
@@ -120,13 +120,13 @@ def find_counterfactuals(
                     hint="use algorithm='geco'",
                     code="exact-counterfactuals-unavailable",
                 ) from None
-            found, name = _find_by_geco(case, box, k, meter, rng), "GeCo"
+            found, name = _find_by_geco(query, run), "GeCo"
     if tabulated_model is not None and not _are_desired(case.model, found.points):
         raise ModelError(
             "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
         )
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in found.points)
-    statistics = Statistics.from_meter(meter, name, seed, found.stopped)
+    statistics = Statistics.from_meter(meter, name, options.seed, found.stopped)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)
 
 
@@ -144,21 +144,19 @@ def check_between_values(found: Counterfactuals, gaps: Gaps | None, case: Case, 
     return found
 
 
-def _find_by_geco(case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> NearestCounterfactuals:
+def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
     from ironrule.backends.nearest import NearestCounterfactuals
     from ironrule.oracles.geco.oracle import GeCo
 
-    verdict, stopped = ask_oracle(GeCo(fill_to_k=True), case, box, k, meter, rng)
-    none = np.empty((0, len(case.space)), dtype=np.int32)
+    verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
+    none = np.empty((0, len(query.case.space)), dtype=np.int32)
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
 
 
-def ask_oracle(
-    oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator
-) -> tuple[Verdict | None, str | None]:
+def ask_oracle(oracle: Oracle, query: BoxQuery, run: Run) -> tuple[Verdict | None, str | None]:
     """An oracle's answer, or None, and what stopped it."""
     try:
-        verdict = oracle.find(case, box, k, meter, rng)
+        verdict = oracle.find(query, run)
     except BudgetExhausted:
         return None, "budget"
     except KeyboardInterrupt:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ironrule.errors import InputError
 from ironrule.explain.options import as_list, parse_positive
-from ironrule.model.normal_form.network import Network
 from ironrule.model.protocol import Unreadable
 from ironrule.results.counterfactuals import ChangeSet
 from ironrule.results.explanation import Listing, RankedRule
@@ -94,21 +93,12 @@ def _build_oracle(
     tabulated_model: TabulatedModel | None, case: Case, engine: BoundEngine | None, black_box_oracle: Oracle
 ) -> Oracle:
     """An oracle that knows the constraints on what may change."""
-    from ironrule.backends.forest.compile import compile_tree_sum
-    from ironrule.backends.forest.oracle import ForestOracle
-    from ironrule.backends.network.compile import compile_network
-    from ironrule.backends.network.engine import CpuEngine
-    from ironrule.backends.network.oracle import NetworkOracle
+    from ironrule.backends.registry import build_case_oracle
 
     if tabulated_model is None:
         return black_box_oracle
-    if isinstance(tabulated_model.normal_form, Network):
-        networks = compile_network(tabulated_model.normal_form, tabulated_model.columns, case.space, case.feasible)
-        return NetworkOracle(networks, engine=engine or CpuEngine())
     try:
-        return ForestOracle(
-            compile_tree_sum(tabulated_model.normal_form, tabulated_model.columns, case.space, case.feasible)
-        )
+        return build_case_oracle(tabulated_model, case, engine)
     except Unreadable:  # constraints that are too intricate
         return black_box_oracle
 

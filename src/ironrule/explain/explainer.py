@@ -29,16 +29,11 @@ from ironrule.explain.counterfactuals import (
 from ironrule.explain.enumerate import list_changes, list_rules
 from ironrule.explain.judge import RuleLike, judge_rules, parse_rule, split_rules
 from ironrule.explain.options import (
-    DEFAULT_ALGORITHM,
+    DEFAULTS,
     SearchOptions,
     Weights,
     as_list,
-    normalize_weights,
-    parse_algorithm,
-    parse_budget,
     parse_oracle,
-    parse_positive,
-    parse_seed,
 )
 from ironrule.explain.query import (
     ConfirmationQueue,
@@ -46,22 +41,22 @@ from ironrule.explain.query import (
     build_case,
     build_problem,
     choose_black_box_oracle,
-    encode_row,
+    decide_row,
 )
 from ironrule.model.decision import DecisionTarget
 from ironrule.progress import track
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
-from ironrule.results.explanation import Explanation, Listing, RankedRule, RuleRestrictions, Statistics
+from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 from ironrule.space.space import Space, as_constraint
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.oracles.protocol import Oracle
+    from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
     from ironrule.results.judgement import Recheck
     from ironrule.search.problem import Algorithm, Problem
@@ -84,9 +79,9 @@ class Explainer:
     the widest or a counterfactual the nearest, since the decision may turn between any two values. With
     ``device="cuda"``, networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all
     else, and all where no device is named. ``oracle`` says who looks for counterfactuals where the model cannot be
-    read: a name such as ``"geco"``, or any object with the method ``find`` of :class:`ironrule.oracles.protocol.Oracle`
-    (default ``SearchThenProve()``); where the model can be read, an exact oracle does, and this one is asked only about
-    change sets under constraints that are too intricate for it.
+    read: a name such as ``"geco"``, or any object with the method ``find`` of
+    :class:`ironrule.oracles.protocol.UserOracle` (default ``SearchThenProve()``); where the model can be read, an exact
+    oracle does, and this one is asked only about change sets under constraints that are too intricate for it.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -107,7 +102,7 @@ class Explainer:
         progress: bool | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
-        oracle: str | Oracle | None = None,
+        oracle: str | UserOracle | None = None,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin)
         self._arguments = ExplainerArguments(
@@ -130,7 +125,7 @@ class Explainer:
     @property
     def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
-        return self._context.compiled_model if isinstance(self._context.compiled_model, str) else None
+        return self._context.unreadable_reason
 
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
@@ -155,7 +150,7 @@ class Explainer:
 
     def is_desired(self, row: Any) -> bool:
         """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
-        return encode_row(self._context, row)[1]
+        return decide_row(self._context, row)[1]
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
@@ -198,15 +193,15 @@ class Explainer:
     def explain(
         self,
         row: Any,
-        algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+        algorithm: str | Algorithm = DEFAULTS.algorithm,
         *,
-        k: int = 5,
-        budget: Budget | float | None = None,
-        seed: int = 0,
-        require: Sequence[str] = (),
-        forbid: Sequence[str] = (),
-        weights: Weights = None,
-        widen: bool = True,
+        k: int = DEFAULTS.k,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        require: Sequence[str] = DEFAULTS.require,
+        forbid: Sequence[str] = DEFAULTS.forbid,
+        weights: Weights = DEFAULTS.weights,
+        widen: bool = DEFAULTS.widen,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
 
@@ -216,30 +211,35 @@ class Explainer:
         means one tenth exactly). With ``widen``, the bounds of a rule that was proven by reading the model are moved as
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
         """
+        from ironrule.oracles.protocol import BoxQuery
         from ironrule.search.driver import solve
 
-        if algorithm == "auto":
-            algorithm = "greedy_cf" if self._context.oracle is None else "minimum"
-        chosen = parse_algorithm(algorithm)
-        meter = Meter(parse_budget(budget))
-        problem = build_problem(self._context, build_case(self._context, row), meter, k, seed, require, forbid, weights)
+        options = SearchOptions(
+            algorithm=algorithm,
+            k=k,
+            budget=budget,
+            seed=seed,
+            require=require,
+            forbid=forbid,
+            weights=weights,
+            widen=widen,
+        )
+        chosen, meter = options.choose_algorithm(self._context.oracle is not None), options.start_meter()
+        problem = build_problem(self._context, build_case(self._context, row), options, meter)
         result = solve(problem, chosen)
         if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
-            ask_oracle(problem.oracle, problem.case, problem.case.components.box(0), problem.k, meter, problem.rng)
-        wider = widen_rule(self._context, problem, result) if widen else None
+            ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
+        wider = widen_rule(self._context, problem, result) if options.widen else None
         if isinstance(row, EncodedRow) and row.confirmations is not None:
             row.confirmations.add(self._context, problem.oracle.points)
         else:
             self._confirm(problem)
-        statistics = Statistics.from_meter(meter, type(chosen).__name__, seed, result.stopped)
-        restrictions = RuleRestrictions(tuple(as_list(require)), tuple(as_list(forbid)), normalize_weights(weights))
-        builder = ExplanationBuilder(self._context, problem, result, wider)
-        return builder.build(statistics, restrictions, self.unreadable_reason)
+        return ExplanationBuilder(self._context, problem, result, wider).build(type(chosen).__name__, options)
 
     def explain_many(
         self,
         rows: Any = None,
-        algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+        algorithm: str | Algorithm = DEFAULTS.algorithm,
         *,
         output: str | Path | None = None,
         workers: int | None = None,
@@ -248,13 +248,13 @@ class Explainer:
         documents: bool = True,
         reuse: bool = False,
         progress: bool | None = None,
-        k: int = 5,
-        budget: Budget | float | None = None,
-        seed: int = 0,
-        require: Sequence[str] = (),
-        forbid: Sequence[str] = (),
-        weights: Weights = None,
-        widen: bool = True,
+        k: int = DEFAULTS.k,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        require: Sequence[str] = DEFAULTS.require,
+        forbid: Sequence[str] = DEFAULTS.forbid,
+        weights: Weights = DEFAULTS.weights,
+        widen: bool = DEFAULTS.widen,
     ) -> Batch:
         """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
@@ -268,8 +268,18 @@ class Explainer:
         from ironrule.explain.batch.run import BatchOptions, choose_pool, run_batch
 
         pool = choose_pool(engine, workers, address)
-        options = SearchOptions(algorithm, k, budget, seed, require, forbid, weights, widen)
-        return run_batch(self, self._context, rows, options, BatchOptions(output, documents, reuse), pool, progress)
+        options = SearchOptions(
+            algorithm=algorithm,
+            k=k,
+            budget=budget,
+            seed=seed,
+            require=require,
+            forbid=forbid,
+            weights=weights,
+            widen=widen,
+        )
+        kept = BatchOptions(output, documents, reuse)
+        return run_batch(self, self._context, rows, options, output=kept, pool=pool, progress=progress)
 
     def _confirm(self, problem: Problem) -> None:
         """Ask the model itself about every counterfactual that was found."""
@@ -280,14 +290,14 @@ class Explainer:
     def counterfactuals(
         self,
         row: Any,
-        k: int = 5,
+        k: int = DEFAULTS.k,
         *,
         algorithm: Literal["auto", "exact", "geco"] = "auto",
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
-        budget: Budget | float | None = None,
-        seed: int = 0,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
     ) -> Counterfactuals:
         """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
@@ -297,15 +307,21 @@ class Explainer:
         ``permitted_range`` gives lowest and highest values, or the list of categories; ``constraints`` come on top of
         the explainer's own.
         """
+        from ironrule.oracles.protocol import BoxQuery
+
+        options = SearchOptions(k=k, budget=budget, seed=seed)
         extra = (*self._context.change_constraints, *map(as_constraint, as_list(constraints)))
         ranges = build_range_constraints(self.space, permitted_range or {})
         case = build_case(self._context, row, (*extra, *ranges), own_model_only=True)
         box = build_change_box(case.components, features_to_vary)
-        tabulated_model = choose_tabulated_model(algorithm, self._context.compiled_model)
-        meter, exact_only = Meter(parse_budget(budget)), algorithm == "exact"
-        given = (parse_positive(k), meter, parse_seed(seed), exact_only)
+        tabulated_model = choose_tabulated_model(algorithm, self._context)
         found = find_counterfactuals(
-            tabulated_model, case, box, *given, self._context.engine, self._context.tree_oracle
+            tabulated_model,
+            BoxQuery(case, box, options.k),
+            options,
+            exact_only=algorithm == "exact",
+            engine=self._context.engine,
+            oracle=None if self._context.is_robust else self._context.oracle,
         )
         return check_between_values(found, self._context.gaps, case, box)
 
@@ -315,11 +331,11 @@ class Explainer:
         *,
         minimum_only: bool = False,
         limit: int | None = None,
-        budget: Budget | float | None = None,
-        seed: int = 0,
-        require: Sequence[str] = (),
-        forbid: Sequence[str] = (),
-        weights: Weights = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        require: Sequence[str] = DEFAULTS.require,
+        forbid: Sequence[str] = DEFAULTS.forbid,
+        weights: Weights = DEFAULTS.weights,
     ) -> Listing[RankedRule]:
         """All rules for a row that have nothing redundant, shortest first, or the minimum ones alone; found as you ask.
 
@@ -327,8 +343,9 @@ class Explainer:
         that is shorter than the last one has come; ``complete`` of what is returned says whether all have, ``stopped``
         what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
         """
-        meter = Meter(parse_budget(budget))
-        problem = build_problem(self._context, build_case(self._context, row), meter, 5, seed, require, forbid, weights)
+        options = SearchOptions(budget=budget, seed=seed, require=require, forbid=forbid, weights=weights)
+        meter = options.start_meter()
+        problem = build_problem(self._context, build_case(self._context, row), options, meter)
         return list_rules(
             problem, self._context.model.primary.decision.undesired_name, minimum_only, limit, self._confirm
         )
@@ -339,9 +356,9 @@ class Explainer:
         row: Any,
         rule: RuleLike,
         *,
-        budget: Budget | float | None = None,
-        seed: int = 0,
-        weights: Weights = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        weights: Weights = DEFAULTS.weights,
     ) -> Judgement: ...
 
     @overload
@@ -350,9 +367,9 @@ class Explainer:
         row: Any,
         rule: Sequence[RuleLike],
         *,
-        budget: Budget | float | None = None,
-        seed: int = 0,
-        weights: Weights = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        weights: Weights = DEFAULTS.weights,
     ) -> list[Judgement]: ...
 
     def judge(
@@ -360,9 +377,9 @@ class Explainer:
         row: Any,
         rule: RuleLike | Sequence[RuleLike],
         *,
-        budget: Budget | float | None = None,
-        seed: int = 0,
-        weights: Weights = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        weights: Weights = DEFAULTS.weights,
     ) -> Judgement | list[Judgement]:
         """How good a rule for a row is, whoever found it, by proof; of several rules a list, which shares the work.
 
@@ -370,15 +387,21 @@ class Explainer:
         need not be the row's own values, but the row must satisfy it. ``weights`` are those of ``explain``. What cannot
         be proven within the budget, which several rules share, is not judged.
         """
-        meter = Meter(parse_budget(budget))
-        problem = build_problem(self._context, build_case(self._context, row), meter, 1, seed, (), (), weights)
+        options = SearchOptions(k=1, budget=budget, seed=seed, weights=weights)
+        meter = options.start_meter()
+        problem = build_problem(self._context, build_case(self._context, row), options, meter)
         given, alone = split_rules(rule)
         rules = [parse_rule(problem.case.components, one) for one in given]
-        found = judge_rules(self._context, problem, rules, self.unreadable_reason, self._confirm)
+        found = judge_rules(self._context, problem, rules, self._confirm)
         return found[0] if alone else found
 
     def recheck(
-        self, explanations: Any, *, budget: Budget | float | None = None, seed: int = 0, progress: bool | None = None
+        self,
+        explanations: Any,
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
     ) -> Recheck:
         """Which stored explanations hold for this explainer's model, such as a new version, and what breaks the others.
 
@@ -387,17 +410,15 @@ class Explainer:
         from ironrule.explain.recheck import encode_explained_row, name_explanations, recheck_explanation
         from ironrule.results.judgement import Recheck, RecheckedExplanation
 
-        items: list[RecheckedExplanation] = []
+        options, items = SearchOptions(k=1, budget=budget, seed=seed), list[RecheckedExplanation]()
         total = len(explanations) if hasattr(explanations, "__len__") else 1
         for name, explanation in track(name_explanations(explanations), "Rechecking", total, progress):
             instance, desired = encode_explained_row(self._context, name, explanation)
             if desired:
                 items.append(RecheckedExplanation(name, explanation.instance, explanation.rule, "overturned"))
                 continue
-            meter = Meter(parse_budget(budget))
-            problem = build_problem(
-                self._context, build_case(self._context, EncodedRow(instance)), meter, 1, seed, (), (), None
-            )
+            meter = options.start_meter()
+            problem = build_problem(self._context, build_case(self._context, EncodedRow(instance)), options, meter)
             items.append(recheck_explanation(name, explanation, problem))
             self._confirm(problem)
         return Recheck(tuple(items))
@@ -414,16 +435,17 @@ class Explainer:
         *,
         features_to_vary: Sequence[str] | str = "all",
         limit: int | None = None,
-        budget: Budget | float | None = None,
-        seed: int = 0,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
     ) -> Listing[ChangeSet]:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
         """
-        compiled_model, meter = self._context.compiled_model, Meter(parse_budget(budget))
+        options, compiled_model = SearchOptions(budget=budget, seed=seed), self._context.compiled_model
+        meter = options.start_meter()
         case = build_case(self._context, row, self._context.change_constraints, own_model_only=True)
-        problem = build_problem(self._context, case, meter, 5, seed, (), (), None)
-        tabulated_model = None if isinstance(compiled_model, str) else compiled_model.tabulated
+        problem = build_problem(self._context, case, options, meter)
+        tabulated_model = None if compiled_model is None else compiled_model.tabulated
         engine = self._context.engine
         gaps, predicates = self._context.gaps, case.feasible.predicates
         trusted = gaps is None or gaps.are_respected_by(predicates, case.instance)

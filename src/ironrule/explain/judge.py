@@ -11,16 +11,10 @@ from ironrule.explain.context import ExplainerContext
 from ironrule.hitting.weights import ExactNumber
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
-from ironrule.rule.condition import (
-    ComponentIntervals,
-    StatedComponent,
-    build_box,
-    decode_rule,
-    encode_rule,
-    parse_condition,
-)
+from ironrule.rule.condition import ComponentIntervals, build_box, decode_rule, encode_rule
 from ironrule.rule.counterfactual import Counterfactual, LazySequence
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
@@ -56,8 +50,8 @@ def parse_rule(components: InstanceComponents, given: RuleLike) -> ComponentInte
         given = given.components
     if not isinstance(given, (str, Component, Sequence)):
         raise InputError(expected=A_RULE, got=repr(given))
-    some = [given] if isinstance(given, (str, Component)) else list(given)
-    return encode_rule(components, [condition for item in some for condition in _parse_conditions(components, item)])
+    items = [given] if isinstance(given, (str, Component)) else list(given)
+    return encode_rule(components, [condition for item in items for condition in _parse_conditions(components, item)])
 
 
 def _parse_conditions(components: InstanceComponents, item: Any) -> list[StatedComponent]:
@@ -72,7 +66,6 @@ def judge_rules(
     context: ExplainerContext,
     problem: Problem,
     rules: Sequence[ComponentIntervals],
-    unreadable_reason: str | None,
     confirm: Callable[[Problem], None],
 ) -> list[Judgement]:
     """The judgement of every rule; ``confirm`` is called before any is shown."""
@@ -87,7 +80,7 @@ def judge_rules(
     if proof is not None:
         bound = problem.to_user_weight(classifier.state.lower_bound)
         least = None if classifier.minimum_weight is None else problem.to_user_weight(classifier.minimum_weight)
-    builder = _JudgementBuilder(context, classifier, unreadable_reason, proof, bound, least)
+    builder = _JudgementBuilder(context, classifier, proof, bound, least)
     return [builder.build(finding) for finding in findings]
 
 
@@ -105,8 +98,8 @@ def _find_witnesses(classifier: QualityClassifier) -> Sequence[Counterfactual] |
 
 
 def _build_counterfactuals(problem: Problem, points: Points | None) -> tuple[Counterfactual, ...]:
-    case, some = problem.case, () if points is None else points
-    return tuple(Counterfactual.from_point(case.space, case.instance, point) for point in some)
+    case, known = problem.case, () if points is None else points
+    return tuple(Counterfactual.from_point(case.space, case.instance, point) for point in known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +111,6 @@ class _JudgementBuilder:
 
     context: ExplainerContext
     classifier: QualityClassifier
-    unreadable_reason: str | None
     proof: Sequence[Counterfactual] | None
     lower_bound: ExactNumber
     least: ExactNumber | None
@@ -170,6 +162,6 @@ class _JudgementBuilder:
     def _stop_reason(self) -> str:
         if self.classifier.stopped is not None:
             return STOP_REASONS[self.classifier.stopped]
-        if self.unreadable_reason is not None:
-            return f"the model could only be asked, not read: {self.unreadable_reason}"
+        if self.context.unreadable_reason is not None:
+            return f"the model could only be asked, not read: {self.context.unreadable_reason}"
         return "the search reached its limits"

@@ -1,8 +1,8 @@
 """Read what callers pass: rows in all the usual forms, algorithms by name, budgets, seeds, weights.
 
-``parse_*`` functions check one argument each and raise InputError before any work. ``SearchOptions`` holds the
-arguments of ``Explainer.explain`` without the row, so that a batch can hash them, store the hash and send them to
-workers.
+``parse_*`` functions check one argument each and raise InputError before any work. ``SearchOptions`` holds all that a
+search can be told, checked: the Explainer's methods, batches and their workers, the command line and the server pass
+this value on, and its defaults are theirs.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from numpy.random.bit_generator import ISeedSequence
 from ironrule.errors import BudgetError, InputError, TableError
 from ironrule.hitting.weights import get_unit_weights, parse_weight, scale_to_integers, to_storable_weight
 from ironrule.rule.instance_components import InstanceComponents
-from ironrule.search.algorithms import ALGORITHMS, AUTO, load_algorithm
+from ironrule.search.algorithms import ALGORITHMS, AUTO, AlgorithmName, load_algorithm
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
 from ironrule.space.table import Table, read_table
-from ironrule.verdict.budget import Budget
+from ironrule.verdict.budget import Budget, Meter
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.oracles.protocol import Oracle
+    from ironrule.oracles.protocol import Oracle, UserOracle
     from ironrule.search.problem import Algorithm
 
 
 DEFAULT_BUDGET = Budget(evaluations=5_000_000)
-DEFAULT_ALGORITHM = AUTO
 Weights = Mapping[str, int | float | Fraction | Decimal] | Literal["paper"] | None
 
 
@@ -78,9 +77,17 @@ def as_list(names: Any) -> list[Any]:
 
 def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
     """An algorithm by its name, with its defaults, or as it is."""
-    if not isinstance(algorithm, str) and hasattr(algorithm, "run") and not isinstance(algorithm, type):
-        return algorithm
-    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+    check_algorithm(algorithm)
+    return load_algorithm(cast(AlgorithmName, algorithm))() if isinstance(algorithm, str) else algorithm
+
+
+def check_algorithm(algorithm: str | Algorithm) -> None:
+    """Raise InputError if there is no such algorithm; none is loaded for that."""
+    if isinstance(algorithm, str):
+        known = algorithm in ALGORITHMS
+    else:
+        known = hasattr(algorithm, "run") and not isinstance(algorithm, type)
+    if not known:
         names = ", ".join(ALGORITHMS)
         raise InputError(
             expected=f"algorithm must be one of {names}",
@@ -88,10 +95,9 @@ def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
             hint="or pass an object such as GreedyRuleCF()",
             code="unknown-algorithm",
         )
-    return load_algorithm(algorithm)()
 
 
-def parse_oracle(oracle: str | Oracle | None) -> Oracle | None:
+def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
     """An oracle by its name, or as it is, verified if it is not one of ours; None stands for the default."""
     if oracle is None:
         return None
@@ -167,11 +173,7 @@ def parse_weights(weights: Weights, components: InstanceComponents) -> tuple[npt
     """
     if weights is None:
         return get_unit_weights(2 * len(components.space)), Fraction(1)
-    if not isinstance(weights, Mapping):
-        if not isinstance(weights, str) or weights != "paper":
-            raise InputError(
-                expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights)
-            )
+    if not isinstance(weights, Mapping):  # "paper"
         counted_twice = np.ones(2 * len(components.space))
         counted_twice[[2 * j for j, feature in enumerate(components.space.features) if not feature.ordered]] = 2.0
         return counted_twice, Fraction(1)
@@ -201,14 +203,19 @@ def normalize_weights(weights: Weights) -> Mapping[str, int | float | Fraction] 
     """The weights as a document keeps them: what the caller wrote, in plain types; None where there are none."""
     if isinstance(weights, Mapping):
         return {name: to_storable_weight(name, weight) for name, weight in weights.items()} or None
-    return weights or None
+    if weights is not None and not (isinstance(weights, str) and weights == "paper"):
+        raise InputError(expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights))
+    return weights
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SearchOptions:
-    """The arguments of ``Explainer.explain``, without the row."""
+    """All that a search can be told, and the defaults; raises InputError where it is made if something cannot be used.
 
-    algorithm: str | Algorithm = DEFAULT_ALGORITHM
+    What does not change the answer (workers, progress, the device) has no place here.
+    """
+
+    algorithm: str | Algorithm = AUTO
     k: int = 5
     budget: Budget | float | None = None
     seed: int = 0
@@ -217,23 +224,43 @@ class SearchOptions:
     weights: Weights = None
     widen: bool = True
 
+    def __post_init__(self) -> None:
+        if self.algorithm != AUTO:
+            check_algorithm(self.algorithm)
+        parse_budget(self.budget)
+        normalize_weights(self.weights)
+        object.__setattr__(self, "k", parse_positive(self.k))
+        object.__setattr__(self, "seed", parse_seed(self.seed))
+        object.__setattr__(self, "require", tuple(as_list(self.require)))
+        object.__setattr__(self, "forbid", tuple(as_list(self.forbid)))
+        object.__setattr__(self, "widen", bool(self.widen))
+
+    def choose_algorithm(self, readable: bool) -> Algorithm:
+        """The algorithm that is asked for, or the best one for a model that can be read or only be asked."""
+        if self.algorithm == AUTO:
+            return parse_algorithm("minimum" if readable else "greedy_cf")
+        return parse_algorithm(self.algorithm)
+
+    def start_meter(self) -> Meter:
+        """A meter for one search; its time starts now."""
+        return Meter(parse_budget(self.budget))
+
     def to_kwargs(self) -> dict[str, Any]:
         """The same by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def fingerprint(self) -> str:
-        """A hash of it; raises InputError, before any work, if something in it cannot be used."""
-        algorithm = self.algorithm if self.algorithm == DEFAULT_ALGORITHM else parse_algorithm(self.algorithm)
+        """A hash of all of it."""
         kept = normalize_weights(self.weights)
-        weights = sorted(kept.items()) if isinstance(kept, Mapping) else kept
-        parts = (
-            algorithm,
-            parse_positive(self.k),
-            parse_budget(self.budget),
-            parse_seed(self.seed),
-            as_list(self.require),
-            as_list(self.forbid),
-            weights,
-            bool(self.widen),
-        )
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        parts = self.to_kwargs() | {
+            "algorithm": self.algorithm if self.algorithm == AUTO else parse_algorithm(self.algorithm),
+            "budget": parse_budget(self.budget),
+            "require": list(self.require),
+            "forbid": list(self.forbid),
+            "weights": sorted(kept.items()) if isinstance(kept, Mapping) else kept,
+        }
+        return hashlib.sha256(repr(tuple(parts.values())).encode()).hexdigest()
+
+
+DEFAULTS = SearchOptions()
+"""What a search does unless it is told otherwise."""

@@ -1,6 +1,6 @@
 """From a row to the problem that a search solves, and from found points back to the model.
 
-``encode_row`` turns a row into codes and decides it; ``build_case`` adds what may occur and what may change;
+``decide_row`` turns a row into codes and asks for its outcome; ``build_case`` adds what may occur and what may change;
 ``build_problem`` adds the components that rules may use, their weights, the budget and the oracle. An exact oracle
 works on a model that was read, and must have been read right: ``ConfirmationQueue`` asks the model itself about every
 counterfactual that was found. Asking a pipeline about one point costs nearly as much as asking about many, so the rows
@@ -18,17 +18,8 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import (
-    Weights,
-    as_list,
-    make_generator,
-    parse_positive,
-    parse_row,
-    parse_seed,
-    parse_weights,
-)
+from ironrule.explain.options import SearchOptions, make_generator, parse_row, parse_weights
 from ironrule.explain.row_store import InMemoryRows
-from ironrule.model.protocol import Model
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
@@ -48,7 +39,7 @@ class ConfirmationQueue:
 
     def add(self, context: ExplainerContext, points: Points | None) -> None:
         """What was found for a row, if by reading; of a single tree every leaf was confirmed beforehand."""
-        if context.oracle is not None and not isinstance(context.oracle, Model) and points is not None:
+        if context.oracle is not None and context.oracle.capabilities.point_model is None and points is not None:
             self.pending.append((context, points))
 
     def confirm(self) -> None:
@@ -87,7 +78,7 @@ def build_case(
     """
     from ironrule.oracles.protocol import Case
 
-    instance, desired = encode_row(context, row)
+    instance, desired = decide_row(context, row)
     if desired:
         raise OutcomeError(
             expected="the row must have the undesired outcome",
@@ -128,7 +119,7 @@ def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], 
         ) from None
 
 
-def encode_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
+def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
     """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
     if isinstance(row, EncodedRow):
         return row.codes, False
@@ -150,23 +141,15 @@ def encode_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
 MAX_POINT_ROWS = 5_000  # desired past rows, which are at hand as points then
 
 
-def build_problem(
-    context: ExplainerContext,
-    case: Case,
-    meter: Meter,
-    k: int,
-    seed: int,
-    require: Sequence[str],
-    forbid: Sequence[str],
-    weights: Weights,
-) -> Problem:
+def build_problem(context: ExplainerContext, case: Case, options: SearchOptions, meter: Meter) -> Problem:
     """The problem that searches solve; raises InputError if what is required cannot be had."""
     from ironrule.oracles.caching import CachingOracle
+    from ironrule.oracles.protocol import Run
     from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
     from ironrule.search.problem import Problem
 
     components = case.components
-    allowed, required = select_components(components, require, forbid)
+    allowed, required = select_components(components, options.require, options.forbid)
 
     def count() -> DistinctDuals:
         with meter.time_block("history"):
@@ -174,13 +157,22 @@ def build_problem(
                 return count_distinct_point_duals(case.history.seeds, components.low, components.high)
             return count_distinct_duals(case.history.desired.columns, components.low, components.high)
 
-    each, unit = parse_weights(weights, components)
-    rng = make_generator(parse_seed(seed))
+    each, unit = parse_weights(options.weights, components)
     if context.oracle is None:
         oracle = CachingOracle(choose_black_box_oracle(context))
     else:
         oracle = CachingOracle(context.oracle, exact=True)
-    return Problem(case, oracle, HistoryDuals(count), allowed, required, each, parse_positive(k), meter, rng, unit)
+    return Problem(
+        case=case,
+        oracle=oracle,
+        history=HistoryDuals(count),
+        allowed=allowed,
+        required=required,
+        weights=each,
+        k=options.k,
+        run=Run(meter, make_generator(options.seed)),
+        unit=unit,
+    )
 
 
 def choose_black_box_oracle(context: ExplainerContext) -> Oracle:
@@ -194,9 +186,9 @@ def select_components(
     components: InstanceComponents, require: Sequence[str], forbid: Sequence[str]
 ) -> tuple[int, tuple[int, ...]]:
     """The components that a rule may use, and sets of which it must use one each; raises InputError if one is empty."""
-    allowed = components.usable & ~components.select(as_list(forbid))
-    required = tuple(components.select([name]) & allowed for name in as_list(require))
-    for name, some in zip(as_list(require), required, strict=True):
+    allowed = components.usable & ~components.select(forbid)
+    required = tuple(components.select([name]) & allowed for name in require)
+    for name, some in zip(require, required, strict=True):
         if not some:
             raise InputError(
                 f"{name!r} cannot be required for this row: it excludes nothing or is forbidden",

@@ -14,14 +14,14 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.errors import InputError
 from ironrule.explain.judge import parse_rule
-from ironrule.explain.query import encode_row
+from ironrule.explain.query import decide_row
 from ironrule.results.batch import Batch
 from ironrule.results.explanation import Explanation
 from ironrule.results.judgement import RecheckedExplanation
 from ironrule.rule.box import Box
 from ironrule.rule.condition import build_box
 from ironrule.verdict.budget import BudgetExhausted
-from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted
 
 if TYPE_CHECKING:
     from ironrule.explain.context import ExplainerContext
@@ -48,7 +48,7 @@ def name_explanations(given: Any) -> Iterator[tuple[Any, Explanation]]:
 def encode_explained_row(context: ExplainerContext, name: Any, explanation: Explanation) -> tuple[Points, bool]:
     """The explained row as codes, and whether it has the desired outcome now; raises InputError if it does not fit."""
     try:
-        return encode_row(context, dict(explanation.instance))
+        return decide_row(context, dict(explanation.instance))
     except InputError as error:
         raise InputError(
             f"the stored explanation {name!r} does not fit the data: {error.statement}",
@@ -65,7 +65,7 @@ def recheck_explanation(name: Any, explanation: Explanation, problem: Problem) -
         box = build_box(problem.case.components, parse_rule(problem.case.components, explanation.rule))
         verdict = _find_past_exception(problem, box) or check_box(problem, box, None, 1)
     except BudgetExhausted:
-        return RecheckedExplanation(*known, "undecided", Unrefuted(tried=0, samples=0, confidence=0.0))
+        return RecheckedExplanation(*known, "undecided", NOT_SEARCHED)
     if isinstance(verdict, Proven):
         return RecheckedExplanation(*known, "holds", verdict)
     return RecheckedExplanation(*known, "breaks" if isinstance(verdict, Refuted) else "undecided", verdict)

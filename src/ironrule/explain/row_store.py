@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -20,15 +20,12 @@ import numpy.typing as npt
 from ironrule.arrays import BoolArray
 from ironrule.model.decision import DecisionTarget
 from ironrule.space.codes import EncodedTable
-from ironrule.space.column_store.encode import encode_to_disk
+from ironrule.space.column_store.encode_to_disk import encode_to_disk
 from ironrule.space.column_store.ingest import OpenedSource
 from ironrule.space.column_store.storage import TempFolder, open_or_write_columns, select_rows
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
 from ironrule.space.table import Table
-
-if TYPE_CHECKING:
-    from ironrule.backends.compiled_model import CompiledModel
 
 
 class OutcomeSource(Protocol):
@@ -163,11 +160,9 @@ class OnDiskRows:
         return home / f"{what}-{name or uuid4().hex}"
 
 
-def build_cache_key(
-    models: Sequence[Any], compiled_model: CompiledModel | str, space: Space, target: DecisionTarget
-) -> str | None:
+def build_cache_key(models: Sequence[Any], fingerprint: str | None, space: Space, target: DecisionTarget) -> str | None:
     """What the outcomes of past rows depend on, as a name; None for models of which that cannot be said."""
-    known = _hash_models(models) if isinstance(compiled_model, str) else compiled_model.fingerprint
+    known = _hash_models(models) if fingerprint is None else fingerprint
     if known is None:
         return None
     return hashlib.sha256(repr((known, space.fingerprint, target)).encode()).hexdigest()[:32]

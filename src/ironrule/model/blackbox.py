@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ironrule.arrays import Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, build_decision
+from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature
@@ -54,9 +54,10 @@ class BlackBox:
         return outcomes
 
 
-def build_black_box(model: Any, table: Table, space: Space, desired: Any, threshold: float | None) -> BlackBox:
+def build_black_box(model: Any, table: Table, space: Space, target: DecisionTarget) -> BlackBox:
     """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
-    box = BlackBox(make_layout_builder(model, table)(space.features), build_decision(model, desired, threshold))
+    decision = build_decision(model, target.desired, target.threshold)
+    box = BlackBox(make_layout_builder(model, table)(space.features), decision)
     _check_layout(box, table, space)
     return box
 

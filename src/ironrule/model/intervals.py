@@ -42,7 +42,7 @@ from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
 from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
 from ironrule.model.pipeline import require_monotone, split_pipeline
 from ironrule.model.protocol import Unreadable
-from ironrule.model.read_model import TabulatedModel, list_groups
+from ironrule.model.read_model import TabulatedModel
 from ironrule.model.readers.registry import get_input_conversion
 from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
 from ironrule.space.constraints.binding import Predicate
@@ -136,7 +136,7 @@ def find_gaps(space: Space, reads: Sequence[TabulatedModel]) -> Gaps:
 
 def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
     """The features that a term of a model speaks of; a column that is the same everywhere is of none."""
-    columns = {term.column for group in list_groups(tabulated_model.tree_sum) for term in group.terms}
+    columns = {term.column for group in tabulated_model.tree_sum.groups for term in group.terms}
     varying = (
         column
         for column in columns
@@ -364,7 +364,7 @@ def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel) -> No
         feature = space.features[place]
         if not find_open_gaps(feature).any():
             continue
-        for term in (term for group in list_groups(tabulated_model.tree_sum) for term in group.terms):
+        for term in (term for group in tabulated_model.tree_sum.groups for term in group.terms):
             straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
             if tabulated_model.columns.features[term.column] == place and not straight:
                 raise Unreadable(f"what it adds for {feature.name!r} may be more between two values than at both")
@@ -457,7 +457,7 @@ def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedMode
 
 
 def _list_splits(tabulated_model: TabulatedModel, j: int) -> list[TreeSplit]:
-    groups = list_groups(tabulated_model.tree_sum)
+    groups = tabulated_model.tree_sum.groups
     trees = (tree for group in groups for tree in group.trees)
     distinct = dict.fromkeys(split for tree in trees for split in tree.splits if split is not None)
     return [split for split in distinct if tabulated_model.columns.features[split.column] == j]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.model.blackbox import BlackBox
-from ironrule.model.decision import Decision, build_decision
+from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
@@ -232,8 +232,8 @@ def build_final_estimator(
     model: Any,
     columns: TabulatedColumns,
     black_box: BlackBox,
-    desired: Any,
-    threshold: float | None,
+    target: DecisionTarget,
+    *,
     points: Points,
     outcomes: BoolArray,
 ) -> FinalEstimator | None:
@@ -246,5 +246,5 @@ def build_final_estimator(
     if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
         return None
     starts = np.cumsum([0, *sizes[:-1]])
-    made = FinalEstimator(columns.features, starts, values, build_decision(final, desired, threshold))
+    made = FinalEstimator(columns.features, starts, values, build_decision(final, target.desired, target.threshold))
     return made if np.array_equal(made.desired(points), outcomes) else None

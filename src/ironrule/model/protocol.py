@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,6 @@ import numpy.typing as npt
 from ironrule.arrays import Points
 
 
-@runtime_checkable
 class Model(Protocol):
     """A model in normal form."""
 

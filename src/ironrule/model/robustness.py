@@ -44,18 +44,17 @@ class ModelSet:
 def build_model_set(models: Sequence[Any], table: Table, space: Space, target: DecisionTarget) -> ModelSet:
     """The models, checked, as they are asked."""
     require_probability_threshold(models[0], target.threshold)  # as it was given: a margin may move it anywhere
-    own = build_black_box(models[0], table, space, target.desired, target.threshold)
+    own = build_black_box(models[0], table, space, target)
     if len(models) == 1 and target.margin == 0:
         return ModelSet(own, (own,))
-    boxes = tuple(
-        build_black_box(model, table, space, target.desired, level) for model, level in list_thresholds(models, target)
-    )
+    boxes = tuple(build_black_box(model, table, space, each) for model, each in list_targets(models, target))
     return ModelSet(own, boxes, len(models))
 
 
-def list_thresholds(models: Sequence[Any], target: DecisionTarget) -> list[tuple[Any, float | None]]:
-    """The models with the thresholds that they must withstand. A classifier that decides by its labels is asked for
-    these too: its labels need not be those of the largest probability.
+def list_targets(models: Sequence[Any], target: DecisionTarget) -> list[tuple[Any, DecisionTarget]]:
+    """The models with the targets that they must withstand, the margin taken off the threshold. A classifier that
+    decides by its labels is asked for these too: its labels need not be those of the largest probability.
     """
-    levels = [(model, target.lower_threshold(model)) for model in models]
-    return [(models[0], None), *levels] if target.margin and target.threshold is None else levels
+    lowered = [(model, DecisionTarget(target.desired, target.lower_threshold(model))) for model in models]
+    by_labels = [(models[0], DecisionTarget(target.desired))] if target.margin and target.threshold is None else []
+    return [*by_labels, *lowered]

@@ -8,25 +8,192 @@ A search asks about many overlapping boxes. This wrapper asks the wrapped oracle
 3. the wrapped oracle only searches (it cannot prove), and an enclosing box was searched without success: do not search
    again. An exact oracle is asked all the same: what it could not decide on the whole it may well prove of a part.
 
-A new counterfactual invalidates every cached "nothing found" whose box contains it. Where proofs are expensive, a new
-one starts from the largest proven box inside (:mod:`ironrule.oracles.proof_covers`).
+A new counterfactual invalidates every cached "nothing found" whose box contains it.
+
+A search that leaves out one component after the other asks about boxes that contain one another, and most of every box
+was proven with the one before. What is new are *slabs*: the larger box is cut along the sides of the proven one until
+only that is left. Where proofs are expensive, :class:`ProofExtender` asks the oracle about the slabs alone; the cover
+of the whole (:class:`ExtendedCover`) is made of their covers and of the one that was there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.errors import IronruleError
-from ironrule.oracles.capabilities import CompleteDuals, MiningRequest, MiningResult
-from ironrule.oracles.proof_covers import ProofExtender, ProvenBoxes
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import (
+    NO_CAPABILITIES,
+    BoxQuery,
+    Capabilities,
+    Case,
+    CompleteDuals,
+    MiningRequest,
+    MiningResult,
+    Oracle,
+    Run,
+)
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import BudgetExhausted, Meter
-from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
+from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.certificate import Cover, CoverSource, CoverSplit
+from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+
+MAX_EXPLORED = 1.0 - 2.0**-53
+ROUNDING_FACTOR = 1.0 + 1e-9  # more than rounding can take off a share
+MAX_SLABS = 3  # more of them cut a box where it should not be cut
+
+
+class Slab(NamedTuple):
+    """A part of the larger box beside the proven one: how it is cut off, and what it is."""
+
+    split: CoverSplit
+    box: Box
+
+
+def cut_into_slabs(box: Box, inner: Box) -> list[Slab]:
+    """What a box has around one inside it, in the order in which it is cut off."""
+    low, high, slabs = box.low.copy(), box.high.copy(), list[Slab]()
+    # `low` and `high` are what is left of the box. Each slab is cut from that, so slabs do not overlap; in the end
+    # only the inner box is left.
+    for j in np.flatnonzero((inner.low > low) | (inner.high < high)).tolist():
+        if inner.low[j] > low[j]:
+            slabs.append(_cut_slab(low, high, j, int(low[j]), int(inner.low[j]) - 1))
+            low[j] = inner.low[j]
+        if inner.high[j] < high[j]:
+            slabs.append(_cut_slab(low, high, j, int(inner.high[j]) + 1, int(high[j])))
+            high[j] = inner.high[j]
+    return slabs
+
+
+def _cut_slab(low: np.ndarray, high: np.ndarray, feature: int, first: int, last: int) -> Slab:
+    ends = Box(low.copy(), high.copy())
+    ends.low[feature], ends.high[feature] = first, last
+    return Slab((feature, ((first, last),)), ends)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExtendedCover:
+    """The cover of a box: slabs cut off one after the other, each with its own cover, then that of what is left."""
+
+    splits: tuple[CoverSplit, ...]
+    slab_covers: tuple[CoverSource, ...]
+    inner: CoverSource
+
+    def cover(self) -> Cover:
+        """The cover itself."""
+        numbers, tree = dict[CoverSplit, int](), list[int]()
+        steps, left = list[tuple[CoverSplit, CoverSource]](), self.inner
+        extended: ExtendedCover | None = self
+        while extended is not None:  # one upon the other, as many as components were left out
+            steps += zip(extended.splits, extended.slab_covers, strict=True)
+            left = extended.inner
+            extended = left if isinstance(left, ExtendedCover) else None
+        # Preorder: a split, the cover of its slab, then all that follows is the cover of the rest, down to the
+        # innermost box.
+        for split, source in steps:
+            tree.append(numbers.setdefault(split, len(numbers)))
+            tree += _renumber_splits(source.cover(), numbers)
+        tree += _renumber_splits(left.cover(), numbers)
+        return Cover(tuple(numbers), tuple(tree))
+
+
+def _renumber_splits(cover: Cover, numbers: dict[CoverSplit, int]) -> Iterable[int]:
+    """A cover's tree, with its cuts numbered as in a list that is common to several."""
+    places = [numbers.setdefault(split, len(numbers)) for split in cover.splits]
+    return (places[place] if place >= 0 else place for place in cover.tree)
+
+
+@dataclass(slots=True, eq=False)
+class ProvenBoxes:
+    """Boxes that were proven by covers; those that were looked at before, the largest first."""
+
+    unsorted: list[tuple[Box, Proven]] = field(default_factory=list)
+    by_size: list[tuple[float, Box, Proven]] = field(default_factory=list)
+
+    def add(self, box: Box, proof: Proven) -> None:
+        """Keep a proof, if it is one that can be extended."""
+        if proof.certificate.method == "cover":
+            self.unsorted.append((box, proof))
+
+    def find_inside(self, box: Box) -> tuple[Proven, list[Slab]] | None:
+        """The largest proven box inside a box that leaves few slabs; None if there is none."""
+        # New boxes are sorted in only when needed, by the logarithm of their size, the largest first.
+        for inner, proof in self.unsorted:
+            size = float(np.log(inner.high - inner.low + 1.0).sum())
+            insort(self.by_size, (-size, inner, proof), key=lambda one: one[0])
+        self.unsorted.clear()
+        # The first box that fits is the largest one: it leaves least to prove.
+        for _, inner, proof in self.by_size:
+            if (inner.low >= box.low).all() and (inner.high <= box.high).all():
+                slabs = cut_into_slabs(box, inner)
+                if len(slabs) <= MAX_SLABS:
+                    return proof, slabs
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProofExtender:
+    """An oracle about a box that is known to be proven but for some slabs."""
+
+    oracle: Oracle
+    proof: Proven
+    slabs: list[Slab]
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        """``Refuted`` as soon as a slab is, ``Proven`` if all are."""
+        case, box, verdicts = query.case, query.box, list[Proven | Unrefuted]()
+        # The proven box needs no question. An exception in any slab refutes the whole; the whole is proven if all
+        # slabs are.
+        for slab in self.slabs:
+            try:
+                verdict = self.oracle.find(replace(query, box=slab.box), run)
+            except BudgetExhausted as spent:
+                raise BudgetExhausted(self._lift_to_box(spent.partial_verdict, case, box)) from None
+            if isinstance(verdict, Refuted):
+                return verdict
+            verdicts.append(verdict)
+        proofs = [one for one in verdicts if isinstance(one, Proven)]
+        if len(proofs) < len(verdicts):
+            return Unrefuted(
+                tried=0, samples=0, confidence=0.0, explored=self._compute_explored_share(verdicts, case, box)
+            )
+        return self._combine_proofs(proofs, case, box)
+
+    def _combine_proofs(self, proofs: list[Proven], case: Case, box: Box) -> Proven:
+        """The proof of the whole; one cover for each that the proofs have."""
+        # A proof has one cover per compiled model; covers at the same place in the tuples belong together.
+        covers = zip(self.proof.certificate.covers, *(one.certificate.covers for one in proofs), strict=True)
+        splits = tuple(slab.split for slab in self.slabs)
+        extended = tuple(ExtendedCover(splits, tuple(first), inner) for inner, *first in covers)
+        points = self.proof.certificate.points + sum(one.certificate.points for one in proofs)
+        return case.build_proven(box, points, extended)
+
+    def _compute_explored_share(self, verdicts: Sequence[Verdict], case: Case, box: Box) -> float:
+        """At the least, the share of the whole that is proven. Under constraints a slab may hold all that can occur."""
+        doubt = 0.0
+        # `doubt` is rounded up at each step, so the share that is returned is never too large.
+        for slab, verdict in zip(self.slabs, verdicts, strict=True):
+            if isinstance(verdict, Unrefuted):
+                share = 1.0 if case.feasible.groups else slab.box.size / box.size
+                doubt += (1.0 - verdict.explored) * share * ROUNDING_FACTOR
+        return max(0.0, min(1.0 - doubt, MAX_EXPLORED))
+
+    def _lift_to_box(self, known: Verdict | None, case: Case, box: Box) -> Verdict | None:
+        """What was known of a slab when the budget was spent, as a verdict on the whole: an exception stands; points
+        drawn from the only slab that there is bound the whole too, where exceptions are rarer still.
+        """
+        if not isinstance(known, Unrefuted):
+            return known
+        if len(self.slabs) > 1:
+            return Unrefuted(tried=known.tried, samples=0, confidence=0.0)
+        return replace(known, explored=self._compute_explored_share([known], case, box))
+
 
 MAX_COMPARED_POINTS = 40  # points that are compared with all that are known
 
@@ -44,65 +211,49 @@ class CachingOracle:
     exact: bool = False  # whether the oracle reads the model: then its answer is worth more than any sample
     proven_boxes: ProvenBoxes = field(default_factory=ProvenBoxes)
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        """The answer known for this box, a known counterfactual that lies in it, or else the oracle's."""
-        verdict = self.lookup(box)
-        if verdict is None:
-            verdict = self._infer(case, box, k) or self._ask(self.oracle, case, box, k, meter, rng)
-            self._store(box, verdict)
-        return verdict
-
-    def find_with_effort(
-        self, effort: float, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator
-    ) -> Verdict:
-        """The same with a share of the oracle's usual effort, where that can be adjusted; what it left undecided is
-        tried anew.
-        """
-        verdict = self.lookup(box)
-        if not hasattr(self.oracle, "with_effort"):
-            return self.find(case, box, k, meter, rng)
-        # A proof or a counterfactual is final; "undecided" is not, since more effort may decide the box.
-        if verdict is None or isinstance(verdict, Unrefuted):
-            some = self.oracle.with_effort(effort)
-            verdict = self._infer(case, box, k) or self._ask(some, case, box, k, meter, rng)
-            self._store(box, verdict)
-        return verdict
-
     @property
-    def has_adjustable_effort(self) -> bool:
-        """Whether the oracle can try for a shorter or a longer while."""
-        return hasattr(self.oracle, "with_effort")
+    def capabilities(self) -> Capabilities:
+        """Those of the oracle, except that what it mines or lists is kept here, and that proofs are extended here."""
+        own = self.oracle.capabilities
+        return Capabilities(own.adjustable_effort, own.miner and self, own.enumerator and self)
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        """The answer known for this box, a known counterfactual that lies in it, or else the oracle's.
+
+        What was left undecided is tried anew where the query says with what effort, and the oracle heeds that.
+        """
+        if query.effort is not None and self.oracle.capabilities.adjustable_effort is None:
+            query = replace(query, effort=None)
+        verdict = self.lookup(query.box)
+        # A proof or a counterfactual is final; "undecided" is not, since more effort may decide the box.
+        if verdict is None or (query.effort is not None and isinstance(verdict, Unrefuted)):
+            verdict = self._infer(query) or self._ask(query, run)
+            self._store(query.box, verdict)
+        return verdict
 
     def lookup(self, box: Box) -> Verdict | None:
         """The answer known for a box, if it was asked about."""
         _, verdict = self.answers.get(_build_box_key(box), (box, None))
         return verdict
 
-    def enumerate_duals(self, case: Case, meter: Meter) -> CompleteDuals | None:
-        """Counterfactuals that speak for all, where the oracle can name them; they are remembered."""
-        complete: CompleteDuals | None = (
-            self.oracle.enumerate_duals(case) if hasattr(self.oracle, "enumerate_duals") else None
-        )
+    def enumerate_duals(self, case: Case, run: Run) -> CompleteDuals | None:
+        """Counterfactuals that speak for all, where the oracle can name them; they are kept in the cache."""
+        enumerator = self.oracle.capabilities.enumerator
+        complete = None if enumerator is None else enumerator.enumerate_duals(case, run)
         if complete is not None:
-            meter.events["oracle calls"] += 1
+            run.meter.events["oracle calls"] += 1
             self._add_points(complete.points)
             self.has_all_duals = True
         return complete
 
-    @property
-    def has_miner(self) -> bool:
-        """Whether the oracle has a way to look for counterfactuals that are easily found."""
-        return hasattr(self.oracle, "mine")
-
-    def mine(
-        self, case: Case, request: MiningRequest, rounds: int, meter: Meter, rng: np.random.Generator
-    ) -> Iterator[MiningResult]:
+    def mine(self, case: Case, request: MiningRequest, rounds: int, run: Run) -> Iterator[MiningResult]:
         """Counterfactuals that are easily found, in portions; they and any proofs are kept in the cache."""
-        if not hasattr(self.oracle, "mine"):
+        miner, meter = self.oracle.capabilities.miner, run.meter
+        if miner is None:
             return
         # Each portion is stored before it is handed on: if the search stops here, its counterfactuals and proofs are
         # kept.
-        for some in self.oracle.mine(case, request, rounds, rng):
+        for some in miner.mine(case, request, rounds, run):
             meter.events["oracle calls"] += len(some.points)
             meter.events["boxes"] += some.boxes
             if len(some.points):
@@ -110,7 +261,7 @@ class CachingOracle:
             if some.proof is not None and some.rule is not None:
                 meter.events["oracle calls"] += 1
                 box = case.components.box(some.rule)
-                verdict = case.build_proven(box, some.proof.pieces, (some.proof,))
+                verdict = case.build_proven(box, some.pieces, (some.proof,))
                 self._store(box, verdict)
                 self.proven_boxes.add(box, verdict)
             yield some
@@ -121,22 +272,22 @@ class CachingOracle:
         self._add_points(points)
         self._invalidate(lambda _: True)
 
-    def _infer(self, case: Case, box: Box, k: int) -> Verdict | None:
+    def _infer(self, query: BoxQuery) -> Verdict | None:
         """What follows from earlier answers. An oracle that can list all duals is as quick itself, so it is asked."""
         if self.has_all_duals:
             return None
-        return self._infer_from_points(case, box, k) or (None if self.exact else self._infer_from_larger(box))
+        return self._infer_from_points(query) or (None if self.exact else self._infer_from_larger(query.box))
 
-    def _infer_from_points(self, case: Case, box: Box, k: int) -> Refuted | None:
+    def _infer_from_points(self, query: BoxQuery) -> Refuted | None:
         if self.points is None:
             return None
-        inside = self.points[box.contains(self.points)]
+        inside = self.points[query.box.contains(self.points)]
         if len(inside) == 0:
             return None
         # Those that change the fewest features come first: they usually have small duals, which demand most of a
         # rule.
-        nearest = np.argsort(np.count_nonzero(inside != case.instance, axis=1), kind="stable")
-        return case.build_refuted(inside[nearest[:k]])
+        nearest = np.argsort(np.count_nonzero(inside != query.case.instance, axis=1), kind="stable")
+        return query.case.build_refuted(inside[nearest[: query.k]])
 
     def _infer_from_larger(self, box: Box) -> Verdict | None:
         """``Unrefuted`` if a larger box was searched without success. Proofs are not inherited."""
@@ -146,13 +297,14 @@ class CachingOracle:
                 return Unrefuted(tried=0, samples=0, confidence=0.0)
         return None
 
-    def _ask(self, oracle: Oracle, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
-        meter.events["oracle calls"] += 1
+    def _ask(self, query: BoxQuery, run: Run) -> Verdict:
+        run.meter.events["oracle calls"] += 1
+        oracle, box, extender = self.oracle, query.box, self.oracle.capabilities.extender
         # If a large part of the box is proven already, only the slabs around it are asked about.
-        if getattr(oracle, "extends_proofs", False) and (inner := self.proven_boxes.find_inside(box)) is not None:
-            oracle = ProofExtender(oracle, *inner)
+        if extender is not None and (inner := self.proven_boxes.find_inside(box)) is not None:
+            oracle = ProofExtender(extender, *inner)
         try:
-            verdict = oracle.find(case, box, k, meter, rng)
+            verdict = oracle.find(query, run)
         # What the oracle had when the budget ended is stored, so that the final answer can use it; then the search
         # stops.
         except BudgetExhausted as spent:

@@ -7,16 +7,13 @@ it for a proof. ``VerifiedOracle`` stands around an oracle that a user has writt
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import ClassVar, cast
 
 from ironrule.errors import InputError
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
-from ironrule.oracles.protocol import Case, Oracle
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Oracle, Run, UserOracle
 from ironrule.oracles.sampling import Sampling
-from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
 
 
@@ -24,16 +21,17 @@ from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
 class SearchThenProve:
     """Asks ``searcher``; what it leaves unrefuted goes to ``prover``, which may leave it so."""
 
-    searcher: Oracle = field(default_factory=GeCo)
-    prover: Oracle = field(default_factory=lambda: Exhaustive(limit=20_000))
+    searcher: UserOracle = field(default_factory=GeCo)
+    prover: UserOracle = field(default_factory=lambda: Exhaustive(limit=20_000))
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """The searcher's counterfactuals, or whatever the prover makes of a box without any."""
-        verdict = self.searcher.find(case, box, k, meter, rng)
+        verdict = self.searcher.find(query, run)
         if not isinstance(verdict, Unrefuted):
             return verdict
         # Where the prover is undecided too, the searcher's verdict stays: it says how much was tried.
-        answer = self.prover.find(case, box, k, meter, rng)
+        answer = self.prover.find(query, run)
         return verdict if isinstance(answer, Unrefuted) else answer
 
 
@@ -45,16 +43,17 @@ class VerifiedOracle:
     Neither its proofs nor its bounds are taken over: the driver checks the rule that a search ends with by itself.
     """
 
-    oracle: Oracle
+    oracle: UserOracle
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """``Refuted`` where the oracle's points are counterfactuals, ``Unrefuted`` where it found none."""
-        verdict = self.oracle.find(case, box, k, meter, rng)
+        verdict = self.oracle.find(query, run)
         if not isinstance(verdict, Refuted):
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         points = verdict.points
-        feasible = box.contains(points) & case.feasible.admits(points)
-        if not feasible.all() or not meter.desired(case.model, points).all():
+        feasible = query.box.contains(points) & query.case.feasible.admits(points)
+        if not feasible.all() or not run.meter.desired(query.case.model, points).all():
             raise InputError(
                 expected="an oracle must answer with points of the box that the model gives the desired outcome",
                 got=f"another point from {type(self.oracle).__name__}",
@@ -64,8 +63,10 @@ class VerifiedOracle:
         return verdict
 
 
-def verify_oracle(oracle: Oracle) -> Oracle:
+def verify_oracle(oracle: UserOracle) -> Oracle:
     """An oracle of this package as it is, any other one verified."""
     if type(oracle) is SearchThenProve:
         return SearchThenProve(verify_oracle(oracle.searcher), verify_oracle(oracle.prover))
-    return oracle if type(oracle) in (Exhaustive, GeCo, Sampling, VerifiedOracle) else VerifiedOracle(oracle)
+    # By its exact type: a subclass of one of ours may answer otherwise.
+    known = type(oracle) in (Exhaustive, GeCo, Sampling, VerifiedOracle)
+    return cast("Oracle", oracle) if known else VerifiedOracle(oracle)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
 CHUNK_POINTS = 1 << 16
@@ -24,9 +24,11 @@ class Exhaustive:
     """Enumerates boxes of up to ``limit`` points; larger ones stay ``Unrefuted``, nothing tried."""
 
     limit: int = 1_000_000
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """The first counterfactuals in the order of enumeration, or a proof that there is none."""
+        case, box, k = query.case, query.box, query.k
         if box.size > self.limit:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         asked, found = 0, np.empty((0, len(box.low)), dtype=np.int32)
@@ -34,7 +36,7 @@ class Exhaustive:
         for points in enumerate_box(box):
             occurring = points[case.feasible.admits(points)]
             asked += len(occurring)
-            found = np.concatenate([found, occurring[meter.desired(case.model, occurring)]])[:k]
+            found = np.concatenate([found, occurring[run.meter.desired(case.model, occurring)]])[:k]
             if len(found) == k:
                 break
         if len(found):

@@ -1,7 +1,19 @@
 """The one question that algorithms ask: is there a counterfactual in this box?
 
-An oracle answers with a verdict on the rule whose box it is: ``Refuted`` with counterfactuals (up to k, diverse),
-``Proven``, or ``Unrefuted``. An algorithm sees this protocol, never a concrete oracle.
+An oracle gets the question (:class:`BoxQuery`) and the state of the search that asks (:class:`Run`). It answers with a
+verdict on the rule whose box it is: ``Refuted`` with counterfactuals (up to k, diverse), ``Proven``, or ``Unrefuted``.
+An algorithm sees this protocol, never a concrete oracle.
+
+What an oracle can do beyond that are its :class:`Capabilities`:
+
+* with *adjustable effort* it tries for a shorter or a longer while, as a query says;
+* a *miner* runs many cheap rounds of the implicit hitting set search in compiled code: a rule that hits the duals known
+  so far, a counterfactual in its box, its dual. It stops where counterfactuals are no longer found easily;
+* an *enumerator* lists all duals at once: counterfactuals such that every rule that excludes them is consistent. The
+  minimum rule is then a single hitting set;
+* a *point model* decides single points, as the model itself has confirmed;
+* an *extender* has proofs that are expensive enough to begin one where another ends
+  (:class:`ironrule.oracles.caching.ProofExtender`).
 
 Many searches find one counterfactual at a time. :func:`find_disjoint_counterfactuals` turns such a search into one for
 k of them: the next one is sought in the part of the box where every component of the duals found so far holds. So all
@@ -10,17 +22,20 @@ duals are disjoint, and a hitting set needs one component for each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from ironrule.arrays import Points
+from ironrule.arrays import Float64Array, Points, UInt64Array
+from ironrule.hitting.bits import pack_sets
 from ironrule.model.history import History
 from ironrule.model.protocol import Model
 from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.rule.kernels import compute_duals
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Meter
@@ -56,34 +71,151 @@ class Case:
         return Proven(Certificate(method, points, *scope, low, high, covers))
 
 
-class Oracle(Protocol):
-    """Answers whether a box contains a counterfactual."""
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxQuery:
+    """Is there a counterfactual in this box? Up to ``k`` are wanted.
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    ``effort`` is a share of what the oracle usually spends on a query, which may be more than 1; None leaves it to the
+    oracle. Only an oracle whose effort can be adjusted is told.
+    """
+
+    case: Case
+    box: Box
+    k: int = 1
+    effort: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """The state of one search: what it has used of its budget, and its random numbers."""
+
+    meter: Meter
+    rng: np.random.Generator
+
+
+class UserOracle(Protocol):
+    """What a user may pass as an oracle. It is asked about boxes, whatever else it can do."""
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """``Refuted`` with up to ``k`` counterfactuals in it, ``Proven`` if there is none, ``Unrefuted`` if unsure."""
+        ...
+
+
+class Oracle(UserOracle, Protocol):
+    """Answers whether a box contains a counterfactual, and says what else it can do."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beyond answering about one box."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capabilities:
+    """What an oracle can do beyond answering about one box; None stands for what it cannot."""
+
+    adjustable_effort: AdjustableOracle | None = None
+    miner: Miner | None = None
+    enumerator: DualEnumerator | None = None
+    extender: Oracle | None = None
+    point_model: Model | None = None
+
+
+NO_CAPABILITIES = Capabilities()
+
+
+class AdjustableOracle(Oracle, Protocol):
+    """An oracle that heeds the effort of a query, and that can be had for queries that are worth little."""
+
+    @property
+    def low_effort(self) -> AdjustableOracle:
+        """The same for counterfactuals that nothing depends on."""
+        ...
+
+    @property
+    def medium_effort(self) -> AdjustableOracle:
+        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
+        ...
+
+    def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[CoverSource, ...] | None:
+        """A single counterfactual, what proves that there is none, or None where a limit was reached."""
+        ...
+
+
+class CompleteDuals(NamedTuple):
+    """Counterfactuals that speak for all: every rule that excludes them is consistent. With their duals."""
+
+    points: Points
+    duals: UInt64Array
+
+
+class DualEnumerator(Protocol):
+    """Names, at once, counterfactuals that speak for all."""
+
+    def enumerate_duals(self, case: Case, run: Run) -> CompleteDuals | None:
+        """Such counterfactuals; None if it knows none for this case."""
+        ...
+
+
+class MiningRequest(NamedTuple):
+    """What rules must hit as far as is known, the components that they may have, and what each counts.
+
+    Where rules must weigh no more than ``max_weight``, local search finds them, from ``start_rule``, in ``max_steps``.
+    """
+
+    duals: UInt64Array
+    allowed: int
+    weights: Float64Array
+    max_weight: float = np.inf
+    start_rule: int = 0
+    max_steps: int = 0
+
+    def add_points(self, case: Case, points: Points) -> MiningRequest:
+        """The same with what more counterfactuals demand."""
+        more = compute_duals(points, case.components.low, case.components.high) & pack_sets(
+            self.allowed, len(case.space)
+        )
+        return self._replace(duals=np.concatenate([self.duals, more]))
+
+
+class MiningResult(NamedTuple):
+    """Further counterfactuals, and the last rule looked at, if there was one to look at; the last counterfactual may
+    refute it, or else there may be a proof, of so many pieces, that none does.
+    """
+
+    points: Points
+    rule: int | None
+    proof: CoverSource | None = None
+    pieces: int = 0
+    boxes: int = 0  # looked at on the way
+
+
+class Miner(Protocol):
+    """Finds counterfactuals that are easily found."""
+
+    def mine(self, case: Case, request: MiningRequest, rounds: int, run: Run) -> Iterator[MiningResult]:
+        """Counterfactuals in the boxes of rules that hit all that is known, in portions."""
         ...
 
 
 class PointFinder(Protocol):
     """A search for one counterfactual in a box, which ends early."""
 
-    def __call__(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator, /) -> object:
+    def __call__(self, query: BoxQuery, run: Run, /) -> object:
         """A point, or anything else if it has found none."""
         ...
 
 
-def find_disjoint_counterfactuals(
-    first: Points, find: PointFinder, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator
-) -> Points:
+def find_disjoint_counterfactuals(first: Points, find: PointFinder, query: BoxQuery, run: Run) -> Points:
     """A counterfactual and up to k - 1 more whose duals are disjoint."""
-    found, here = [first], box
+    found, here = [first], query.box
     # `here` shrinks: each turn keeps only the points that satisfy all components of the last dual. A point found
     # there has none of these components in its own dual, so all duals are disjoint.
-    while len(found) < k:
-        here = _restrict_to_dual(case, here, found[-1])
+    while len(found) < query.k:
+        here = _restrict_to_dual(query.case, here, found[-1])
         if (here.low > here.high).any():  # a box without the instance need not hold what satisfies a dual
             break
-        another = find(case, here, meter, rng)
+        another = find(BoxQuery(query.case, here), run)
         if not isinstance(another, np.ndarray):
             break
         found.append(another)

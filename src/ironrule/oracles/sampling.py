@@ -6,12 +6,11 @@ Drawn after the rule was chosen, n points without an exception bound the share o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ironrule.oracles.protocol import Case
-from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
 
@@ -21,14 +20,15 @@ class Sampling:
 
     samples: int = 10_000
     confidence: float = 0.95
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Exceptions among the points drawn, or the bound that their absence gives."""
-        count = min(self.samples, meter.evaluations_left)
-        points = case.feasible.draw(rng, box.low, box.high, count)
-        found = points[meter.desired(case.model, points)] if len(points) else points
+        case, count = query.case, min(self.samples, run.meter.evaluations_left)
+        points = case.feasible.draw(run.rng, query.box.low, query.box.high, count)
+        found = points[run.meter.desired(case.model, points)] if len(points) else points
         if len(found):
             # The first k distinct exceptions, in the order in which they were drawn.
             _, first = np.unique(found, axis=0, return_index=True)
-            return case.build_refuted(found[np.sort(first)[:k]])
+            return case.build_refuted(found[np.sort(first)[: query.k]])
         return Unrefuted(tried=len(points), samples=len(points), confidence=self.confidence)

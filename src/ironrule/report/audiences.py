@@ -9,10 +9,10 @@ from ironrule.errors import InputError
 from ironrule.report.batch import choose_names, render_person_letters, render_validator_table
 from ironrule.report.html import render_page
 from ironrule.report.person import format_person_title, render_person_body
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.validator import CheckCommand, format_validator_title, render_validator_body
 from ironrule.results.audience import AUDIENCES, Audience
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.space import Space
 from ironrule.wording import format_count
 

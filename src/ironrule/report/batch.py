@@ -10,12 +10,12 @@ from html import escape
 from ironrule.errors import InputError
 from ironrule.report.html import VERDICT_COLOURS, data_table, facts_table, figure, section
 from ironrule.report.person import render_person_body
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.text import get_verdict_name
 from ironrule.report.validator import collect_search_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureLabels, join_conditions
 from ironrule.wording import format_count
 
 MAX_TEXT_RULES = 10
@@ -26,14 +26,14 @@ def format_batch(batch: Batch) -> str:
     few = batch.find_rule_cover()
     lines = [f"{line}." for line in summarize_batch(batch)]
     lines += [f"{describe_rule_cover(few)}:"] if len(few) else []
-    lines += [f"  {format_count(rule.rows, 'row'):>13}  {rule.rule}" for rule in few.rules[:MAX_TEXT_RULES]]
+    lines += [f"  {format_count(rule.covered_rows, 'row'):>13}  {rule.rule}" for rule in few.rules[:MAX_TEXT_RULES]]
     return "\n".join(lines + _describe_rest(few))
 
 
 def summarize_batch(batch: Batch) -> list[str]:
     """How many rows, with which verdicts, and how long their rules are."""
     done = f"{format_count(len(batch), 'denied row')} explained"
-    lines = [done if batch.complete else f"{done} of {batch.counts['total']:,}; run the same again for the others"]
+    lines = [done if batch.complete else f"{done} of {batch.counts['to_explain']:,}; run the same again for the others"]
     if len(batch):
         read = batch.columns("minimum", "cardinality", "seconds", "covered_by")
         words = [f"{count:,} {word}" for word, count in sorted(batch.verdicts.items())]
@@ -42,8 +42,8 @@ def summarize_batch(batch: Batch) -> list[str]:
         sizes = sorted(read["cardinality"])
         lines.append(f"Components: {sizes[0]} to {sizes[-1]}, {sizes[len(sizes) // 2]} in the median")
         lines.append(f"Search: {sum(read['seconds']):,.1f} s in all{_describe_reuse(read['covered_by'])}")
-    if batch.counts["beyond"]:
-        lie = format_count(batch.counts["beyond"], "denied row lies", "denied rows lie")
+    if batch.counts["not_robust"]:
+        lie = format_count(batch.counts["not_robust"], "denied row lies", "denied rows lie")
         lines.append(f"No rule can withstand so much: {lie} within the margin")
     return lines
 
@@ -82,7 +82,7 @@ def render_batch(batch: Batch) -> str:
     told = "".join(f"<p>{escape(line)}.</p>" for line in summarize_batch(batch))
     cell = 'style="padding:2px 10px;text-align:left;vertical-align:top;border-bottom:1px solid #ccc"'
     rows = "".join(
-        f"<tr><td {cell}>{rule.rows:,}</td><td {cell}><code>{escape(rule.rule)}</code></td></tr>"
+        f"<tr><td {cell}>{rule.covered_rows:,}</td><td {cell}><code>{escape(rule.rule)}</code></td></tr>"
         for rule in few.rules[:MAX_HTML_RULES]
     )
     table = f"<p>{escape(describe_rule_cover(few))}:</p><table>{rows}</table>" if rows else ""
@@ -138,17 +138,22 @@ def render_validator_table(
     )
 
 
-def _build_table_row(name: str, one: Explanation) -> ValidatorTableRow:
-    rule = " and ".join(one.rule.conditions) or "everyone"
-    length = f"{one.cardinality}{', shortest' if one.minimum else ''}"
+def _build_table_row(name: str, explanation: Explanation) -> ValidatorTableRow:
+    length = f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}"
     shared = (
-        ("Model (SHA-256)", one.model or "not recorded"),
-        ("Space (SHA-256)", one.space),
-        ("Algorithm", one.statistics.algorithm),
-        ("Seed", str(one.statistics.seed)),
+        ("Model (SHA-256)", explanation.model or "not recorded"),
+        ("Space (SHA-256)", explanation.space),
+        ("Algorithm", explanation.statistics.algorithm),
+        ("Seed", str(explanation.statistics.seed)),
     )
-    cells = (name, rule, get_verdict_name(one.verdict), length, f"{one.coverage:,}")
-    return ValidatorTableRow(cells, shared, one.statistics.stopped is not None)
+    cells = (
+        name,
+        join_conditions(explanation.rule),
+        get_verdict_name(explanation.verdict),
+        length,
+        f"{explanation.coverage:,}",
+    )
+    return ValidatorTableRow(cells, shared, explanation.statistics.stopped is not None)
 
 
 def _collect_scope(rows: Sequence[ValidatorTableRow], first: Explanation) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import VERDICT_STYLES, Drawing, VerdictStyle, choose_style, render_svg
 from ironrule.report.text import (
@@ -23,6 +22,7 @@ from ironrule.report.text import (
 from ironrule.results.explanation import Explanation
 from ironrule.results.judgement import Judgement
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import FeatureLabels, join_conditions
 from ironrule.verdict.verdict import Quality
 from ironrule.wording import format_count, format_value
 
@@ -177,7 +177,7 @@ def render_explanation(explanation: Explanation) -> str:
         f'<ul style="margin:0 0 0.5em 1em">{conditions}</ul>'
         f"<p><strong>gets: {escape(explanation.rule.outcome)}</strong></p>"
         f"{''.join(f'<p>{escape(line)}</p>' for line in describe_scope(explanation))}"
-        f"<p>{_inline_badge(explanation)} {escape(str(explanation.verdict).partition(': ')[2])}</p>"
+        f"<p>{_inline_badge(explanation)} {escape(explanation.verdict.details)}</p>"
         f"<p>{format_count(explanation.cardinality, 'component')}{escape(describe_minimality(explanation))}; "
         f"covers {explanation.coverage:,} of {format_count(explanation.history_rows, 'past row')}."
         f"{_describe_stop(explanation)}</p>"
@@ -211,7 +211,7 @@ def _render_other_rules(explanation: Explanation) -> str:
     if len(explanation.ranked) < 2:
         return ""
     rows = "".join(
-        f"<li><code>{escape(' and '.join(other.rule.conditions))}</code> ({get_verdict_name(other.verdict)}, "
+        f"<li><code>{escape(join_conditions(other.rule))}</code> ({get_verdict_name(other.verdict)}, "
         f"{format_count(other.coverage, 'row')})</li>"
         for other in explanation.ranked[1:]
     )

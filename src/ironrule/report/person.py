@@ -15,19 +15,12 @@ from ironrule.report.html import (
     paragraph,
     section,
 )
-from ironrule.report.phrasing import (
-    UNNAMED_OUTCOME,
-    FeatureCondition,
-    FeatureLabels,
-    find_proven_wider_rule,
-    format_desired_outcome,
-    format_outcome,
-    group_conditions,
-)
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import choose_style
+from ironrule.report.text import collect_labels, find_proven_wider_rule, format_desired_outcome
 from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import UNNAMED_OUTCOME, FeatureCondition, FeatureLabels, format_outcome, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from ironrule.wording import format_count
@@ -48,7 +41,7 @@ def format_person_title(explanation: Explanation) -> str:
 
 def render_person_body(explanation: Explanation) -> str:
     """The whole report as HTML."""
-    labels = FeatureLabels.from_explanation(explanation, friendly=True)
+    labels = collect_labels(explanation, friendly=True)
     return (
         f"<h1>{escape(format_person_title(explanation))}</h1>\n"
         f"{_render_answer(explanation, labels)}"
@@ -68,14 +61,14 @@ def _choose_rule(explanation: Explanation) -> tuple[Rule, int]:
 def _render_answer(explanation: Explanation, labels: FeatureLabels) -> str:
     rule, covered = _choose_rule(explanation)
     style = choose_style(explanation.verdict)
-    told = _format_claim(explanation.verdict, bool(rule.components))
+    claim = _format_claim(explanation.verdict, bool(rule.components))
     reasons = bullet_list(
         (_render_reason(condition, explanation, labels) for condition in group_conditions(rule)), "reasons"
     )
     cases = format_count(explanation.history_rows, "past case")
     past = f"Of {cases}, {format_count(covered, 'fits', 'fit')} this description."
     return (
-        f'<div class="answer"><p><strong>{escape(told)}</strong></p>'
+        f'<div class="answer"><p><strong>{escape(claim)}</strong></p>'
         f"{reasons}<p>{badge(style)}</p>{_describe_subspace(explanation)}"
         f"{''.join(map(paragraph, _describe_verdict(explanation.verdict, labels)))}"
         f"{paragraph(past)}</div>\n"
@@ -84,8 +77,8 @@ def _render_answer(explanation: Explanation, labels: FeatureLabels) -> str:
 
 def _describe_subspace(explanation: Explanation) -> str:
     """Of whom this speaks, where that is not everybody; ``cf`` is a word of the trade."""
-    told = [CF_PREFIX.sub(r"\1", constraint) for constraint in explanation.constraints]
-    return paragraph(f"All of this speaks only of cases for which this is true: {'; '.join(told)}.") if told else ""
+    texts = [CF_PREFIX.sub(r"\1", constraint) for constraint in explanation.constraints]
+    return paragraph(f"All of this speaks only of cases for which this is true: {'; '.join(texts)}.") if texts else ""
 
 
 def _format_claim(verdict: Verdict, conditions: bool) -> str:
@@ -117,8 +110,8 @@ def _describe_verdict(verdict: Verdict, labels: FeatureLabels) -> list[str]:
             searched = _describe_search(tried)
             return [f"{searched} That is not proof: there may be cases that fit and are decided otherwise."]
         case Refuted(counterfactual):
-            found = format_changes(counterfactual, labels) or "the very same facts"
-            return [f"So this does not explain the decision fully. Decided otherwise, although it fits: {found}."]
+            changes = format_changes(counterfactual, labels) or "the very same facts"
+            return [f"So this does not explain the decision fully. Decided otherwise, although it fits: {changes}."]
 
 
 def _describe_search(number: int) -> str:
@@ -138,26 +131,26 @@ def _render_needs(explanation: Explanation, labels: FeatureLabels) -> str:
     background = explanation.background
     if background is None or background.is_robust or isinstance(explanation.verdict, Refuted):
         return ""
-    told = [escape(_describe_need(need, explanation, labels)) for need in background.needs if need.counterfactual]
-    return section("Why each of these counts", bullet_list(dict.fromkeys(told)))
+    sentences = [escape(_describe_need(need, explanation, labels)) for need in background.needs if need.counterfactual]
+    return section("Why each of these counts", bullet_list(dict.fromkeys(sentences)))
 
 
 def _describe_need(need: ComponentNeed, explanation: Explanation, labels: FeatureLabels) -> str:
     assert need.counterfactual is not None
     ordered = sorted(need.counterfactual.changes, key=lambda change: change.feature != need.component.feature)
-    told = " and ".join(
-        f"{labels.label(one.feature)}: {labels.format_value(one.feature, one.after)}" for one in ordered
+    changes = " and ".join(
+        f"{labels.label(change.feature)}: {labels.format_value(change.feature, change.after)}" for change in ordered
     )
-    return f"Somebody with {told}, and otherwise the same as you, gets: {format_desired_outcome(explanation, True)}."
+    return f"Somebody with {changes}, and otherwise the same as you, gets: {format_desired_outcome(explanation, True)}."
 
 
 def _render_changes(explanation: Explanation, labels: FeatureLabels) -> str:
-    told = [escape(format_changes(one, labels)) for one in explanation.counterfactuals]
-    if not told:
+    changes = [escape(format_changes(counterfactual, labels)) for counterfactual in explanation.counterfactuals]
+    if not changes:
         return ""
     intro = f"Each of these alone would have led to: {format_desired_outcome(explanation, True)}."
     title, promise = "What would have changed the decision", paragraph(DISCLAIMER, "small")
-    return section(title, paragraph(intro), bullet_list(told), promise)
+    return section(title, paragraph(intro), bullet_list(changes), promise)
 
 
 def _render_instance(explanation: Explanation, labels: FeatureLabels) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from ironrule.hitting.weights import ExactNumber
-from ironrule.report.phrasing import find_proven_wider_rule
-from ironrule.results.explanation import Explanation
+from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.verdict.verdict import Proven, Quality, Verdict
-from ironrule.wording import format_number
+from ironrule.wording import format_number, format_value
 
 AMBIGUOUS_WORDS = re.compile(r"\b(or|if)\b")
 
@@ -64,14 +64,22 @@ def describe_minimality(explanation: Explanation) -> str:
         return "; no rule that was permitted weighs less"
     if not explanation.lower_bound:
         return ""
-    who = "rules need" if explanation.permitted.is_unrestricted else "permitted rules weigh"
+    who = "rules need" if explanation.restrictions.is_unrestricted else "permitted rules weigh"
     return f"; {who} at least {format_number(explanation.lower_bound)}"
 
 
 def describe_undecided(explanation: Explanation) -> list[str]:
     """Components that may or may not be needed."""
-    some = ", ".join(explanation.undecided)
-    return [f"Not known whether needed: {some}."] if some else []
+    names = ", ".join(explanation.undecided_components)
+    return [f"Not known whether needed: {names}."] if names else []
+
+
+def find_proven_wider_rule(explanation: Explanation) -> RankedRule | None:
+    """The rule with its bounds as far out as is proven, where they could move at all."""
+    wider = explanation.wider
+    if wider is None or wider.rule == explanation.rule:
+        return None
+    return wider if isinstance(wider.verdict, Proven) and isinstance(explanation.verdict, Proven) else None
 
 
 def describe_wider_rule(explanation: Explanation) -> list[str]:
@@ -79,22 +87,37 @@ def describe_wider_rule(explanation: Explanation) -> list[str]:
     wider = find_proven_wider_rule(explanation)
     if wider is None:
         return []
-    furthest = "no bound can move further" if explanation.widest else "bounds might move further"
+    furthest = "no bound can move further" if explanation.wider_is_maximal else "bounds might move further"
     return [f"As wide as proven: {wider.rule} Past rows covered: {wider.coverage}; {furthest}."]
 
 
 def describe_robustness(explanation: Explanation) -> list[str]:
     """What the rule holds for beyond the model as it is."""
-    margin, models = explanation.decision.margin, explanation.models
+    margin, models = explanation.decision.margin, explanation.model_count
     moved = [f"The rule must hold even if every score moved by {float(margin)!r}."] if margin else []
     return moved + ([f"The rule must hold for all {models} models at once."] if models > 1 else [])
 
 
 def describe_unreadable(explanation: Explanation) -> list[str]:
     """Why a rule could not be proven by reading the model, where that is so."""
-    if explanation.unread is None or isinstance(explanation.verdict, Proven):
+    if explanation.unreadable_reason is None or isinstance(explanation.verdict, Proven):
         return []
-    return [f"The model could only be asked, not read: {explanation.unread}."]
+    return [f"The model could only be asked, not read: {explanation.unreadable_reason}."]
+
+
+def format_desired_outcome(explanation: Explanation, friendly: bool = False) -> str:
+    """The name of the desired outcome, where it has one."""
+    labels = explanation.decision.desired
+    if labels is None:
+        return "the other decision" if friendly else "the desired outcome"
+    return " or ".join(format_value(label, "letter") for label in labels)
+
+
+def collect_labels(explanation: Explanation, friendly: bool = False) -> FeatureLabels:
+    """The labels of the space behind an explanation; none where nothing stands behind it."""
+    background = explanation.background
+    labels = () if background is None else background.feature_labels
+    return FeatureLabels({label.name: label for label in labels}, friendly)
 
 
 def format_judgement(judgement: Judgement) -> str:
@@ -110,24 +133,24 @@ def describe_evidence(judgement: Judgement) -> list[str]:
 def _describe_exception(judgement: Judgement) -> list[str]:
     if judgement.exception is None:
         return []
-    where = "An exception" if judgement.past_row is None else f"Past row {judgement.past_row} is an exception"
+    where = "An exception" if judgement.exception_row is None else f"Past row {judgement.exception_row} is an exception"
     return [f"{where}: {judgement.exception}."]
 
 
 def _describe_shorter_rule(judgement: Judgement) -> list[str]:
-    if judgement.shorter is None:
+    if judgement.shorter_rule is None:
         return []
-    if judgement.redundant is not None:
-        return [f"Without {judgement.redundant} it still holds: {judgement.shorter.rule}"]
-    return [f"A shorter rule holds: {judgement.shorter.rule}"]
+    if judgement.redundant_component is not None:
+        return [f"Without {judgement.redundant_component} it still holds: {judgement.shorter_rule.rule}"]
+    return [f"A shorter rule holds: {judgement.shorter_rule.rule}"]
 
 
 def _describe_support(judgement: Judgement) -> list[str]:
     lines = []
-    if judgement.quality >= Quality.IRREDUNDANT and judgement.needed:
+    if judgement.quality >= Quality.IRREDUNDANT and judgement.needs:
         lines.append("Nothing in it is redundant: each component alone excludes some counterfactual.")
-    if judgement.least is not None:
-        lines.append(_compare_with_minimum(judgement, judgement.least))
+    if judgement.minimum_weight is not None:
+        lines.append(_compare_with_minimum(judgement, judgement.minimum_weight))
     if judgement.reason is not None:
         lines.append(f"{judgement.reason[:1].upper()}{judgement.reason[1:]}.")
     return lines

@@ -18,7 +18,6 @@ from ironrule.report.html import (
     paragraph,
     section,
 )
-from ironrule.report.phrasing import find_proven_wider_rule
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
@@ -29,10 +28,12 @@ from ironrule.report.text import (
     describe_undecided,
     describe_unreadable,
     describe_wider_rule,
+    find_proven_wider_rule,
     get_verdict_name,
 )
 from ironrule.results.background import Background
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
@@ -92,16 +93,16 @@ def render_validator_body(explanation: Explanation, check_command: CheckCommand)
 
 
 def _render_verdict(explanation: Explanation) -> str:
-    told = [f"Verdict: {explanation.verdict}."]
-    told += [f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}."]
-    told += [f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."]
-    told += [*describe_undecided(explanation), *describe_wider_rule(explanation), *describe_robustness(explanation)]
-    told += describe_unreadable(explanation)
+    lines = [f"Verdict: {explanation.verdict}."]
+    lines += [f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}."]
+    lines += [f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."]
+    lines += [*describe_undecided(explanation), *describe_wider_rule(explanation), *describe_robustness(explanation)]
+    lines += describe_unreadable(explanation)
     if explanation.statistics.stopped:
-        told.append(f"The search was stopped early ({explanation.statistics.stopped}).")
+        lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
     return (
         f'<div class="answer"><p><strong>{escape(str(explanation.rule))}</strong></p>'
-        f"<p>{badge(choose_style(explanation.verdict))}</p>{''.join(map(paragraph, told))}"
+        f"<p>{badge(choose_style(explanation.verdict))}</p>{''.join(map(paragraph, lines))}"
         f"<pre>{escape(explanation.rule.to_sql())}</pre></div>\n"
     )
 
@@ -117,8 +118,8 @@ def collect_proof_facts(explanation: Explanation) -> list[tuple[str, str]]:
     rows = [("That the rule holds", holds), ("That nothing shorter holds", _describe_lower_bound(explanation))]
     wider = find_proven_wider_rule(explanation)
     if wider is not None and isinstance(wider.verdict, Proven):
-        further = f"no bound can move further (counterfactuals that show it: {len(explanation.limits)})"
-        end = further if explanation.widest else "not known whether bounds can move further"
+        further = f"no bound can move further (counterfactuals that show it: {len(explanation.wider_witnesses)})"
+        end = further if explanation.wider_is_maximal else "not known whether bounds can move further"
         rows.append(("That the wider rule holds", f"{_describe_certificate(wider.verdict.certificate)}; {end}"))
     return rows
 
@@ -144,20 +145,27 @@ def _describe_lower_bound(explanation: Explanation) -> str:
 
 
 def collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """What the rule speaks about: space, model, what counts as desired, which rules were permitted."""
-    decision, permitted, background = explanation.decision, explanation.permitted, explanation.background
+    """What the rule speaks about: space, model, what counts as desired, which rules were restrictions."""
+    decision, restrictions, background = explanation.decision, explanation.restrictions, explanation.background
     desired = "by score" if decision.desired is None else ", ".join(map(format_value, decision.desired))
     threshold = "the model's own" if decision.threshold is None else repr(float(decision.threshold))
-    weights = "1 each" if permitted.weights is None else str(permitted.to_dict()["weights"])
+    weights = "1 each" if restrictions.weights is None else str(restrictions.to_dict()["weights"])
     rows = [("Space (SHA-256)", explanation.space)]
     rows += [] if background is None else [_describe_size(background)]
     rows += [] if background is None and not explanation.constraints else [_describe_constraints(explanation)]
     rows += [("Model (SHA-256)", explanation.model or "not recorded")]
-    rows += [("Model could be read", "yes" if explanation.unread is None else f"no: {explanation.unread}")]
+    rows += [
+        (
+            "Model could be read",
+            "yes" if explanation.unreadable_reason is None else f"no: {explanation.unreadable_reason}",
+        )
+    ]
     rows += [("Desired", desired), ("Threshold", threshold), ("Margin", repr(float(decision.margin)))]
-    rows += [("Required in the rule", ", ".join(permitted.require) or "nothing")]
-    rows += [("Forbidden in the rule", ", ".join(permitted.forbid) or "nothing"), ("Weights", weights)]
-    rows += [("Holds for", "this model" if explanation.models == 1 else f"{explanation.models} models at once")]
+    rows += [("Required in the rule", ", ".join(restrictions.require) or "nothing")]
+    rows += [("Forbidden in the rule", ", ".join(restrictions.forbid) or "nothing"), ("Weights", weights)]
+    rows += [
+        ("Holds for", "this model" if explanation.model_count == 1 else f"{explanation.model_count} models at once")
+    ]
     return [*rows, ("Past rows", f"{explanation.history_rows:,}")]
 
 
@@ -225,7 +233,7 @@ def _render_other_rules(explanation: Explanation) -> str:
     rows = [
         (
             f"{place}",
-            " and ".join(other.rule.conditions) or "everyone",
+            join_conditions(other.rule),
             get_verdict_name(other.verdict),
             f"{other.coverage:,}",
         )
@@ -235,5 +243,5 @@ def _render_other_rules(explanation: Explanation) -> str:
 
 
 def _render_counterfactuals(explanation: Explanation) -> str:
-    told = [escape(str(one)) for one in explanation.counterfactuals]
-    return section("Counterfactuals", bullet_list(told, ordered=True))
+    items = [escape(str(counterfactual)) for counterfactual in explanation.counterfactuals]
+    return section("Counterfactuals", bullet_list(items, ordered=True))

@@ -2,8 +2,8 @@
 
 ``Background`` holds the distributions of the rule's features, the coverage as the rule grows by one component after the
 other, and for every component a counterfactual that it alone excludes. It claims nothing that a certificate would have
-to show, so it is neither compared nor written into documents; it is computed when it is first read
-(``LazyBackground``). An explanation that was read back has none until :meth:`Explanation.with_history` attaches the
+to show, so it is neither compared nor written into documents; it is computed when it is first read, which can take
+longer than to explain. An explanation that was read back has none until :meth:`Explanation.with_history` attaches the
 data again; ``attach_history`` does that, and refuses data of another space or history.
 
 All of it is read off the codes: a component admits an interval of codes, so comparing a column with it tells which rows
@@ -12,7 +12,7 @@ it admits. Only a few bytes per row are held at a time, so that histories which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -21,7 +21,9 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.errors import InputError
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.condition import find_code_range
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
+from ironrule.rule.phrasing import FeatureLabel, list_labels
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
@@ -31,15 +33,6 @@ from ironrule.wording import format_count
 
 if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureLabel:
-    """How a person knows a feature: its label and its unit, where the space has them."""
-
-    name: str
-    label: str | None = None
-    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,42 +80,6 @@ class Background:
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
 
 
-@dataclass(frozen=True, slots=True)
-class KnownBackground:
-    """A background that is computed already."""
-
-    background: Background
-
-    def get(self) -> Background:
-        """The background."""
-        return self.background
-
-
-class LazyBackground:
-    """A background that is computed when it is first read, which can take longer than to explain. A copy in another
-    process has it only if it was read before.
-    """
-
-    __slots__ = ("_known", "_make")
-
-    def __init__(self, make: Callable[[], Background]) -> None:
-        self._make = make
-        self._known: KnownBackground | None = None
-
-    def get(self) -> Background:
-        """The background."""
-        if self._known is None:
-            self._known = KnownBackground(self._make())
-        return self._known.background
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore_background, (self._known,)
-
-
-def _restore_background(known: KnownBackground | None) -> KnownBackground | None:
-    return known
-
-
 MAX_CANDIDATE_ROWS = 5_000
 
 
@@ -148,7 +105,7 @@ def build_background(
     """The background of a rule; ``known`` are counterfactuals as codes."""
     space = past.space
     return Background(
-        tuple(FeatureLabel(feature.name, feature.label, feature.unit) for feature in space.features),
+        list_labels(space),
         tuple(_count_values(past, space.index(name)) for name in rule.features),
         _build_growth(rule.components, past),
         _find_needs(rule.components, past, space.encode_row(instance), known),
@@ -159,17 +116,9 @@ def build_background(
     )
 
 
-def find_code_range(component: Component, feature: Feature) -> tuple[int, int]:
-    """The first and the last code that a component admits."""
-    code = feature.missing_code if component.value is None else feature.code_by_value[component.value]
-    if component.op == "==":
-        return code, code
-    return (0, code) if component.op == "<=" else (code, feature.last_code)
-
-
 def _find_admitted_rows(component: Component, space: Space, codes: EncodedTable) -> BoolArray:
     place = space.index(component.feature)
-    low, high = find_code_range(component, space.features[place])
+    low, high = find_code_range(space.features[place], component.op, component.value)
     column = codes.columns[place]
     return np.asarray((column >= low) & (column <= high), dtype=np.bool_)
 
@@ -182,12 +131,15 @@ def _count_values(past: HistoryRows, place: int) -> Distribution:
 def _build_growth(components: Sequence[Component], past: HistoryRows) -> tuple[GrowthStep, ...]:
     """The rule grown by what excludes most desired rows first; most rows of any kind, where the model was not asked."""
     everyone = np.ones(len(past.codes), dtype=np.bool_)
-    steps, left, here = [_build_step(None, everyone, past.desired)], list(components), past
+    steps, left, covered = [_build_step(None, everyone, past.desired)], list(components), past
     while left:
-        found = [_build_step(one, _find_admitted_rows(one, past.space, here.codes), here.desired) for one in left]
-        best = min(range(len(left)), key=lambda place: (found[place].desired or 0, found[place].covered, place))
-        steps.append(found[best])
-        here = _keep_rows(here, _find_admitted_rows(left.pop(best), past.space, here.codes), left)
+        options = [
+            _build_step(component, _find_admitted_rows(component, past.space, covered.codes), covered.desired)
+            for component in left
+        ]
+        best = min(range(len(left)), key=lambda place: (options[place].desired or 0, options[place].covered, place))
+        steps.append(options[best])
+        covered = _keep_rows(covered, _find_admitted_rows(left.pop(best), past.space, covered.codes), left)
     return tuple(steps)
 
 
@@ -215,9 +167,9 @@ def _find_needs(
     )
     needs = []
     for component in components:
-        found = known[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, points)]
+        excluded = known[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, points)]
         chosen = (broken_by_rows == 1) & ~_find_admitted_rows(component, past.space, rows)
-        needs.append(_choose_need(component, found, _select_desired(past, chosen), past.space, instance))
+        needs.append(_choose_need(component, excluded, _select_desired(past, chosen), past.space, instance))
     return tuple(needs)
 
 
@@ -237,11 +189,11 @@ def _select_desired(past: HistoryRows, chosen: BoolArray) -> Points:
     return past.codes.points(places[: MAX_CANDIDATE_ROWS if past.desired is not None else 0])
 
 
-def _choose_need(component: Component, found: Points, rows: Points, space: Space, instance: Points) -> ComponentNeed:
+def _choose_need(component: Component, excluded: Points, rows: Points, space: Space, instance: Points) -> ComponentNeed:
     past = len(rows) > 0 and (
-        len(found) == 0 or _count_fewest_changes(rows, instance) <= _count_fewest_changes(found, instance)
+        len(excluded) == 0 or _count_fewest_changes(rows, instance) <= _count_fewest_changes(excluded, instance)
     )
-    points = rows if past else found
+    points = rows if past else excluded
     if len(points) == 0:
         return ComponentNeed(component, None)
     nearest = points[np.argmin((points != instance).sum(axis=1))]
@@ -250,9 +202,6 @@ def _choose_need(component: Component, found: Points, rows: Points, space: Space
 
 def _count_fewest_changes(points: Points, instance: Points) -> int:
     return int((points != instance).sum(axis=1).min())
-
-
-CHUNK_ROWS = 1 << 16
 
 
 @runtime_checkable
@@ -285,7 +234,9 @@ def attach_history(explanation: Explanation, data: Any, space: Space | None) -> 
         named = [name for name in explanation.instance if name in table.names]
         space = Space.infer(table, columns=named if len(named) == len(explanation.instance) else None, progress=False)
     _require_same_space(explanation, space)
-    codes = _filter_rows(space, space.encode(table, progress=False))
+    codes = space.encode(table, progress=False)
+    if space.feasible.predicates:
+        codes = codes.take(space.feasible.admits_rows(codes))
     return _attach_rows(explanation, HistoryRows(space, codes, None))
 
 
@@ -306,13 +257,13 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
             code="history-mismatch",
         )
 
-    is_robust = explanation.decision.margin > 0 or explanation.models > 1
+    is_robust = explanation.decision.margin > 0 or explanation.model_count > 1
 
     def make() -> Background:
         known = _encode_counterfactuals(explanation, past.space)
         return build_background(past, explanation.rule, explanation.instance, known, is_robust)
 
-    return replace(explanation, lazy_background=LazyBackground(make))
+    return replace(explanation, lazy_background=LazyValue(make))
 
 
 def _require_same_space(explanation: Explanation, space: Space) -> None:
@@ -324,16 +275,7 @@ def _require_same_space(explanation: Explanation, space: Space) -> None:
         )
 
 
-def _filter_rows(space: Space, codes: EncodedTable) -> EncodedTable:
-    """The past rows that satisfy the constraints on the space."""
-    if not space.feasible.predicates:
-        return codes
-    starts = range(0, len(codes), CHUNK_ROWS)
-    kept = [space.feasible.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts]
-    return codes.take(np.concatenate(kept))
-
-
 def _encode_counterfactuals(explanation: Explanation, space: Space) -> Points:
     """The counterfactuals that an explanation itself names, as codes."""
-    named = [space.encode_row(one.values).tolist() for one in explanation.counterfactuals]
+    named = [space.encode_row(counterfactual.values).tolist() for counterfactual in explanation.counterfactuals]
     return np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(space))

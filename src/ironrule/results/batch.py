@@ -37,7 +37,7 @@ class CoveringRule:
 
     rule: str
     row: int
-    rows: int
+    covered_rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) 
     flags = find_covered_points(distinct, boxes[:, 0], boxes[:, 1])
     chosen, known = find_minimum_rule_cover(flags, seconds), list(candidates.values())
     rules = [CoveringRule(*known[place], int(counts[flags[place]].sum())) for place in chosen.positions]
-    ranked = tuple(sorted(rules, key=lambda rule: (-rule.rows, rule.row)))
+    ranked = tuple(sorted(rules, key=lambda rule: (-rule.covered_rows, rule.row)))
     return RuleCover(ranked, chosen.lower_bound, len(points), rows - len(points))
 
 
@@ -102,9 +102,9 @@ FRAME_COLUMNS = tuple(
 class Batch(Sequence[Explanation]):
     """The explanations of the undesired rows of a table, in the order of their rows.
 
-    ``counts`` says how many rows there are: in ``total`` to explain, ``desired`` ones that needed no explanation, and
-    those ``beyond`` what a rule can withstand (a margin, other models). Make one by ``Explainer.explain_many``; read
-    one by ``Batch.open``.
+    ``counts`` says how many rows there are ``to_explain``, how many are ``desired`` and needed no explanation, and how
+    many are ``not_robust``: undesired, but not with the margin or for all models. Make one by
+    ``Explainer.explain_many``; read one by ``Batch.open``.
     """
 
     storage: BatchReader = field(repr=False)
@@ -116,8 +116,8 @@ class Batch(Sequence[Explanation]):
         """The batch in a folder, finished or not."""
         found = BatchFolder(Path(folder))
         manifest = found.manifest()
-        counts = {name: manifest[name] for name in ("total", "desired", "beyond")}
-        return cls(FolderBatchReader(found), counts, Space.from_dict(manifest["features"]))
+        counts = {name: manifest[name] for name in ("to_explain", "desired", "not_robust")}
+        return cls(FolderBatchReader(found), counts, Space.from_dict(manifest["space"]))
 
     @cached_property
     def rows(self) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class Batch(Sequence[Explanation]):
     @property
     def complete(self) -> bool:
         """Whether every row has its explanation."""
-        return len(self) == self.counts["total"]
+        return len(self) == self.counts["to_explain"]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -205,7 +205,7 @@ class Batch(Sequence[Explanation]):
         told = (
             format_count(len(self), "row")
             if self.complete
-            else f"{len(self):,} of {format_count(self.counts['total'], 'row')}"
+            else f"{len(self):,} of {format_count(self.counts['to_explain'], 'row')}"
         )
         words = ", ".join(f"{count} {word}" for word, count in sorted(self.verdicts.items()))
         return f"<Batch: {told} explained; {words or 'none'}>"

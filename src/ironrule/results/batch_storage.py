@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from ironrule.errors import InputError, MissingExtraError, StorageError
+from ironrule.errors import InputError, MissingExtraError, StorageError, build_format_error
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
@@ -49,7 +49,7 @@ class BatchRow:
     coverage: int
     wider: str | None
     wider_coverage: int | None
-    widest: bool
+    wider_is_maximal: bool
     seconds: float
     stopped: str | None
     space: str
@@ -97,7 +97,7 @@ def build_batch_row(row: int, point: CodeTuple, explanation: Explanation, docume
         explanation.coverage,
         None if wider is None else str(wider.rule),
         None if wider is None else wider.coverage,
-        explanation.widest,
+        explanation.wider_is_maximal,
         explanation.statistics.seconds,
         explanation.statistics.stopped,
         explanation.space,
@@ -149,7 +149,7 @@ def _build_schema() -> Any:
     kinds = {
         "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "weight": pa.float64(),
         "lower_bound": pa.float64(), "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole,
-        "widest": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(CODE_COLUMNS, codes),
+        "wider_is_maximal": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(CODE_COLUMNS, codes),
     }  # fmt: skip
     return pa.schema([(name, kinds.get(name, text)) for name in COLUMNS])
 
@@ -230,17 +230,17 @@ def remove_temporary_files(path: Path) -> None:
         file.unlink()
 
 
-MANIFEST_FORMAT = 2
+MANIFEST_FORMAT = 3
 MANIFEST = "manifest.json"
 LOCK = "lock"
 PART_NAME = "part-{:06d}.parquet"
 
 MANIFEST_KEYS = {  # the model first: with another one, other rows are denied
-    "model": "another model",
-    "space": "another space",
-    "history": "another history",
-    "rows": "other rows",
-    "question": "another question (algorithm, budget, seed, permitted rules, or reuse of rules)",
+    "model_fingerprint": "another model",
+    "space_fingerprint": "another space",
+    "history_fingerprint": "another history",
+    "rows_fingerprint": "other rows",
+    "options_fingerprint": "other options (algorithm, budget, seed, restrictions, or reuse of rules)",
 }
 
 
@@ -283,9 +283,9 @@ class BatchFolder:
                 f"not the folder of a batch: {str(self.path)!r} has no manifest that can be read"
             ) from None
         if not isinstance(found, dict) or found.get("format") != MANIFEST_FORMAT:
-            got = repr(found.get("format"))[:40] if isinstance(found, dict) else type(found).__name__
-            expected = f"the batch in {str(self.path)!r} must have format {MANIFEST_FORMAT}"
-            raise InputError(expected=expected, got=got, code="wrong-format")
+            got = found.get("format") if isinstance(found, dict) else type(found).__name__
+            what = f"the batch in {str(self.path)!r}"
+            raise build_format_error(what, MANIFEST_FORMAT, got, "explain its rows again into another folder")
         return found
 
 

@@ -20,13 +20,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, build_format_error
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.audience import Audience
-from ironrule.results.background import Background, KnownBackground, LazyBackground, attach_history
+from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.space import Space
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-DOCUMENT_FORMAT = 4
+DOCUMENT_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a search did. ``operators`` gives seconds per operator; ``stopped`` is None, "budget" or "interrupted"."""
+    """What a search did. ``stopped`` is None, "budget" or "interrupted"."""
 
     algorithm: str
     seed: int
@@ -54,7 +54,7 @@ class Statistics:
     oracle_calls: int
     model_calls: int
     evaluations: int
-    operators: Mapping[str, float]
+    operator_seconds: Mapping[str, float]
     stopped: str | None = None
 
     @classmethod
@@ -69,7 +69,7 @@ class Statistics:
             oracle_calls=meter.events["oracle calls"],
             model_calls=meter.calls,
             evaluations=meter.evaluations,
-            operators=dict(meter.seconds),
+            operator_seconds=dict(meter.seconds),
             stopped=stopped,
         )
 
@@ -145,19 +145,21 @@ class Explanation:
     space: str
     weight: ExactNumber = 0  # the best rule's cardinality, weights counted
     lower_bound: ExactNumber = 0  # no consistent rule that was permitted weighs less; 0 where nothing is known of that
-    unread: str | None = None  # why the model could only be asked, where it could not be read
+    unreadable_reason: str | None = None  # why the model could only be asked, where it could not be read
     model: str = ""  # the model's fingerprint
     decision: DecisionTarget = field(default_factory=DecisionTarget)
-    permitted: RuleRestrictions = field(default_factory=RuleRestrictions)
+    restrictions: RuleRestrictions = field(default_factory=RuleRestrictions)
     witnesses: Sequence[tuple[int, ...]] = ()
     wider: RankedRule | None = None
-    widest: bool = False  # whether it is known that no bound of the wider rule can move further
-    limits: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
-    undecided: tuple[str, ...] = ()  # components of the best rule that may not be needed: that could not be decided
-    models: int = 1  # how many models the rules hold for, all at once
+    wider_is_maximal: bool = False  # whether it is known that no bound of the wider rule can move further
+    wider_witnesses: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
+    undecided_components: tuple[
+        str, ...
+    ] = ()  # components of the best rule that may not be needed: that could not be decided
+    model_count: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
-    lazy_background: KnownBackground | LazyBackground | None = field(default=None, compare=False, repr=False)
+    lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
 
     @property
     def background(self) -> Background | None:
@@ -177,7 +179,7 @@ class Explanation:
     @property
     def minimum(self) -> bool:
         """Whether it is proven that the best rule holds and that no shorter rule at all does."""
-        return self.minimum_among_permitted and self.permitted.is_unrestricted
+        return self.minimum_among_permitted and self.restrictions.is_unrestricted
 
     @property
     def minimum_among_permitted(self) -> bool:
@@ -223,22 +225,24 @@ class Explanation:
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
             "rules": [ranked.to_dict() for ranked in self.ranked],
             "wider": None if self.wider is None else self.wider.to_dict(),
-            "widest": self.widest,
-            "limits": [list(point) for point in self.limits],
+            "wider_is_maximal": self.wider_is_maximal,
+            "wider_witnesses": [list(point) for point in self.wider_witnesses],
             "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
             "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
-            | {"operators": dict(stats.operators)},
+            | {"operator_seconds": dict(stats.operator_seconds)},
             "history_rows": self.history_rows,
             "space": self.space,
             "weight": number_to_json(self.weight),
             "lower_bound": number_to_json(self.lower_bound),
-            "unread": self.unread,
+            "unreadable_reason": self.unreadable_reason,
             "model": self.model,
             "decision": self.decision.to_dict(),
-            "permitted": self.permitted.to_dict(),
+            "restrictions": self.restrictions.to_dict(),
             "witnesses": [list(point) for point in self.witnesses],
-            "undecided": [place for place, one in enumerate(self.rule.components) if str(one) in self.undecided],
-            "models": self.models,
+            "undecided_components": [
+                place for place, one in enumerate(self.rule.components) if str(one) in self.undecided_components
+            ],
+            "model_count": self.model_count,
         }
         if self.constraints:
             document["constraints"] = list(self.constraints)
@@ -252,10 +256,7 @@ class Explanation:
         if not isinstance(data, Mapping):
             raise InputError(expected="an explanation must be a JSON object", got=type(data).__name__)
         if data.get("format") != DOCUMENT_FORMAT:
-            got = repr(data.get("format"))[:40]
-            raise InputError(
-                expected=f"an explanation must have format {DOCUMENT_FORMAT}", got=got, code="wrong-format"
-            )
+            raise build_format_error("an explanation", DOCUMENT_FORMAT, data.get("format"), "explain the row again")
         if not data.get("rules"):
             raise InputError(expected="an explanation must have at least one rule", got="none")
         try:
@@ -273,16 +274,16 @@ class Explanation:
                 data["space"],
                 number_from_json(data["weight"]),
                 number_from_json(data["lower_bound"]),
-                data["unread"],
+                data["unreadable_reason"],
                 data["model"],
                 DecisionTarget.from_dict(data["decision"]),
-                RuleRestrictions.from_dict(data["permitted"]),
+                RuleRestrictions.from_dict(data["restrictions"]),
                 tuple(tuple(require_integer(code) for code in point) for point in data["witnesses"]),
                 None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
-                data["widest"],
-                tuple(tuple(require_integer(code) for code in point) for point in data["limits"]),
-                tuple(str(ranked[0].rule.components[require_integer(place)]) for place in data["undecided"]),
-                require_integer(data["models"]),
+                data["wider_is_maximal"],
+                tuple(tuple(require_integer(code) for code in point) for point in data["wider_witnesses"]),
+                tuple(str(ranked[0].rule.components[require_integer(place)]) for place in data["undecided_components"]),
+                require_integer(data["model_count"]),
                 tuple(data.get("constraints", ())),
                 _parse_breakpoints(data.get("breakpoints")),
             )
@@ -303,10 +304,10 @@ class Explanation:
         except (json.JSONDecodeError, RecursionError, TypeError) as error:
             raise InputError(f"the explanation is not valid JSON: {error}") from None
 
-    def plot(self, kind: Literal["ladder", "needs", "growth"] = "ladder", ax: Axes | None = None) -> Axes:
+    def plot(self, kind: Literal["conditions", "needs", "growth"] = "conditions", ax: Axes | None = None) -> Axes:
         """A plot on matplotlib's axes (``pip install 'ironrule[plots]'``), which are returned.
 
-        ``ladder``: every condition on its feature's distribution in the history; ``needs``: why no part can go;
+        ``conditions``: every condition on its feature's distribution in the history; ``needs``: why no part can go;
         ``growth``: the past rows covered as the rule grows.
         """
         return plot_explanation(self, kind, ax)

@@ -31,16 +31,16 @@ class Judgement:
     """How good a rule is for a row, with what shows it.
 
     ``rule`` is the rule as it was judged, its bounds at values of the domains; ``verdict`` says whether it holds;
-    ``weight`` is its cardinality, weights counted. ``least`` is what the lightest rule for the row weighs, where that
-    is proven, and ``lower_bound`` what each weighs at least (0 where it was not looked for); all three are exact, an
-    int where whole, else a Fraction.
+    ``weight`` is its cardinality, weights counted. ``minimum_weight`` is what the lightest rule for the row weighs,
+    where that is proven, and ``lower_bound`` what each weighs at least (0 where it was not looked for); all three are
+    exact, an int where whole, else a Fraction.
 
-    - Failed data consistency: ``past_row`` is the number of the past row that breaks it, ``exception`` what that is.
+    - Failed data consistency: ``exception_row`` is the number of the past row that breaks it, ``exception`` that row.
     - Failed global consistency: ``exception`` breaks it.
-    - Redundant: ``redundant`` can go; ``shorter`` is the rest, proven.
-    - Irredundant: ``needed`` has for each component a counterfactual that it alone excludes; ``shorter`` is a lighter
-      rule, proven.
-    - Minimum: ``needed`` as well; ``witnesses`` are counterfactuals that together need a rule of this weight.
+    - Redundant: ``redundant_component`` can go; ``shorter_rule`` is the rest, proven.
+    - Irredundant: ``needs`` has for each component a counterfactual that it alone excludes; ``shorter_rule`` is a
+      lighter rule, proven.
+    - Minimum: ``needs`` as well; ``witnesses`` are counterfactuals that together need a rule of this weight.
     - Not judged: ``reason`` says why, and what is known all the same.
     """
 
@@ -48,13 +48,13 @@ class Judgement:
     quality: Quality
     verdict: Verdict
     weight: ExactNumber
-    past_row: int | None = None
-    redundant: Component | None = None
-    shorter: RankedRule | None = None
-    needed: tuple[Counterfactual, ...] = ()
+    exception_row: int | None = None
+    redundant_component: Component | None = None
+    shorter_rule: RankedRule | None = None
+    needs: tuple[Counterfactual, ...] = ()
     witnesses: Sequence[Counterfactual] = ()
     lower_bound: ExactNumber = 0
-    least: ExactNumber | None = None
+    minimum_weight: ExactNumber | None = None
     reason: str | None = None
 
     @property
@@ -75,13 +75,13 @@ class Judgement:
             "verdict": verdict_to_dict(self.verdict),
             "cardinality": self.cardinality,
             "weight": number_to_json(self.weight),
-            "past_row": self.past_row,
-            "redundant": None if self.redundant is None else self.redundant.to_dict(),
-            "shorter": None if self.shorter is None else self.shorter.to_dict(),
-            "needed": [item.to_dict() for item in self.needed],
+            "exception_row": self.exception_row,
+            "redundant_component": None if self.redundant_component is None else self.redundant_component.to_dict(),
+            "shorter_rule": None if self.shorter_rule is None else self.shorter_rule.to_dict(),
+            "needs": [item.to_dict() for item in self.needs],
             "witnesses": [item.to_dict() for item in self.witnesses],
             "lower_bound": number_to_json(self.lower_bound),
-            "least": None if self.least is None else number_to_json(self.least),
+            "minimum_weight": None if self.minimum_weight is None else number_to_json(self.minimum_weight),
             "reason": self.reason,
         }
 

@@ -1,4 +1,4 @@
-"""Rules as the user writes them: parse conditions such as ``20 < age <= 37``, and encode them.
+"""Rules that somebody states: their components as intervals of codes, and back.
 
 Conditions may come from a person, from another tool, or from a widened rule: any bounds on the features of a row, not
 only the row's own values. Every stated component admits an interval of codes, as the row's own components do
@@ -9,11 +9,9 @@ than the lightest of the row's own.
 
 from __future__ import annotations
 
-import datetime
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,21 +19,12 @@ from ironrule.errors import InputError
 from ironrule.hitting.bits import list_members
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.rule.parsing import StatedComponent
+from ironrule.rule.phrasing import FeatureCondition, phrase_comparison
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Feature, Value, is_missing
-from ironrule.space.space import Space
 from ironrule.space.table import to_python_value
 from ironrule.wording import format_value
-
-StatedOperator = Literal["<=", "<", ">=", ">", "=="]
-
-
-class StatedComponent(NamedTuple):
-    """What somebody said of one feature."""
-
-    feature: str
-    operator: StatedOperator
-    value: Value
 
 
 class ComponentInterval(NamedTuple):
@@ -53,40 +42,59 @@ def encode_rule(components: InstanceComponents, conditions: Sequence[StatedCompo
     """A rule in codes, an equality on an ordered feature as two bounds; raises InputError if the row breaks it."""
     parts: list[ComponentInterval] = []
     for condition in conditions:
-        some = _encode_component(components, condition)
-        if not all(part.low <= components.instance.item(part.bit // 2) <= part.high for part in some):
+        intervals = _encode_component(components, condition)
+        if not all(part.low <= components.instance.item(part.bit // 2) <= part.high for part in intervals):
             raise _build_violation_error(components, condition)
-        parts += some
+        parts += intervals
     return tuple(parts)
 
 
 def _build_violation_error(components: InstanceComponents, condition: StatedComponent) -> InputError:
-    name, relation, value = condition
+    name, operator, value = condition
     j = components.space.index(name)
-    now = format_value(components.space.features[j].value(components.instance.item(j)))
-    said = f"{name} {relation.replace('==', '=')} {format_value(to_python_value(value))}"
-    return InputError(expected=f"the row must satisfy the rule's condition {said}", got=f"{name} = {now}")
+    own = components.space.features[j].value(components.instance.item(j))
+    stated = phrase_comparison(name, operator, to_python_value(value))
+    return InputError(
+        expected=f"the row must satisfy the rule's condition {stated}", got=phrase_comparison(name, "==", own)
+    )
 
 
 def _encode_component(components: InstanceComponents, condition: StatedComponent) -> ComponentIntervals:
     """The one or two components that a condition is."""
     j = components.space.index(condition.feature)
-    feature, relation = components.space.features[j], condition.operator
-    value = to_python_value(condition.value)
-    if relation == "==":
-        return _encode_equality(j, feature, feature.code(value))
+    feature, operator = components.space.features[j], condition.operator
+    low, high = find_code_range(feature, operator, to_python_value(condition.value))
+    if operator == "==" and feature.ordered and low <= feature.last_code:
+        return ComponentInterval(2 * j, 0, low), ComponentInterval(2 * j + 1, low, feature.last_code)
+    return (ComponentInterval(2 * j + (operator in (">=", ">")), low, high),)
+
+
+def find_code_range(feature: Feature, operator: str, value: Value) -> tuple[int, int]:
+    """The first and the last code of a feature that satisfy a comparison; an order says nothing of a missing value.
+
+    The bound may lie between two values whose order is natural. Where no code satisfies it, the last comes before the
+    first. The row's own components are many and always at a value: a kernel does the same for them
+    (:func:`ironrule.rule.kernels.fill_component_intervals`).
+
+    >>> age = Feature("age", (20, 30, 40), ordered=True, missing=True)
+    >>> find_code_range(age, "<=", 35), find_code_range(age, ">", 20), find_code_range(age, "==", None)
+    ((0, 1), (1, 2), (3, 3))
+    """
+    if operator == "==":
+        code = feature.code(value)
+        return code, code
     if not feature.ordered or is_missing(value):
         kind = "a missing value" if feature.ordered else f"the nominal feature {feature.name!r}"
-        raise InputError(expected=f"a condition on {kind} must be an equality", got=f"{relation} {format_value(value)}")
-    if relation in ("<=", "<"):
-        return (ComponentInterval(2 * j, 0, _count_values_up_to(feature, value, relation == "<=") - 1),)
-    return (ComponentInterval(2 * j + 1, _count_values_up_to(feature, value, relation == ">"), feature.last_code),)
+        raise InputError(expected=f"a condition on {kind} must be an equality", got=f"{operator} {format_value(value)}")
+    if operator in ("<=", "<"):
+        return 0, _count_values_up_to(feature, value, operator == "<=") - 1
+    return _count_values_up_to(feature, value, operator == ">"), feature.last_code
 
 
-def _encode_equality(j: int, feature: Feature, code: int) -> ComponentIntervals:
-    if feature.ordered and code <= feature.last_code:
-        return ComponentInterval(2 * j, 0, code), ComponentInterval(2 * j + 1, code, feature.last_code)
-    return (ComponentInterval(2 * j, code, code),)
+def find_admitted_codes(condition: FeatureCondition, feature: Feature) -> range:
+    """The codes that all components of a condition admit."""
+    ends = [find_code_range(feature, component.op, component.value) for component in condition.components]
+    return range(max(low for low, _ in ends), min(high for _, high in ends) + 1)
 
 
 def _count_values_up_to(feature: Feature, value: Value, included: bool) -> int:
@@ -138,70 +146,3 @@ def decode_component(components: InstanceComponents, part: ComponentInterval) ->
     if part.bit % 2:
         return Component.from_feature(feature, ">=", feature.value(part.low))
     return Component.from_feature(feature, "<=", feature.value(part.high))
-
-
-OPERATOR_PATTERN = r"\s*(<=|>=|==|=|<|>|≤|≥)\s*"
-OPERATOR_ALIASES = {"=": "==", "≤": "<=", "≥": ">="}
-FLIPPED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
-QUOTED_PATTERN = re.compile(r"""(['"])(.*)\1""", re.DOTALL)
-
-
-def parse_condition(text: str, space: Space) -> list[StatedComponent]:
-    """The one or two conditions that a text states on one feature; raises InputError if it states none."""
-    for name in sorted(space.names, key=len, reverse=True):  # a name may begin with another one
-        after = re.fullmatch(rf"\s*{re.escape(name)}{OPERATOR_PATTERN}(.*?)\s*", text, re.DOTALL)
-        if after is not None:
-            return [_build_component(space[name], after[1], after[2])]
-    for name in sorted(space.names, key=len, reverse=True):
-        around = re.fullmatch(
-            rf"\s*(.*?){OPERATOR_PATTERN}{re.escape(name)}(?:{OPERATOR_PATTERN}(.*?))?\s*", text, re.DOTALL
-        )
-        if around is not None:
-            return _parse_around_name(space[name], *around.groups())
-    raise InputError(
-        expected="a condition must look like age <= 30, job = cook or 20 < age <= 30, with a feature of the space "
-        f"({', '.join(space.names)})",
-        got=repr(text),
-    )
-
-
-def _parse_around_name(
-    feature: Feature, before: str, first: str, second: str | None, after: str | None
-) -> list[StatedComponent]:
-    """What stands before the name is read the other way round."""
-    left = _build_component(feature, first, before)
-    turned = left._replace(operator=cast(StatedOperator, FLIPPED_OPERATORS[left.operator]))
-    return [turned] if second is None or after is None else [turned, _build_component(feature, second, after)]
-
-
-def _build_component(feature: Feature, sign: str, text: str) -> StatedComponent:
-    return StatedComponent(
-        feature.name, cast(StatedOperator, OPERATOR_ALIASES.get(sign, sign)), _parse_value(feature, text)
-    )
-
-
-def _parse_value(feature: Feature, text: str) -> Value:
-    """A value of the feature as it is written, with or without quotes; a number need not be in the domain."""
-    quoted = QUOTED_PATTERN.fullmatch(text)
-    plain = quoted[2] if quoted else text
-    known = {str(value): value for value in feature.values}
-    for written in (text, plain):
-        if written in known:
-            return known[written]
-    if feature.missing and text == "missing":
-        return None
-    if feature.values and (feature.numeric or feature.temporal):
-        try:
-            return _parse_date(feature, plain) if feature.temporal else float(plain)
-        except ValueError:
-            pass
-    raise InputError(
-        expected=f"the value in a condition on {feature.name!r} must be {feature.describe()}", got=repr(text)
-    )
-
-
-def _parse_date(feature: Feature, text: str) -> Value:
-    """A date or a moment, as the domain has them."""
-    moment = datetime.datetime.fromisoformat(text)
-    by_day = type(feature.values[0]) is datetime.date
-    return moment.date() if by_day and moment.time() == datetime.time() else moment

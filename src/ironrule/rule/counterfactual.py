@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ironrule.arrays import Points
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -61,6 +61,33 @@ class Counterfactual:
 
 
 T = TypeVar("T")
+
+
+class LazyValue(Generic[T]):
+    """A value that is computed when it is first read. A copy in another process is None unless it was read before."""
+
+    __slots__ = ("_known", "_make")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._known: tuple[T] | None = None
+
+    def get(self) -> T:
+        """The value."""
+        if self._known is None:
+            self._known = (self._make(),)
+        return self._known[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_value, (self._known,)
+
+
+def _restore_value(known: tuple[T] | None) -> LazyValue[T] | None:
+    if known is None:
+        return None
+    restored = LazyValue(lambda: known[0])
+    restored.get()  # so that a copy of the copy has it too
+    return restored
 
 
 class LazySequence(Sequence[T]):

@@ -36,15 +36,15 @@ class ComponentCache:
 
     def component(self, space: Space, bit: int, code: int, bound: bool) -> Component:
         """The component of this number whose value is that of the code."""
-        found = self._components.get((bit, code, bound))
-        if found is None:
+        component = self._components.get((bit, code, bound))
+        if component is None:
             if len(self._components) >= MAX_CACHED_COMPONENTS:
                 self._components.clear()
             feature = space.features[bit // 2]
-            found = self._components[bit, code, bound] = Component.from_feature(
+            component = self._components[bit, code, bound] = Component.from_feature(
                 feature, _choose_operator(bit, bound), feature.value(code)
             )
-        return found
+        return component
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ComponentCache, ()
@@ -98,12 +98,12 @@ class InstanceComponents:
 
     def box(self, bits: int) -> Box:
         """Where the rule holds."""
-        made = self._boxes.get(bits)
-        if made is None:
+        box = self._boxes.get(bits)
+        if box is None:
             if len(self._boxes) >= MAX_CACHED_BOXES:
                 self._boxes.clear()
-            made = self._boxes[bits] = self._box(bits)
-        return made
+            box = self._boxes[bits] = self._box(bits)
+        return box
 
     def _box(self, bits: int) -> Box:
         if bits == 0:
@@ -138,6 +138,8 @@ class InstanceComponents:
 
     def parse_component(self, text: str) -> tuple[int, str]:
         """The feature's number and the operator, empty where there is none, of a text such as ``"age <="``."""
+        # A name with an operator and no value. It is kept in documents as it is written, where the checker parses it
+        # by itself, so no other spelling is allowed.
         split = text.endswith((" <=", " >=", " ==")) and text not in self.space.names
         name, _, op = text.rpartition(" ") if split else (text, "", "")
         j = self.space.index(name)

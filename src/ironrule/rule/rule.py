@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, TableError
+from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
 from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.table import TableColumn, narrow_column, read_table, to_python_value
-from ironrule.wording import format_value
 
 PANDAS_RESERVED_NAMES = ("inf", "Inf", "datetime", "True", "False")
 """Names that mean something else in a pandas query, quoted or not."""
@@ -36,15 +36,16 @@ Operator = Literal["<=", ">=", "=="]
 class Component:
     """One condition of a rule.
 
-    ``column`` is the table column that carries the feature, where its name differs; ``pattern`` says which one-hot
-    columns are 0 or 1; ``allowed`` lists the values that a feature may have whose order is a declared one.
+    ``column`` is the table column that carries the feature, where its name differs; ``one_hot_columns`` says which
+    columns of a one-hot group are 0 or 1; ``allowed`` lists the values that a feature may have whose order is a
+    declared one.
     """
 
     feature: str
     op: Operator
     value: Value
     column: str = ""
-    pattern: tuple[tuple[str, int], ...] = ()
+    one_hot_columns: tuple[tuple[str, int], ...] = ()
     allowed: tuple[Value, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +56,7 @@ class Component:
     def from_feature(cls, feature: Feature, op: Operator, value: Value) -> Component:
         """The component of a feature, with what it needs to be applied to a table later."""
         if feature.one_hot:
-            return cls(feature.name, op, value, pattern=_build_one_hot_pattern(feature, op, value))
+            return cls(feature.name, op, value, one_hot_columns=_build_one_hot_pattern(feature, op, value))
         if op == "==" or feature.naturally_ordered:
             return cls(feature.name, op, value, feature.columns[0])
         place = feature.code_by_value[value]
@@ -65,8 +66,8 @@ class Component:
     def covers(self, table: Any) -> BoolArray:
         """Which rows of a table satisfy the component."""
         read = read_table(table)
-        if self.pattern:
-            matches = [read.column(name).values == wanted for name, wanted in self.pattern]
+        if self.one_hot_columns:
+            matches = [read.column(name).values == wanted for name, wanted in self.one_hot_columns]
             return np.asarray(np.all(matches, axis=0), dtype=np.bool_)
         column = read.column(self.column)
         if self.value is None:
@@ -80,8 +81,8 @@ class Component:
 
     def to_query(self) -> str:
         """The component as a piece of a pandas query."""
-        if self.pattern:
-            return " and ".join(f"{_quote_pandas_name(name)} == {wanted}" for name, wanted in self.pattern)
+        if self.one_hot_columns:
+            return " and ".join(f"{_quote_pandas_name(name)} == {wanted}" for name, wanted in self.one_hot_columns)
         name = _quote_pandas_name(self.column)
         if self.value is None:
             return f"{name}.isna()"
@@ -91,8 +92,8 @@ class Component:
 
     def to_sql(self) -> str:
         """The component as a piece of a WHERE clause in standard SQL."""
-        if self.pattern:
-            return " AND ".join(f"{_quote_sql_name(name)} = {wanted}" for name, wanted in self.pattern)
+        if self.one_hot_columns:
+            return " AND ".join(f"{_quote_sql_name(name)} = {wanted}" for name, wanted in self.one_hot_columns)
         name = _quote_sql_name(self.column)
         if self.value is None:
             return f"{name} IS NULL"
@@ -105,8 +106,8 @@ class Component:
         data: dict[str, Any] = {"feature": self.feature, "op": self.op, "value": value_to_json(self.value)}
         if self.column != self.feature:
             data["column"] = self.column
-        if self.pattern:
-            data["pattern"] = [list(part) for part in self.pattern]
+        if self.one_hot_columns:
+            data["one_hot_columns"] = [list(part) for part in self.one_hot_columns]
         if self.allowed is not None:
             data["allowed"] = [value_to_json(value) for value in self.allowed]
         return data
@@ -118,15 +119,14 @@ class Component:
             raise InputError(
                 expected="a component must have a feature, an op of <=, >= or == and a value", got=dict(data)
             )
-        pattern = tuple((name, wanted) for name, wanted in data.get("pattern", ()))
+        pattern = tuple((name, wanted) for name, wanted in data.get("one_hot_columns", ()))
         allowed = None if data.get("allowed") is None else tuple(map(value_from_json, data["allowed"]))
         return cls(
             data["feature"], data["op"], value_from_json(data["value"]), data.get("column", ""), pattern, allowed
         )
 
     def __str__(self) -> str:
-        value = "missing" if self.value is None else format_value(self.value)
-        return f"{self.feature} {'=' if self.op == '==' else self.op} {value}"
+        return phrase_comparison(self.feature, self.op, self.value)
 
 
 def _build_one_hot_pattern(feature: Feature, op: Operator, value: Value) -> tuple[tuple[str, int], ...]:
@@ -199,7 +199,7 @@ class Rule:
     """
 
     components: tuple[Component, ...]
-    outcome: str = "the undesired outcome"
+    outcome: str = UNNAMED_OUTCOME
 
     @property
     def cardinality(self) -> int:
@@ -225,10 +225,7 @@ class Rule:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The components as text, with ``F <= v`` and ``F >= v`` read as ``F = v``."""
-        ends = [{(c.feature, c.value) for c in self.components if c.op == op} for op in ("<=", ">=")]
-        both = {feature for feature, _ in ends[0] & ends[1]}
-        texts = (f"{c.feature} = {format_value(c.value)}" if c.feature in both else str(c) for c in self.components)
-        return tuple(dict.fromkeys(texts))
+        return phrase_conditions(self)
 
     @property
     def cardinality_text(self) -> str:
@@ -254,5 +251,4 @@ class Rule:
         return cls(tuple(Component.from_dict(component) for component in data["components"]), data["outcome"])
 
     def __str__(self) -> str:
-        who = f"Everyone with {' and '.join(self.conditions)}" if self.components else "Everyone"
-        return f"{who} gets: {self.outcome}."
+        return phrase_rule(self)

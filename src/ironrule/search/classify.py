@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.rule.box import Box
 from ironrule.rule.condition import ComponentIntervals, build_box, encode_own_components, find_own_components
 from ironrule.search.driver import check_box, check_rule
@@ -181,7 +182,7 @@ class QualityClassifier:
         if self.stopped is not None:
             return self._lookup(box)
         try:
-            verdict = problem.oracle.find(problem.case, box, 1, problem.meter, problem.rng)
+            verdict = problem.oracle.find(BoxQuery(problem.case, box), problem.run)
             if isinstance(verdict, Unrefuted):
                 verdict = check_box(problem, box, verdict, 1)
                 if isinstance(verdict, Refuted):

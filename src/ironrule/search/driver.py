@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ironrule.hitting.bits import unpack_sets
 from ironrule.hitting.solver import find_minimum_hitting_set
 from ironrule.oracles.exhaustive import Exhaustive
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.oracles.sampling import Sampling
 from ironrule.rule.box import Box
 from ironrule.search.problem import Algorithm, Problem, SearchState
@@ -127,21 +128,20 @@ def check_rule(problem: Problem, rule: int, check_number: int) -> Verdict:
 
 def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: int) -> Verdict:
     """The same for any box: the exact oracle if there is one, then enumeration, then points drawn at random."""
-    case, meter = problem.case, problem.meter
+    meter, query, run = problem.meter, BoxQuery(problem.case, box, problem.k), problem.run
     # The evaluations that were kept back are for this check.
     reserve, meter.reserve = meter.reserve, 0
     with meter.time_block("check"):
-        oracle = problem.oracle
-        said = oracle.find(case, box, problem.k, meter, problem.rng) if oracle.exact else UNDECIDED
+        said = problem.oracle.find(query, run) if problem.oracle.exact else UNDECIDED
         answer = said
         # From the strongest method to the weakest, as long as nothing is decided: exact oracle, enumeration of a
         # small box, random points with a confidence that accounts for the number of checks (see the module's
         # docstring).
         if isinstance(answer, Unrefuted):
-            answer = Exhaustive(limit=CHECK_SAMPLES).find(case, box, problem.k, meter, problem.rng)
+            answer = Exhaustive(limit=CHECK_SAMPLES).find(query, run)
         if isinstance(answer, Unrefuted):
             confidence = 1.0 - ERROR_PROBABILITY / (check_number * (check_number + 1))
-            answer = Sampling(CHECK_SAMPLES, confidence).find(case, box, problem.k, meter, problem.rng)
+            answer = Sampling(CHECK_SAMPLES, confidence).find(query, run)
     meter.reserve = reserve
     if not isinstance(answer, Unrefuted):
         return answer

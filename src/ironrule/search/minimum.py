@@ -10,7 +10,7 @@ tried, which collects duals, and if none is consistent, components of the longes
 then on any hitting set lighter than the rule at hand is asked about: one that local search finds, or else branch and
 bound (Davies and Bacchus 2011 also solve exactly only where they must). A consistent one, reduced, is the next rule at
 hand. When there is no lighter hitting set, the rule is minimum. Where the oracle has a miner
-(:mod:`ironrule.oracles.capabilities`), both halves begin with that.
+(:mod:`ironrule.oracles.protocol`), both halves begin with that.
 
 Some queries are too hard for the oracle. One with adjustable effort is asked about all components of a rule with
 little effort first, which decides the easy ones, and then about the others with more and more, as far as a budget in
@@ -42,7 +42,7 @@ from ironrule.hitting.solver import (
     list_light_hitting_sets,
     repair_hitting_set,
 )
-from ironrule.oracles.capabilities import MiningRequest
+from ironrule.oracles.protocol import Miner, MiningRequest
 from ironrule.search.problem import Problem, SearchState, count_covered, may_cover_more, merge_minimal
 from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
@@ -87,7 +87,8 @@ class Minimum:
         everything = problem.list_all_demands()
         if everything is not None:
             return self._solve_known_demands(problem, state, everything)
-        past = not problem.oracle.has_miner  # which is soon richer than what past rows demand
+        # What a miner finds is soon richer than what past rows demand.
+        past = problem.oracle.capabilities.miner is None
         search = _MinimumSearch(problem, state, self, problem.list_demands(past))
         rule = search.find_first() if start is None else search.start_with(start)
         if rule is None:
@@ -134,6 +135,16 @@ class _MinimumSearch:
     demands_at_bound: int = 0  # how many demands there were when the lower bound was last looked at
 
     @property
+    def miner(self) -> Miner | None:
+        """What finds counterfactuals easily, where the oracle has that."""
+        return self.problem.oracle.capabilities.miner
+
+    @property
+    def is_adjustable(self) -> bool:
+        """Whether the oracle can try for a shorter or a longer while."""
+        return self.problem.oracle.capabilities.adjustable_effort is not None
+
+    @property
     def weight(self) -> float:
         """The weight of the rule at hand, in units."""
         return self.problem.weigh(self.state.best[0])
@@ -143,7 +154,7 @@ class _MinimumSearch:
         meter = self.problem.meter
         meter.events["candidates"] += 1
         with meter.time_block("oracle"):
-            verdict = self.problem.ask_with_effort(effort, rule, self.settings.per_query)
+            verdict = self.problem.ask(rule, self.settings.per_query, effort)
         if isinstance(verdict, Refuted):
             self.demands = merge_minimal(self.demands, self.problem.compute_duals(verdict.points))
         return not isinstance(verdict, Refuted)
@@ -158,8 +169,8 @@ class _MinimumSearch:
 
     def iterate_efforts(self) -> Iterator[float]:
         """The efforts to ask the oracle with, rising: up to the usual one, or as long as seconds are left."""
-        effort = FIRST_EFFORT if self.problem.oracle.has_adjustable_effort else FULL_EFFORT
-        while effort <= FULL_EFFORT or (self.problem.oracle.has_adjustable_effort and self.problem.meter.seconds_left):
+        effort = FIRST_EFFORT if self.is_adjustable else FULL_EFFORT
+        while effort <= FULL_EFFORT or (self.is_adjustable and self.problem.meter.seconds_left):
             yield effort
             effort *= EFFORT_FACTOR
 
@@ -175,7 +186,7 @@ class _MinimumSearch:
 
     def find_first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
-        problem, has_miner = self.problem, self.problem.oracle.has_miner
+        problem, has_miner = self.problem, self.miner is not None
         # The longest rule has the smallest box. If that is proven quickly, there is an answer from here on.
         if (
             problem.oracle.exact
@@ -200,7 +211,7 @@ class _MinimumSearch:
     def _is_proven_quickly(self, rule: int) -> bool:
         """Whether a rule is found to hold in a short while, as surely as the oracle can say."""
         self.last_set = rule
-        effort = FIRST_EFFORT if self.problem.oracle.has_miner else QUICK_EFFORT
+        effort = QUICK_EFFORT if self.miner is None else FIRST_EFFORT
         return self.hits_demands(rule) and self.is_unrefuted(rule, effort) and self.is_decided(rule)
 
     def _mine_first(self) -> int:
@@ -211,11 +222,13 @@ class _MinimumSearch:
 
     def _mine(self, request: MiningRequest) -> int | None:
         """Mine what is easily found, where the oracle has a miner; the last rule that was looked at then."""
-        problem, rule = self.problem, None
+        problem, miner, rule = self.problem, self.miner, None
+        if miner is None:
+            return None
         with problem.meter.time_block("gathering"):
             # The miner gives its counterfactuals in portions; their duals join the demands, of which only the minimal
             # ones stay: a set that hits a dual also hits every dual that contains it.
-            for some in problem.oracle.mine(problem.case, request, self.settings.rounds, problem.meter, problem.rng):
+            for some in miner.mine(problem.case, request, self.settings.rounds, problem.run):
                 self.demands, rule = (
                     find_minimal_sets(np.concatenate([self.demands, problem.compute_duals(some.points)])),
                     some.rule,
@@ -239,7 +252,7 @@ class _MinimumSearch:
         What the last hitting set does without goes first.
         """
         self.state.best = [rule]
-        adjustable = self.problem.oracle.has_adjustable_effort
+        adjustable = self.is_adjustable
         # Components that some demand makes necessary are never tried. Of the others, those that the last hitting set
         # does not have go first, and heavy ones before light ones.
         spare = rule & ~self.find_needed(rule)
@@ -285,7 +298,7 @@ class _MinimumSearch:
             return None
         # Weights are whole units, so a lighter set weighs at least one unit less.
         within = self.weight - 1.0
-        found = self._mine_within(within) if self.problem.oracle.has_miner else self._repair(within)
+        found = self._repair(within) if self.miner is None else self._mine_within(within)
         # Local search and mining may miss a lighter set. Only branch and bound shows that there is none.
         if found is None:
             found = self._solve_exactly(self.weight, self.settings.nodes)

@@ -28,7 +28,7 @@ from ironrule.hitting.solver import list_minimal_hitting_sets
 from ironrule.hitting.weights import ExactNumber, are_unit_weights, multiply_exactly
 from ironrule.model.history import RowCounter
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_covered_rows, count_distinct_duals, hits_all
 from ironrule.rule.kernels import compute_duals, has_more_matching_rows
 from ironrule.verdict.budget import Meter
@@ -55,9 +55,18 @@ class Problem:
     required: tuple[int, ...]
     weights: npt.NDArray[np.float64]
     k: int
-    meter: Meter
-    rng: np.random.Generator
+    run: Run
     unit: Fraction = Fraction(1)
+
+    @property
+    def meter(self) -> Meter:
+        """What the search has used of its budget."""
+        return self.run.meter
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The random numbers of the search."""
+        return self.run.rng
 
     @property
     def n(self) -> int:
@@ -74,15 +83,11 @@ class Problem:
         """A weight in units as an exact number in the user's own weights."""
         return multiply_exactly(weight, self.unit)
 
-    def ask(self, rule: int, k: int | None = None) -> Verdict:
-        """The oracle's verdict on a rule, with up to k counterfactuals; a rule is asked about once."""
-        return self.oracle.find(self.case, self.case.components.box(rule), k or self.k, self.meter, self.rng)
-
-    def ask_with_effort(self, effort: float, rule: int, k: int | None = None) -> Verdict:
-        """The same with a share of the oracle's usual effort; what it left undecided is tried anew."""
-        return self.oracle.find_with_effort(
-            effort, self.case, self.case.components.box(rule), k or self.k, self.meter, self.rng
-        )
+    def ask(self, rule: int, k: int | None = None, effort: float | None = None) -> Verdict:
+        """The oracle's verdict on a rule, with up to k counterfactuals; a rule is asked about once, except that one
+        that was left undecided is tried anew with another effort.
+        """
+        return self.oracle.find(BoxQuery(self.case, self.case.components.box(rule), k or self.k, effort), self.run)
 
     def find_known_exceptions(self, rule: int) -> Refuted | None:
         """``Refuted`` if a known counterfactual or desired past row lies in the rule's box; the model is not asked."""
@@ -102,7 +107,7 @@ class Problem:
 
     def list_all_demands(self) -> npt.NDArray[np.uint64] | None:
         """The demands that every consistent rule must hit and that suffice; None where the oracle cannot list them."""
-        complete = self.oracle.enumerate_duals(self.case, self.meter)
+        complete = self.oracle.enumerate_duals(self.case, self.run)
         if complete is None or (not self.required and self.allowed == self.case.components.usable):
             return None if complete is None else complete.duals
         return np.concatenate([complete.duals, pack_sets(self.required, self.n)]) & pack_sets(self.allowed, self.n)

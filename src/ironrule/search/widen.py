@@ -23,9 +23,9 @@ import numpy.typing as npt
 from ironrule.arrays import Points
 from ironrule.model.intervals import Gaps
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Proven, Refuted
 
 MAX_SIDES_ALL_ORDERS = 3
@@ -90,8 +90,7 @@ class RuleWidener:
 
     case: Case
     oracle: CachingOracle
-    meter: Meter
-    rng: np.random.Generator
+    run: Run
     rows: CoverageCounter
     quick_oracle: CachingOracle | None = None
     gaps: Gaps | None = None
@@ -208,7 +207,7 @@ class RuleWidener:
         # ends when nothing is found as far as the target.
         tried = target
         while target != now:
-            verdict = self.quick_oracle.find(self.case, bound.move(here.box, tried), 1, self.meter, self.rng)
+            verdict = self.quick_oracle.find(BoxQuery(self.case, bound.move(here.box, tried)), self.run)
             if isinstance(verdict, Refuted):
                 self.oracle.add_counterfactuals(verdict.points)
                 last, target = target, bound.stop_before(verdict.points[:, bound.feature])
@@ -233,7 +232,7 @@ class RuleWidener:
         tried = target
         while target != now:
             box = bound.move(here.box, tried)
-            verdict = self.oracle.find(self.case, box, 1, self.meter, self.rng)
+            verdict = self.oracle.find(BoxQuery(self.case, box), self.run)
             if isinstance(verdict, Proven):
                 here, now, tried = WidenedBox(box, verdict, maximal), tried, target
             elif isinstance(verdict, Refuted):

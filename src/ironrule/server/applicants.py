@@ -19,36 +19,16 @@ import numpy.typing as npt
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError
 from ironrule.explain.explainer import Explainer
-from ironrule.rule.rule import Component
+from ironrule.rule.condition import find_code_range
+from ironrule.rule.parsing import parse_value, split_condition
+from ironrule.rule.phrasing import format_label
 from ironrule.server.errors import build_not_found_error, format_brief
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import Space
-from ironrule.wording import format_unquoted_value
-
-
-def component_holds(component: Component, feature: Feature, code: int) -> bool:
-    """Whether a component of a rule holds for a code of its feature; order says nothing about a missing value.
-
-    >>> age = Feature("age", (20, 30, 40), ordered=True)
-    >>> [component_holds(Component("age", "<=", 30), age, code) for code in range(3)]
-    [True, True, False]
-    """
-    bound = feature.code(component.value)
-    if component.op == "==":
-        return code == bound
-    if code == feature.missing_code:
-        return False
-    return code <= bound if component.op == "<=" else code >= bound
-
-
-def format_label(feature: Feature) -> str:
-    """A feature's label, or its name with spaces."""
-    return feature.label or feature.name.replace("_", " ")
-
+from ironrule.wording import format_value
 
 OutcomeFilter = Literal["any", "desired", "undesired"]
-CONDITION_PATTERN = re.compile(r"\s*(?P<name>.+?)\s*(?P<relation><=|>=|!=|=|<|>)\s*(?P<value>.+?)\s*")
 MAX_SEARCH_LENGTH = 200
 
 
@@ -104,19 +84,19 @@ class Applicants:
         text = text.strip()
         if not 1 <= len(text) <= MAX_SEARCH_LENGTH:
             raise InputError(expected=f"a search must have 1 to {MAX_SEARCH_LENGTH} characters", got=len(text))
-        conditions = [self._match_condition(part) for part in re.split(r"\s+and\s+", text)]
-        found = [one for one in conditions if one is not None]
-        if len(found) < len(conditions):
+        masks = [self._match_condition(part) for part in re.split(r"\s+and\s+", text)]
+        conditions = [mask for mask in masks if mask is not None]
+        if len(conditions) < len(masks):
             return self._match_word(text.lower())
-        return np.asarray(np.logical_and.reduce(found))
+        return np.asarray(np.logical_and.reduce(conditions))
 
     def _match_condition(self, text: str) -> BoolArray | None:
-        match = CONDITION_PATTERN.fullmatch(text)
         named = {name.lower(): f for f in self.space.features for name in (f.name, format_label(f))}
-        if match is None or match["name"].lower() not in named:
+        parts = split_condition(text.lower(), named)
+        if parts is None or not parts.value.strip():
             return None
-        feature = named[match["name"].lower()]
-        return self._select_rows(feature, _flag_admitted_codes(feature, match["relation"], match["value"]))
+        feature = named[parts.name]
+        return self._select_rows(feature, _flag_admitted_codes(feature, parts.operator, parts.value.strip()))
 
     def _match_word(self, word: str) -> BoolArray:
         mask = np.zeros(len(self.outcomes), dtype=np.bool_)
@@ -136,35 +116,19 @@ def _list_domain(feature: Feature) -> list[Value]:
 
 def _matches_word(value: Value, word: str) -> bool:
     """A text that has the word in it, or a number that is it."""
-    return word in value.lower() if isinstance(value, str) else format_unquoted_value(value).lower() == word
+    return word in value.lower() if isinstance(value, str) else format_value(value, "unquoted").lower() == word
 
 
-def _flag_admitted_codes(feature: Feature, relation: str, text: str) -> list[bool]:
-    """Which codes a condition admits."""
-    wanted = text.strip("'\"").lower()
-    if relation in ("=", "!="):
-        equal = [format_unquoted_value(value).lower() == wanted for value in _list_domain(feature)]
-        return equal if relation == "=" else [not one for one in equal]
-    if not feature.ordered:
-        raise InputError(expected=f"{feature.name!r} has no order and must be searched with = or !=", got=relation)
-    bound = _parse_bound(feature, wanted)
-    compare = {"<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater}[relation]
-    keys = feature.values if feature.numeric else range(len(feature.values))
-    inside = [bool(one) for one in compare(np.array(keys, dtype=float), bound)]
-    return [*inside, False] if feature.missing else inside
-
-
-def _parse_bound(feature: Feature, wanted: str) -> float:
-    """A number, or the place in the order of a value that is none."""
-    texts = [format_unquoted_value(value).lower() for value in feature.values]
-    if not feature.numeric and wanted in texts:
-        return float(texts.index(wanted))
-    try:
-        if feature.numeric:
-            return float(wanted)
-    except ValueError:
-        pass
-    raise InputError(expected=f"{feature.name!r} must be compared with {feature.describe()}", got=format_brief(wanted))
+def _flag_admitted_codes(feature: Feature, operator: str, text: str) -> list[bool]:
+    """Which codes a condition admits; its value is in lower case."""
+    text = text.strip("'\"")
+    values = _list_domain(feature)
+    matches = [format_value(value, "unquoted").lower() == text for value in values]
+    if operator in ("==", "!="):
+        return [match == (operator == "==") for match in matches]
+    bound = values[matches.index(True)] if True in matches else parse_value(feature, text)
+    low, high = find_code_range(feature, operator, bound)
+    return [low <= code <= high for code in range(feature.size)]
 
 
 class SavedSearches:

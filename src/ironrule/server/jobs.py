@@ -33,17 +33,17 @@ ENDED_STATES: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far a job is. ``best`` is what the best rule so far weighs, ``at_least`` what none can weigh less than."""
+    """How far a job is. ``best_weight`` is that of the best rule so far; no rule weighs less than ``lower_bound``."""
 
     seconds: float = 0.0
     evaluations: int = 0
     candidates: int = 0
     oracle_calls: int = 0
-    best: float | None = None
-    at_least: float = 0.0
-    doing: Literal["preparing", "searching"] = "searching"  # preparing: a new subspace
-    done: int = 0  # rows of a batch
-    total: int = 1
+    best_weight: float | None = None
+    lower_bound: float = 0.0
+    phase: Literal["preparing", "searching"] = "searching"  # preparing: a new subspace
+    rows_done: int = 0
+    rows_total: int = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -75,8 +75,8 @@ class Job:
             evaluations=meter.evaluations,
             candidates=meter.events["candidates"],
             oracle_calls=meter.events["oracle calls"],
-            best=report.best,
-            at_least=report.lower_bound,
+            best_weight=report.best,
+            lower_bound=report.lower_bound,
         )
         if self.cancel_requested.is_set():
             raise KeyboardInterrupt

@@ -14,6 +14,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ironrule.errors import InputError, TableError
+from ironrule.explain.options import DEFAULTS, SearchOptions
 from ironrule.search.algorithms import ALGORITHM_CHOICES, AlgorithmChoice
 from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
@@ -26,6 +27,7 @@ from ironrule.server.service import (
 )
 from ironrule.space.feature import value_from_json
 from ironrule.space.space import Space
+from ironrule.verdict.budget import Budget
 
 
 class DateValue(BaseModel):
@@ -59,21 +61,22 @@ class RequestBody(BaseModel):
 class SearchOptionsBody(RequestBody):
     """How to search for a rule, and which rules are wanted."""
 
-    algorithm: AlgorithmChoice = "auto"
-    k: int = Field(5, ge=1, le=50, description="how many rules at the most")
-    seed: int = Field(0, ge=0, le=2**62)
+    algorithm: AlgorithmChoice = cast(AlgorithmChoice, DEFAULTS.algorithm)
+    k: int = Field(DEFAULTS.k, ge=1, le=50, description="how many rules at the most")
+    seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400, description="no more than the server allows")
     evaluations: int | None = Field(None, gt=0, le=2**62, description="no more than the server allows")
     require: FeatureNames = Field([], description="features, or components such as 'age <=', that the rule must use")
     forbid: FeatureNames = Field([], description="features or components that it must not use")
     weights: Annotated[dict[str, float], Field(max_length=256)] | Literal["paper"] | None = None
     where: ConstraintList = Field([], description="explain only where these hold, such as 'cf.age >= 60'")
-    widen: bool = Field(True, description="move the bounds of a proven rule as far as they go")
+    widen: bool = Field(DEFAULTS.widen, description="move the bounds of a proven rule as far as they go")
 
     def to_request(self, row: RowInput) -> ExplainRequest:
         """The request in the service's terms."""
-        said = {name: getattr(self, name) for name in SearchOptionsBody.model_fields}
-        return ExplainRequest(row, **said | {name: tuple(said[name]) for name in ("require", "forbid", "where")})
+        given = {name: getattr(self, name) for name in SearchOptions.__slots__ if name != "budget"}
+        options = SearchOptions(**given, budget=Budget(self.evaluations, self.seconds))
+        return ExplainRequest(row, options, tuple(self.where))
 
 
 class ExplainBody(SearchOptionsBody):
@@ -92,12 +95,12 @@ class CounterfactualsBody(RequestBody):
     """What may change, and how many ways are wanted."""
 
     row: RowNumber | RowValues
-    k: int = Field(5, ge=1, le=50)
+    k: int = Field(DEFAULTS.k, ge=1, le=50)
     algorithm: CounterfactualAlgorithm = "auto"
     features_to_vary: FeatureNames | Literal["all"] = "all"
     permitted_range: Annotated[dict[str, list[JsonValue]], Field(max_length=256)] = Field({})
     constraints: FeatureNames = Field([], description="such as 'cf.age >= x.age'")
-    seed: int = Field(0, ge=0, le=2**62)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400)
     evaluations: int | None = Field(None, gt=0, le=2**62)
 
@@ -107,14 +110,11 @@ class CounterfactualsBody(RequestBody):
         ranges = {name: [convert_value(value) for value in values] for name, values in self.permitted_range.items()}
         return CounterfactualsRequest(
             convert_row(self.row),
-            self.k,
-            self.algorithm,
-            vary if vary == "all" else tuple(vary),
-            ranges,
-            tuple(self.constraints),
-            self.seed,
-            self.seconds,
-            self.evaluations,
+            SearchOptions(k=self.k, seed=self.seed, budget=Budget(self.evaluations, self.seconds)),
+            algorithm=self.algorithm,
+            features_to_vary=vary if vary == "all" else tuple(vary),
+            permitted_range=ranges,
+            constraints=tuple(self.constraints),
         )
 
 
@@ -152,7 +152,7 @@ class RecordResponse(BaseModel):
     hash: str = Field(description="of that record")
     kind: Literal["explanation", "counterfactuals"]
     row: int | None
-    at: str
+    recorded_at: str
     document: dict[str, Any] = Field(description="the explanation, certificate and all, or the counterfactuals")
 
 
@@ -163,11 +163,11 @@ class JobProgressResponse(BaseModel):
     evaluations: int
     candidates: int
     oracle_calls: int
-    best: float | None = Field(description="what the best rule so far weighs; it may not be proven yet")
-    at_least: float = Field(description="no rule weighs less")
-    doing: Literal["preparing", "searching"] = Field(description="preparing: a new subspace")
-    done: int
-    total: int
+    best_weight: float | None = Field(description="what the best rule so far weighs; it may not be proven yet")
+    lower_bound: float = Field(description="no rule weighs less")
+    phase: Literal["preparing", "searching"] = Field(description="preparing: a new subspace")
+    rows_done: int = Field(description="of a batch")
+    rows_total: int
 
 
 class JobResponse(BaseModel):
@@ -221,12 +221,14 @@ def parse_explain_form(fields: FormFields, row: int) -> ExplainRequest:
         raise _build_algorithm_error(algorithm, ALGORITHM_CHOICES)
     return ExplainRequest(
         row,
-        algorithm,
-        seconds=_parse_seconds(get_field(fields, "seconds")),
-        require=tuple(fields.get("require", ())),
-        forbid=tuple(fields.get("forbid", ())),
-        where=_split_lines(get_field(fields, "where")),
-        widen=get_field(fields, "plain") != "yes",
+        SearchOptions(
+            algorithm=algorithm,
+            budget=Budget(seconds=_parse_seconds(get_field(fields, "seconds"))),
+            require=fields.get("require", ()),
+            forbid=fields.get("forbid", ()),
+            widen=get_field(fields, "keep_bounds") != "yes",
+        ),
+        _split_lines(get_field(fields, "where")),
     )
 
 
@@ -239,10 +241,10 @@ def parse_counterfactuals_form(fields: FormFields, row: int) -> CounterfactualsR
         raise _build_algorithm_error(algorithm, get_args(CounterfactualAlgorithm))
     return CounterfactualsRequest(
         row,
+        SearchOptions(budget=Budget(seconds=_parse_seconds(get_field(fields, "seconds")))),
         algorithm=cast(CounterfactualAlgorithm, algorithm),
         features_to_vary=vary if fixed else "all",
         constraints=_split_lines(get_field(fields, "constraints")),
-        seconds=_parse_seconds(get_field(fields, "seconds")),
     )
 
 

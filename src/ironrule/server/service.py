@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -24,11 +24,13 @@ import numpy as np
 
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.explainer import Explainer
+from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.report.text import describe_scope, get_verdict_name
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
-from ironrule.rule.rule import Rule
-from ironrule.server.applicants import Applicants, SavedSearches, component_holds
+from ironrule.rule.condition import find_code_range
+from ironrule.rule.rule import Component, Rule
+from ironrule.server.applicants import Applicants, SavedSearches
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.audit.record import AuditEntry, AuditRecord
 from ironrule.server.errors import LOG_HINT, ApiError, build_not_found_error, format_brief, to_api_error
@@ -39,7 +41,8 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature, Value, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_unquoted_value
+from ironrule.verdict.budget import Budget
+from ironrule.wording import format_count, format_value
 
 
 class EqualRows:
@@ -72,16 +75,8 @@ class ExplainRequest:
     """What somebody wants to know about a row, and how to search for it."""
 
     row: RowInput
-    algorithm: str = "auto"
-    k: int = 5
-    seed: int = 0
-    seconds: float | None = None
-    evaluations: int | None = None
-    require: tuple[str, ...] = ()
-    forbid: tuple[str, ...] = ()
-    weights: Mapping[str, float] | Literal["paper"] | None = None
+    options: SearchOptions = field(default_factory=SearchOptions)
     where: tuple[str, ...] = ()  # constraints on what can occur, on top of those that are served
-    widen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +84,11 @@ class CounterfactualsRequest:
     """What somebody may change, and how many ways are wanted."""
 
     row: RowInput
-    k: int = 5
+    options: SearchOptions = field(default_factory=SearchOptions)  # k, seed and budget count
     algorithm: CounterfactualAlgorithm = "auto"
     features_to_vary: tuple[str, ...] | Literal["all"] = "all"
     permitted_range: Mapping[str, Sequence[Any]] | None = None
     constraints: tuple[str, ...] = ()
-    seed: int = 0
-    seconds: float | None = None
-    evaluations: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,34 +146,25 @@ class Service:
 
     def _prepare_explainer(self, request: ExplainRequest, job: Job) -> Explainer:
         """The explainer of the subspace that is asked about."""
-        job.progress = replace(job.progress, doing="preparing")
+        job.progress = replace(job.progress, phase="preparing")
         explainer = self.served_model.get_subspace(request.where).explainer
-        job.progress = replace(job.progress, doing="searching")
+        job.progress = replace(job.progress, phase="searching")
         return explainer
 
     def _explain(self, explainer: Explainer, request: ExplainRequest, job: Job) -> Explanation:
-        return explainer.explain(
-            request.row,
-            request.algorithm,
-            k=request.k,
-            budget=self._build_budget(request, job),
-            seed=request.seed,
-            require=request.require,
-            forbid=request.forbid,
-            weights=request.weights,
-            widen=request.widen,
-        )
+        options = replace(request.options, budget=self._limit_budget(request.options, job))
+        return explainer.explain(request.row, **options.to_kwargs())
 
     def _record_counterfactuals(self, request: CounterfactualsRequest, who: str, job: Job) -> AuditRecord:
         found = self.served_model.explainer.counterfactuals(
             request.row,
-            request.k,
+            request.options.k,
             algorithm=request.algorithm,
             features_to_vary=request.features_to_vary,
             permitted_range=request.permitted_range,
             constraints=request.constraints,
-            budget=self._build_budget(request, job),
-            seed=request.seed,
+            budget=self._limit_budget(request.options, job),
+            seed=request.options.seed,
         )
         return self.audit.append(self._build_counterfactuals_entry(found, request.row, who))
 
@@ -189,7 +172,7 @@ class Service:
         lines: list[dict[str, Any]] = []
         equal_rows, explainer = EqualRows(self.applicants, rows), self._prepare_explainer(request, job)
         for row in rows:
-            job.progress = replace(job.progress, done=len(lines), total=len(rows))
+            job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
             if job.cancel_requested.is_set():
                 break
             try:
@@ -201,13 +184,14 @@ class Service:
             except (InputError, ModelError) as error:
                 told = {"rule": None, "verdict": None, "error": to_api_error(error).to_dict()["error"]}
                 lines.append({"row": row, "explanation": None, **told})
-        job.progress = replace(job.progress, done=len(lines), total=len(rows))
+        job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
         return lines
 
-    def _build_budget(self, request: ExplainRequest | CounterfactualsRequest, job: Job) -> Any:
-        limits = self.settings.limits
-        seconds = min(request.seconds or limits.seconds, limits.seconds)
-        return job.build_budget(seconds, min(request.evaluations or limits.evaluations, limits.evaluations))
+    def _limit_budget(self, options: SearchOptions, job: Job) -> Budget:
+        """What is asked for, but no more than the server allows, under which the job can be watched and stopped."""
+        asked, limits = parse_budget(options.budget), self.settings.limits
+        seconds = min(asked.seconds or limits.seconds, limits.seconds)
+        return job.build_budget(seconds, min(asked.evaluations or limits.evaluations, limits.evaluations))
 
     def _build_counterfactuals_entry(self, found: Counterfactuals, row: RowInput, who: str) -> AuditEntry:
         said = format_count(len(found), "counterfactual")
@@ -313,10 +297,7 @@ def evaluate_what_if(
     changed = tuple(name for name in values if values[name] != before[name])
     components = None
     if rule is not None:
-        holds = [
-            (str(c), component_holds(c, served_model.space[c.feature], _get_code(served_model, values, c.feature)))
-            for c in rule.components
-        ]
+        holds = [(str(c), _satisfies_component(served_model.space[c.feature], values, c)) for c in rule.components]
         components = (*holds, *((text, _satisfies_constraint(served_model.space, values, text)) for text in where))
     return WhatIfResult(values, changed, served_model.explainer.is_desired(values), components)
 
@@ -326,8 +307,9 @@ def _satisfies_constraint(space: Space, values: Mapping[str, Value], text: str) 
     return bool(bind_constraint(parse_constraint(text), space.features)(point, None)[0])
 
 
-def _get_code(served_model: ServedModel, values: Mapping[str, Value], name: str) -> int:
-    return served_model.space[name].code(values[name])
+def _satisfies_component(feature: Feature, values: Mapping[str, Value], component: Component) -> bool:
+    low, high = find_code_range(feature, component.op, component.value)
+    return low <= feature.code(values[feature.name]) <= high
 
 
 def _encode_value(feature: Feature, value: Any) -> int:
@@ -343,8 +325,8 @@ def _build_domain_error(feature: Feature, value: Any) -> ApiError:
     if not (feature.naturally_ordered and feature.numeric and number):
         return _build_value_error(feature, format_brief(value_to_json(value)))
     place = bisect_left(feature.values, value)
-    near = " and ".join(format_unquoted_value(one) for one in feature.values[max(0, place - 1) : place + 1])
-    return _build_value_error(feature, format_unquoted_value(value), f"the nearest values are {near}")
+    near = " and ".join(format_value(neighbour) for neighbour in feature.values[max(0, place - 1) : place + 1])
+    return _build_value_error(feature, format_value(value), f"the nearest values are {near}")
 
 
 def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> ApiError:
@@ -355,7 +337,7 @@ def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> A
 def parse_typed_value(feature: Feature, text: str) -> Value:
     """A value that somebody typed, or chose from a list, in the feature's own type."""
     text = text.strip()
-    known = {format_unquoted_value(feature.value(code)): feature.value(code) for code in range(feature.size)}
+    known = {format_value(feature.value(code), "unquoted"): feature.value(code) for code in range(feature.size)}
     if text in known:
         return known[text]
     if feature.numeric:

@@ -8,61 +8,47 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.report.phrasing import find_proven_wider_rule, format_outcome
-from ironrule.report.text import describe_minimality, get_verdict_name
+from ironrule.report.text import describe_minimality, find_proven_wider_rule, get_verdict_name
 from ironrule.results.explanation import Explanation
+from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.rule import Component, Rule
-from ironrule.server.applicants import OutcomeFilter, component_holds, format_label
+from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
+from ironrule.rule.rule import Rule
+from ironrule.server.applicants import OutcomeFilter
 from ironrule.server.audit.record import AuditRecord
 from ironrule.server.errors import LOG_HINT, build_not_found_error
 from ironrule.server.served_model import Subspace, find_extra_constraints
 from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
 from ironrule.space.feature import Feature, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_unquoted_value
+from ironrule.wording import format_count, format_value
 
 MAX_BARS = 40
-OPERATOR_PHRASES = {"<=": "at most", ">=": "at least", "==": "is"}
-
-
-def phrase_components(components: Sequence[Component]) -> str:
-    """What components of one feature say of it, without its name.
-
-    >>> phrase_components([Component("age", ">=", 30)])
-    'at least 30'
-    >>> phrase_components([Component("age", "<=", 40), Component("age", ">=", 30)])
-    'from 30 to 40'
-    """
-    by_op = {one.op: format_unquoted_value(one.value) for one in components}
-    if "<=" in by_op and ">=" in by_op:
-        same = by_op["<="] == by_op[">="]
-        return f"is {by_op['<=']}" if same else f"from {by_op['>=']} to {by_op['<=']}"
-    return " and ".join(f"{OPERATOR_PHRASES[op]} {text}" for op, text in by_op.items())
 
 
 def build_conditions(
     rule: Rule, wider: Rule | None, space: Space, instance: dict[str, Any], frequencies: Sequence[npt.NDArray[np.int64]]
 ) -> list[dict[str, Any]]:
     """One entry per feature of a rule: what it says, the row's own value, the wider bound, and the distribution."""
-    entries = []
-    for name in rule.features:
+    entries, labels = [], FeatureLabels.from_space(space, "unquoted")
+    further = {} if wider is None else {moved.feature: moved for moved in group_conditions(wider)}
+    for condition in group_conditions(rule):
+        name = condition.feature
         feature, place = space[name], space.index(name)
-        own = [one for one in rule.components if one.feature == name]
-        moved = [] if wider is None else [one for one in wider.components if one.feature == name]
-        inside = [all(component_holds(one, feature, code) for one in own) for code in range(feature.size)]
+        admitted = find_admitted_codes(condition, feature)
+        inside = [code in admitted for code in range(feature.size)]
         bars = build_bars(frequencies[place], assign_bins(feature), inside, feature.code(instance[name]))
-        said, further = phrase_components(own), phrase_components(moved) if moved else None
+        text, wider_text = (labels.format_sentence(one) for one in (condition, further.get(name, condition)))
         entries.append(
             {
                 "feature": name,
-                "name": format_label(feature),
+                "label": format_label(feature),
                 "unit": feature.unit,
-                "says": said,
-                "value": format_unquoted_value(instance[name]),
-                "wider": further if further != said else None,
+                "text": text,
+                "value": format_value(instance[name], "unquoted"),
+                "wider": wider_text if wider_text != text else None,
                 "bars": bars,
-                "rows": int(frequencies[place][np.array(inside)].sum()),
+                "satisfying_rows": int(frequencies[place][np.array(inside)].sum()),
             }
         )
     return entries
@@ -74,14 +60,16 @@ def build_bars(
     """A distribution as bars: heights from 0 to 1, which share of the rows in each is allowed, the row's own place."""
     heights = np.bincount(bins, weights=counts)
     allowed = np.bincount(bins, weights=counts * np.array(inside))
-    last = {int(place): bool(one) for place, one in zip(bins, inside, strict=True)}
+    last = {int(place): bool(allows) for place, allows in zip(bins, inside, strict=True)}
     top = float(heights.max()) or 1.0
     return [
         {
             "height": round(height / top, 3),
-            "inside": round(part / height, 3) if height else 0.0,
-            "right": last.get(place, False),  # on which side the allowed part of a bar is, if it is not all of it
-            "here": place == int(bins[own_code]),
+            "allowed_share": round(part / height, 3) if height else 0.0,
+            "allowed_on_right": last.get(
+                place, False
+            ),  # on which side the allowed part of a bar is, if it is not all of it
+            "is_own": place == int(bins[own_code]),
         }
         for place, (height, part) in enumerate(zip(heights.tolist(), allowed.tolist(), strict=True))
     ]
@@ -104,35 +92,35 @@ def assign_bins(feature: Feature) -> npt.NDArray[np.int64]:
     return np.append(bins, MAX_BARS) if feature.missing else bins
 
 
-def build_changes(found: Counterfactual, space: Space) -> list[dict[str, str]]:
+def build_changes(counterfactual: Counterfactual, space: Space) -> list[dict[str, str]]:
     """The changes of a counterfactual."""
+    labels = FeatureLabels.from_space(space)
     return [
         {
-            "feature": one.feature,
-            "name": _format_feature(space, one.feature),
-            "before": format_unquoted_value(one.before),
-            "after": format_unquoted_value(one.after),
+            "feature": change.feature,
+            "label": format_label(labels.get(change.feature)),
+            "before": format_value(change.before, "unquoted"),
+            "after": format_value(change.after, "unquoted"),
         }
-        for one in found.changes
+        for change in counterfactual.changes
     ]
 
 
 def format_rule(rule: Rule, space: Space) -> str:
     """A rule in one line, in labels."""
-    parts = []
-    for name in rule.features:
-        said = phrase_components([one for one in rule.components if one.feature == name])
-        parts.append(f"{_format_feature(space, name)} {said}")
-    return "; ".join(parts) or "everyone"
-
-
-def _format_feature(space: Space, name: str) -> str:
-    return format_label(space[name]) if name in space.names else name.replace("_", " ")
+    labels = FeatureLabels.from_space(space, "unquoted")
+    conditions = [
+        f"{format_label(labels.get(condition.feature))}: {labels.format_sentence(condition)}"
+        for condition in group_conditions(rule)
+    ]
+    return "; ".join(conditions) or "everyone"
 
 
 def list_choices(feature: Feature) -> list[str] | None:
     """The values to choose from, where they are few."""
-    return [format_unquoted_value(feature.value(code)) for code in range(feature.size)] if feature.size <= 60 else None
+    return (
+        [format_value(feature.value(code), "unquoted") for code in range(feature.size)] if feature.size <= 60 else None
+    )
 
 
 LIST_COLUMNS = 5
@@ -143,16 +131,16 @@ def build_model_view(service: Service) -> dict[str, Any]:
     """What is served."""
     explainer, space = service.served_model.explainer, service.served_model.space
     features = [
-        {"feature": f.name, "name": format_label(f), "unit": f.unit, "ordered": f.ordered, "values": f.size,
+        {"feature": f.name, "label": format_label(f), "unit": f.unit, "ordered": f.ordered, "value_count": f.size,
          "domain": f.describe()}
         for f in space.features
     ]  # fmt: skip
     return {
         "title": service.served_model.title,
-        "rows": len(explainer.outcomes),
-        "desired": int(explainer.outcomes.sum()),
+        "history_rows": len(explainer.outcomes),
+        "desired_rows": int(explainer.outcomes.sum()),
         "readable": explainer.unreadable_reason is None,
-        "unread": explainer.unreadable_reason,
+        "unreadable_reason": explainer.unreadable_reason,
         "model": explainer.fingerprint,
         "space": space.fingerprint,
         "constraints": [str(one) for one in space.constraints],
@@ -172,12 +160,12 @@ def build_applicants_view(
         "outcome": outcome,
         "search": search,
         "text": text,
-        "example": _build_search_example(service),
+        "search_example": _build_search_example(service),
         "page": listed.page,
         "pages": listed.pages,
         "size": size,
         "total": listed.total,
-        "columns": [{"feature": f.name, "name": format_label(f)} for f in shown],
+        "columns": [{"feature": f.name, "label": format_label(f)} for f in shown],
         "applicants": [
             _build_list_row(service, number, position)
             for number, position in zip(listed.row_numbers, listed.positions, strict=True)
@@ -189,18 +177,18 @@ def _build_search_example(service: Service) -> str:
     """A condition on each kind of feature, with values that occur."""
     space = service.served_model.space
     ordered = [
-        f"{format_label(f)} >= {format_unquoted_value(f.values[len(f.values) // 2])}"
+        f"{format_label(f)} >= {format_value(f.values[len(f.values) // 2], 'unquoted')}"
         for f in space.features
         if f.ordered
     ]
-    nominal = [f"{format_label(f)} = {format_unquoted_value(f.values[0])}" for f in space.features if not f.ordered]
-    return " and ".join(min(some, key=len) for some in (ordered, nominal) if some)
+    nominal = [f"{format_label(f)} = {format_value(f.values[0], 'unquoted')}" for f in space.features if not f.ordered]
+    return " and ".join(min(conditions, key=len) for conditions in (ordered, nominal) if conditions)
 
 
 def _build_list_row(service: Service, number: int, position: int) -> dict[str, Any]:
     values, shown = service.applicants.values(position), service.served_model.space.names[:LIST_COLUMNS]
     outcome = "desired" if service.applicants.outcomes[position] else "undesired"
-    return {"row": number, "outcome": outcome, "values": [format_unquoted_value(values[name]) for name in shown]}
+    return {"row": number, "outcome": outcome, "values": [format_value(values[name], "unquoted") for name in shown]}
 
 
 def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
@@ -211,14 +199,14 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
         "row": row,
         "outcome": "desired" if service.applicants.outcomes[position] else "undesired",
         "values": [
-            {"feature": f.name, "name": format_label(f), "unit": f.unit, "value": value_to_json(values[f.name]),
-             "text": format_unquoted_value(values[f.name]), "options": list_choices(f), "domain": f.describe()}
+            {"feature": f.name, "label": format_label(f), "unit": f.unit, "value": value_to_json(values[f.name]),
+             "text": format_value(values[f.name], "unquoted"), "options": list_choices(f), "domain": f.describe()}
             for f in space.features
         ],
-        "seconds": service.settings.limits.seconds,
+        "max_seconds": service.settings.limits.seconds,
         "readable": service.served_model.explainer.unreadable_reason is None,
-        "example": _build_change_example(space),
-        "place": _build_subspace_example(space, values),
+        "change_example": _build_change_example(space),
+        "subspace_example": _build_subspace_example(space, values),
     }  # fmt: skip
 
 
@@ -232,7 +220,7 @@ def _build_subspace_example(space: Space, values: Mapping[str, Any]) -> str | No
     """A constraint on what can occur that a row satisfies, on a numeric feature."""
     names = [f.name for f in space.features if f.naturally_ordered and f.numeric and f.name.isidentifier()]
     known = [name for name in names if values[name] is not None]
-    return f"cf.{min(known, key=len)} <= {format_unquoted_value(values[min(known, key=len)])}" if known else None
+    return f"cf.{min(known, key=len)} <= {format_value(values[min(known, key=len)], 'unquoted')}" if known else None
 
 
 def build_log_view(service: Service, page: int) -> dict[str, Any]:
@@ -241,8 +229,8 @@ def build_log_view(service: Service, page: int) -> dict[str, Any]:
     pages = max(1, -(-total // LOG_PAGE_SIZE))
     page = min(page, pages)
     last = total - (page - 1) * LOG_PAGE_SIZE
-    found = list(service.audit.records(max(1, last - LOG_PAGE_SIZE + 1), last))
-    return {"total": total, "page": page, "pages": pages, "records": [one.facts for one in reversed(found)]}
+    records = list(service.audit.records(max(1, last - LOG_PAGE_SIZE + 1), last))
+    return {"total": total, "page": page, "pages": pages, "records": [record.facts for record in reversed(records)]}
 
 
 def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
@@ -257,29 +245,29 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     return {
         "record": record.facts,
         "row": record.row,
-        "same": subspace is not None and record.model == subspace.explainer.fingerprint,
+        "is_current": subspace is not None and record.model == subspace.explainer.fingerprint,
         "constraints": list(found.constraints),
         "where": [] if subspace is None else list(find_extra_constraints(found.constraints, space) or ()),
         "outcome": format_outcome(found.rule),
         "sentence": str(found.rule),
         "conditions": None if subspace is None else _collect_conditions(subspace, found),
         "wider": None if wider is None or wider == found.rule else format_rule(wider, space),
-        "widest": found.widest,
+        "wider_is_maximal": found.wider_is_maximal,
         "verdict": get_verdict_name(found.verdict),
         "verdict_text": str(found.verdict),
         "tested": getattr(found.verdict, "tried", 1) > 0,
         "exception": _find_exception(found, service),
         "cardinality": found.rule.cardinality,
-        "length": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
+        "length_text": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
         "coverage": found.coverage,
         "history_rows": found.history_rows,
-        "unread": found.unread,
+        "unreadable_reason": found.unreadable_reason,
         "stopped": found.statistics.stopped,
         "algorithm": found.statistics.algorithm,
-        "took": found.statistics.seconds,
+        "seconds": found.statistics.seconds,
         "evaluations": found.statistics.evaluations,
-        "permitted": found.permitted.to_dict(),
-        "others": [
+        "restrictions": found.restrictions.to_dict(),
+        "other_rules": [
             {"rule": format_rule(one.rule, space), "verdict": get_verdict_name(one.verdict), "coverage": one.coverage}
             for one in found.ranked[1:]
         ],
@@ -305,10 +293,10 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
     if record.kind != "counterfactuals":
         raise build_not_found_error(f"counterfactuals {number}", LOG_HINT)
     document, space = record.document, service.served_model.space
-    found = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
-    told = [build_changes(one, space) for one in found]
+    counterfactuals = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
+    changes = [build_changes(one, space) for one in counterfactuals]
     facts = {"proven": document["proven"], "stopped": document["stopped"]}
-    return {"record": record.facts, "row": record.row, "counterfactuals": told, **facts}
+    return {"record": record.facts, "row": record.row, "counterfactuals": changes, **facts}
 
 
 def answer_what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIfResult:

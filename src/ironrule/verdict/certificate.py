@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, build_format_error
 
-CERTIFICATE_VERSION = 1
+CERTIFICATE_FORMAT = 2
+SIZE_FIELDS = {"cover": "pieces", "enumeration": "points"}  # by method
 NO_SPLIT = -1
 SplitRange = tuple[int, int]
 CoverSplit = tuple[int, tuple[SplitRange, ...]]
@@ -102,9 +103,9 @@ class Certificate:
         """The certificate as plain data."""
         built = self.with_built_covers()
         return {
-            "version": CERTIFICATE_VERSION,
+            "format": CERTIFICATE_FORMAT,
             "method": self.method,
-            "points": built.points,
+            SIZE_FIELDS[self.method]: built.points,
             "space": self.space,
             "model": self.model,
             "low": list(self.low),
@@ -115,11 +116,9 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         """The certificate that :meth:`to_dict` wrote; raises InputError if the data is none."""
-        if not isinstance(data, Mapping) or data.get("version") != CERTIFICATE_VERSION:
-            got = f"version {data.get('version')!r}" if isinstance(data, Mapping) else f"a {type(data).__name__}"
-            raise InputError(
-                expected=f"a certificate must have version {CERTIFICATE_VERSION}", got=got, code="wrong-format"
-            )
+        if not isinstance(data, Mapping) or data.get("format") != CERTIFICATE_FORMAT:
+            got = data.get("format") if isinstance(data, Mapping) else f"a {type(data).__name__}"
+            raise build_format_error("a certificate", CERTIFICATE_FORMAT, got, "explain the row again")
         if data.get("method") not in ("cover", "enumeration"):
             raise InputError(
                 expected="a certificate's method must be 'cover' or 'enumeration'", got=repr(data.get("method"))
@@ -128,7 +127,7 @@ class Certificate:
             low, high = (tuple(require_integer(code) for code in data[name]) for name in ("low", "high"))
             covers = tuple(Cover.from_dict(cover) for cover in data["covers"])
             points, space, model = (
-                require_integer(data["points"]),
+                require_integer(data[SIZE_FIELDS[data["method"]]]),
                 require_text(data["space"]),
                 require_text(data["model"]),
             )

@@ -36,8 +36,13 @@ class Proven:
 
     certificate: Certificate
 
+    @property
+    def details(self) -> str:
+        """What stands behind the verdict."""
+        return str(self.certificate)
+
     def __str__(self) -> str:
-        return f"proven: {self.certificate}"
+        return f"proven: {self.details}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,18 @@ class Refuted:
     points: Points = field(repr=False, compare=False)  # every exception found, as codes
     stopped: str | None = field(default=None, repr=False, compare=False)  # why looking for better ones ended early
 
+    @property
+    def details(self) -> str:
+        """What stands behind the verdict."""
+        return str(self.counterfactual)
+
     def __str__(self) -> str:
-        return f"refuted: {self.counterfactual}"
+        return f"refuted: {self.details}"
 
 
 @dataclass(frozen=True, slots=True)
 class Unrefuted:
-    """No exception was found, and none is excluded: ``bound`` limits their share of the rule's box.
+    """No exception was found, and none is excluded: ``exception_bound`` limits their share of the rule's box.
 
     ``tried`` counts every point of the box that the model was asked about; ``samples`` those among them that were
     drawn uniformly after the rule was chosen, which alone carry the bound. ``explored`` is the share of the box, by
@@ -67,18 +77,27 @@ class Unrefuted:
     explored: float = 0.0
 
     @property
-    def bound(self) -> float:
+    def exception_bound(self) -> float:
         """The Clopper-Pearson upper bound on the share of exceptions in the box."""
         return compute_exception_bound(self.samples, self.confidence)
 
-    def __str__(self) -> str:
-        text = f"unrefuted, not proven: no exception among {format_count(self.tried, 'point')} tried"
+    @property
+    def details(self) -> str:
+        """What stands behind the verdict."""
+        text = f"no exception among {format_count(self.tried, 'point')} tried"
         if self.samples:
-            most = f"at most {round_share_up(self.bound):.2g} of the box are exceptions"
+            most = f"at most {round_share_up(self.exception_bound):.2g} of the box are exceptions"
             text = f"{text}; with {format_percent_down(self.confidence)} confidence {most}"
         return (
             f"{text}; {format_percent_down(self.explored)} of the box is proven to hold none" if self.explored else text
         )
+
+    def __str__(self) -> str:
+        return f"unrefuted, not proven: {self.details}"
+
+
+NOT_SEARCHED = Unrefuted(tried=0, samples=0, confidence=0.0)
+"""The verdict on a rule of which nothing was tried."""
 
 
 Verdict = Proven | Refuted | Unrefuted
@@ -104,7 +123,7 @@ def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
             return {"kind": "refuted", "counterfactual": counterfactual.to_dict()}
         case Unrefuted(tried, samples, confidence, explored):
             data = {"kind": "unrefuted", "tried": tried, "samples": samples, "confidence": confidence}
-            return data | {"bound": verdict.bound} | ({"explored": explored} if explored else {})
+            return data | {"exception_bound": verdict.exception_bound} | ({"explored": explored} if explored else {})
 
 
 def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:

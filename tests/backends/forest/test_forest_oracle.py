@@ -12,14 +12,14 @@ from ironrule.backends.forest.compile import compile_tree_sum, decide_points
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSum
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 from random_tree_sums import read_cases
-from tiny_cases import case_of, consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets
+from tiny_cases import case_of, consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, run_of, subsets
 
 FIRST_BOXES = st.sampled_from([0, 1, 3, 64])  # boxes: whether branch and bound goes on in a workspace, and from where
 
@@ -33,7 +33,9 @@ def test_every_box_is_decided_and_rightly(made: tuple[Case, ForestOracle], data:
     oracle = replace(
         oracle, first_boxes=data.draw(FIRST_BOXES), boxes_before_sharing=data.draw(st.sampled_from([1, 1_000]))
     )
-    verdict = oracle.find(case, box, k, meter_of(None), np.random.default_rng(data.draw(st.integers(0, 3))))
+    verdict = oracle.find(
+        BoxQuery(case, box, k), Run(meter_of(None), np.random.default_rng(data.draw(st.integers(0, 3))))
+    )
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     assert not isinstance(verdict, Unrefuted)
     if isinstance(verdict, Proven):
@@ -60,9 +62,7 @@ def test_a_search_that_is_shared_out_decides_the_same_and_its_log_covers_the_box
     )
     shared = replace(shared, first_boxes=data.draw(FIRST_BOXES))
     box = case.components.box(data.draw(rules_of(case)))
-    alone, together = (
-        one.find_or_prove(case, box, meter_of(None), np.random.default_rng(0)) for one in (oracle, shared)
-    )
+    alone, together = (one.find_or_prove(BoxQuery(case, box), run_of()) for one in (oracle, shared))
     assert isinstance(together, tuple) == isinstance(alone, tuple)
     if isinstance(together, tuple) and isinstance(alone, tuple):
         assert [log.cover() for log in together] == [log.cover() for log in alone]
@@ -103,5 +103,5 @@ def test_a_model_of_one_leaf_denies_everybody(value: float) -> None:
     columns = TabulatedColumns(np.zeros(1, np.intp), (np.arange(3),))
     forests = compile_tree_sum(TreeSum(((Margin(0.0, (LinkedGroup((leaf,)),)),),)), columns, space)
     case = case_of(space, np.zeros(3, np.bool_), np.array([1], np.int32), every_point(space))
-    verdict = ForestOracle(forests).find(case, case.components.box(0), 1, meter_of(None), np.random.default_rng(0))
+    verdict = ForestOracle(forests).find(BoxQuery(case, case.components.box(0)), run_of())
     assert isinstance(verdict, Proven)

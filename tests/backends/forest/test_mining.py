@@ -19,14 +19,13 @@ from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.explain.query import build_case
 from ironrule.hitting.bits import list_members
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.capabilities import MiningRequest, MiningResult
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Capabilities, Case, MiningRequest, MiningResult, Run
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
 from ironrule.verdict.budget import Budget, BudgetExhausted
 from ironrule.verdict.verdict import Proven
 from random_tree_sums import read_cases
-from tiny_cases import consistent, exceptions_in, meter_of, problem_of, rules_of, subsets
+from tiny_cases import consistent, exceptions_in, meter_of, problem_of, rules_of, run_of, subsets
 
 
 def mine(
@@ -34,7 +33,7 @@ def mine(
 ) -> tuple[MiningRequest, list[MiningResult]]:
     problem = problem_of(case, oracle, allowed=allowed)
     request = MiningRequest(problem.list_demands(), problem.allowed, problem.weights)
-    return request, list(oracle.mine(case, request, rounds, np.random.default_rng(seed)))
+    return request, list(oracle.mine(case, request, rounds, Run(meter_of(), np.random.default_rng(seed))))
 
 
 @settings(deadline=None, max_examples=300)
@@ -85,7 +84,7 @@ def test_rules_within_a_weight_weigh_no_more_and_hit_all_that_is_known(
     weights = np.array(data.draw(st.lists(st.sampled_from([1.0, 2.0, 4.0, 1e12]), min_size=size, max_size=size)))
     within = data.draw(st.sampled_from([0.0, 2.0, 3.0, 6.0]))
     request = MiningRequest(problem.list_demands(), problem.allowed, weights, within, start, 30)
-    portions = list(oracle.mine(case, request, data.draw(st.integers(1, 40)), np.random.default_rng(0)))
+    portions = list(oracle.mine(case, request, data.draw(st.integers(1, 40)), run_of()))
     exceptions = {point.tobytes() for point in exceptions_in(case, case.components.box(0))}
     assert {point.tobytes() for portion in portions for point in portion.points} <= exceptions
     for portion in portions:
@@ -107,7 +106,7 @@ def test_a_rule_that_comes_with_a_proof_has_no_exception_and_the_proof_is_rememb
     problem = problem_of(case, oracle, allowed=data.draw(rules_of(case)))
     request = MiningRequest(problem.list_demands(with_history=False), problem.allowed, problem.weights)
     proven = False
-    for some in problem.oracle.mine(case, request, 40, problem.meter, problem.rng):
+    for some in problem.oracle.mine(case, request, 40, problem.run):
         if some.proof is None:
             continue
         assert some.rule is not None
@@ -152,13 +151,17 @@ def test_a_spent_budget_ends_it_with_what_was_found_remembered() -> None:
     class Endless:
         """An oracle that finds one more point in every portion."""
 
+        @property
+        def capabilities(self) -> Capabilities:
+            return Capabilities(miner=self)
+
         def mine(self, *_: object) -> Iterator[MiningResult]:
             for place in range(4):
                 yield MiningResult(np.full((1, 2), place, dtype=np.int32), 0)
 
     caching, meter = CachingOracle(Endless()), meter_of(None)  # type: ignore[arg-type]
     meter.budget = Budget(seconds=1e-9)
-    portions = caching.mine(None, None, 64, meter, np.random.default_rng(0))  # type: ignore[arg-type]
+    portions = caching.mine(None, None, 64, Run(meter, np.random.default_rng(0)))  # type: ignore[arg-type]
     next(portions)
     with pytest.raises(BudgetExhausted):
         next(portions)
@@ -197,7 +200,7 @@ def test_short_proofs_are_mined() -> None:
         case = build_case(explainer._context, int(row))
         problem = problem_of(case, explainer._context.oracle)  # type: ignore[arg-type]
         request = MiningRequest(problem.list_demands(with_history=False), problem.allowed, problem.weights)
-        found = list(problem.oracle.mine(case, request, 80, problem.meter, problem.rng))
+        found = list(problem.oracle.mine(case, request, 80, problem.run))
         proven += found[-1].proof is not None
         assert sum(some.boxes for some in found) > 0
     assert proven > 10

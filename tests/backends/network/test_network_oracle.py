@@ -28,7 +28,7 @@ from ironrule.jit import kernel
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.network import Activation, Layer, Network, OutputMargin
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, TreeSum
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
@@ -38,7 +38,7 @@ from ironrule.space.space import Space
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 from random_networks import nets_out_of_reach, network_cases
 from random_tree_sums import trees
-from tiny_cases import case_of, consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets
+from tiny_cases import case_of, consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, run_of, subsets
 
 
 @kernel
@@ -57,7 +57,9 @@ def test_every_box_is_decided_and_rightly(made: tuple[Case, NetworkOracle], data
     case, oracle = made
     box = case.components.box(data.draw(rules_of(case)))
     k = data.draw(st.integers(1, 4))
-    verdict = oracle.find(case, box, k, meter_of(None), np.random.default_rng(data.draw(st.integers(0, 3))))
+    verdict = oracle.find(
+        BoxQuery(case, box, k), Run(meter_of(None), np.random.default_rng(data.draw(st.integers(0, 3))))
+    )
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     assert not isinstance(verdict, Unrefuted)
     if isinstance(verdict, Proven):
@@ -81,7 +83,7 @@ def test_without_climbing_cutting_alone_decides_every_box(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
         few = replace(oracle, batch=data.draw(st.integers(1, 40)))
-        answer = few.find_or_prove(case, box, meter_of(None), np.random.default_rng(0))
+        answer = few.find_or_prove(BoxQuery(case, box), run_of())
     assert answer is not None
     if isinstance(answer, tuple):
         assert not exceptions
@@ -188,7 +190,7 @@ def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
 ) -> None:
     monkeypatch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
     case, oracle = sum_above_one(texts)
-    verdict = oracle.find(case, case.components.box(0), 1, meter_of(None), np.random.default_rng(0))
+    verdict = oracle.find(BoxQuery(case, case.components.box(0)), run_of())
     assert isinstance(verdict, Refuted)
     assert {point.tobytes() for point in verdict.points} <= {
         p.tobytes() for p in exceptions_in(case, case.components.box(0))
@@ -198,7 +200,7 @@ def test_a_point_that_cannot_occur_does_not_hide_one_that_can(
 def test_what_cannot_occur_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
     case, oracle = sum_above_one(["cf.f0 + cf.f1 <= 1"])
-    verdict = oracle.find(case, case.components.box(0), 1, meter_of(None), np.random.default_rng(0))
+    verdict = oracle.find(BoxQuery(case, case.components.box(0)), run_of())
     assert isinstance(verdict, Proven)
 
 
@@ -233,7 +235,7 @@ def test_a_network_and_a_forest_are_asked_together(made: tuple[Case, NetworkOrac
         return
     both = case_of(case.space, table, case.instance, points[case.space.feasible.admits(points)][:5])
     box = both.components.box(data.draw(rules_of(both)))
-    verdict = JointOracle((oracle, ForestOracle(forests))).find(both, box, 2, meter_of(None), np.random.default_rng(0))
+    verdict = JointOracle((oracle, ForestOracle(forests))).find(BoxQuery(both, box, 2), run_of())
     exceptions = {point.tobytes() for point in exceptions_in(both, box)}
     assert isinstance(verdict, Proven) == (not exceptions)
     if isinstance(verdict, Proven):
@@ -261,9 +263,7 @@ def found_in(space: Space, network: Network, columns: TabulatedColumns) -> bool:
     table = (np.max(network.margins(columns.look_up(points)), axis=0) > 0.0).reshape(tuple(space.sizes))
     case = case_of(space, table, points[0], points[:1])
     box = Box(points[0], points[-1])
-    verdict = NetworkOracle(compile_network(network, columns, space)).find(
-        case, box, 1, meter_of(), np.random.default_rng()
-    )
+    verdict = NetworkOracle(compile_network(network, columns, space)).find(BoxQuery(case, box), run_of())
     assert isinstance(verdict, Refuted) == (len(exceptions_in(case, box)) > 0)
     return isinstance(verdict, Refuted)
 

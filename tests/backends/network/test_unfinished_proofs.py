@@ -17,7 +17,7 @@ from ironrule.backends.network.workspace import OpenCells, find_open_cells
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.network import Activation, Layer, Network, OutputMargin
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature
@@ -25,7 +25,7 @@ from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget, BudgetExhausted, Meter
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 from random_networks import network_cases
-from tiny_cases import case_of, every_point, exceptions_in, meter_of, rules_of
+from tiny_cases import case_of, every_point, exceptions_in, rules_of, run_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def test_exceptions_lie_in_what_is_not_explored(
     box = case.components.box(data.draw(rules_of(case)))
     with pytest.MonkeyPatch.context() as patch:
         without_climbing(patch)
-        verdict = replace(oracle, limit=limit, batch=1).find(case, box, 1, meter_of(), np.random.default_rng(0))
+        verdict = replace(oracle, limit=limit, batch=1).find(BoxQuery(case, box), run_of())
     assert isinstance(verdict, (Unrefuted, Proven)) or len(exceptions_in(case, box))
     if isinstance(verdict, Unrefuted):
         assert 0.0 <= verdict.explored < 1.0
@@ -86,7 +86,7 @@ def test_a_spent_budget_leaves_what_was_found_out(
     with pytest.MonkeyPatch.context() as patch:
         without_climbing(patch)
         try:
-            memory.find(case, box, 1, meter_with(looks), np.random.default_rng(0))
+            memory.find(BoxQuery(case, box), Run(meter_with(looks), np.random.default_rng(0)))
         except BudgetExhausted as spent:
             known = spent.partial_verdict
         else:
@@ -147,7 +147,7 @@ def test_the_share_explored_grows_until_all_is_proven() -> None:
     box = Box(np.zeros(2, np.int32), np.full(2, 7, np.int32))
     shares = []
     for limit in range(1, 200, 2):
-        verdict = replace(oracle, limit=limit).find(case, box, 1, meter_of(), np.random.default_rng(0))
+        verdict = replace(oracle, limit=limit).find(BoxQuery(case, box), run_of())
         if isinstance(verdict, Proven):
             break
         assert isinstance(verdict, Unrefuted)
@@ -175,6 +175,8 @@ def test_a_budget_in_seconds_lets_a_query_pass_the_limit_of_the_engine() -> None
     case, oracle = folded_case()
     box, brief = Box(np.zeros(2, np.int32), np.full(2, 7, np.int32)), replace(oracle, engine=CpuEngine(limit=1))
     timed = Meter(Budget(seconds=600.0))
-    assert isinstance(brief.find(case, box, 1, meter_of(), np.random.default_rng(0)), Unrefuted)
-    assert isinstance(brief.find(case, box, 1, timed, np.random.default_rng(0)), Proven)
-    assert isinstance(replace(brief, limit=1).find(case, box, 1, timed, np.random.default_rng(0)), Unrefuted)
+    assert isinstance(brief.find(BoxQuery(case, box), run_of()), Unrefuted)
+    assert isinstance(brief.find(BoxQuery(case, box), Run(timed, np.random.default_rng(0))), Proven)
+    assert isinstance(
+        replace(brief, limit=1).find(BoxQuery(case, box), Run(timed, np.random.default_rng(0))), Unrefuted
+    )

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from ironrule.backends.compiled_model import CompiledPart
+from ironrule.backends.forest.backend import FOREST
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.registry import build_exact_oracle
+from ironrule.backends.tree.backend import TREE
 from ironrule.backends.tree.compile import PARENT, compile_leaf_tree
 from ironrule.hitting.bits import unpack_sets
 from ironrule.hitting.reduce import find_minimal_sets
 from ironrule.model.normal_form.tree_sum import Tree
 from ironrule.model.protocol import Unreadable
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.rule.box import Box
 from ironrule.rule.kernels import compute_duals
 from ironrule.search.driver import solve
@@ -31,9 +34,9 @@ from tiny_cases import (
     consistent,
     every_point,
     exceptions_in,
-    meter_of,
     problem_of,
     rules_of,
+    run_of,
     subsets,
 )
 from tree_cases import Made, leaves_of, tree_cases
@@ -45,7 +48,7 @@ def test_every_box_is_decided_and_rightly(made: Made, data: st.DataObject) -> No
     case, oracle = made[0], leaves_of(*made)
     box = case.components.box(data.draw(rules_of(case)))
     k = data.draw(st.integers(1, 4))
-    verdict = oracle.find(case, box, k, meter_of(None), np.random.default_rng(0))
+    verdict = oracle.find(BoxQuery(case, box, k), run_of())
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     if isinstance(verdict, Proven):
         assert not exceptions
@@ -63,7 +66,7 @@ def test_boxes_away_from_the_instance_are_decided_too(made: Made, data: st.DataO
     case, oracle = made[0], leaves_of(*made)
     ends = [sorted(data.draw(st.tuples(*[st.integers(0, size - 1)] * 2))) for size in case.space.sizes.tolist()]
     low, high = np.array(ends, dtype=np.int32).T.copy()
-    verdict = oracle.find(case, Box(low, high), 3, meter_of(None), np.random.default_rng(0))
+    verdict = oracle.find(BoxQuery(case, Box(low, high), 3), run_of())
     exceptions = {point.tobytes() for point in exceptions_in(case, Box(low, high))}
     assert isinstance(verdict, Refuted if exceptions else Proven)
     if isinstance(verdict, Refuted):
@@ -74,7 +77,7 @@ def test_boxes_away_from_the_instance_are_decided_too(made: Made, data: st.DataO
 @given(tree_cases(most_alternatives=2))
 def test_the_witnesses_demand_what_all_counterfactuals_demand(made: Made) -> None:
     case = made[0]
-    witnesses = leaves_of(*made).enumerate_duals(case)
+    witnesses = leaves_of(*made).enumerate_duals(case, run_of())
     everything = exceptions_in(case, case.components.box(0))
     assert witnesses is not None
     demands, duals = (
@@ -90,7 +93,7 @@ def test_the_witnesses_demand_what_all_counterfactuals_demand(made: Made) -> Non
 def test_counterfactuals_are_diverse_and_without_useless_changes(made: Made, data: st.DataObject) -> None:
     case, oracle = made[0], leaves_of(*made)
     box = case.components.box(data.draw(rules_of(case)))
-    verdict = oracle.find(case, box, 3, meter_of(None), np.random.default_rng(0))
+    verdict = oracle.find(BoxQuery(case, box, 3), run_of())
     if isinstance(verdict, Refuted):
         all_duals = find_minimal_sets(
             compute_duals(exceptions_in(case, box), case.components.low, case.components.high)
@@ -164,7 +167,7 @@ def test_a_leaf_with_a_gap_needs_what_each_of_its_parts_needs(desired: set[int],
 def test_a_tree_of_one_undesired_leaf_leaves_nothing_to_demand(value: float) -> None:
     case = everywhere(False)
     oracle = leaves_of(case, compiled(SCALE, (margin_of(leaf_of(value)),)))
-    assert isinstance(oracle.find(case, case.components.box(0), 1, meter_of(), np.random.default_rng(0)), Proven)
+    assert isinstance(oracle.find(BoxQuery(case, case.components.box(0)), run_of()), Proven)
     findings = solve(problem_of(case, oracle), Minimum())
     assert findings.rules == (0,)
     assert isinstance(findings.verdicts[0], Proven)
@@ -173,7 +176,7 @@ def test_a_tree_of_one_undesired_leaf_leaves_nothing_to_demand(value: float) -> 
 def test_a_tree_of_one_desired_leaf_demands_what_no_rule_can_give() -> None:
     case = everywhere(True)
     oracle = leaves_of(case, compiled(SCALE, (margin_of(leaf_of(1.0)),)))
-    witnesses = oracle.enumerate_duals(case)
+    witnesses = oracle.enumerate_duals(case, run_of())
     assert witnesses is not None
     assert witnesses.points.tolist() == [case.instance.tolist()]
     assert isinstance(solve(problem_of(case, oracle), Minimum()).verdicts[0], Refuted)
@@ -187,7 +190,8 @@ def test_a_model_without_any_tree_is_one_leaf() -> None:
 def test_several_trees_in_one_margin_are_left_to_branch_and_bound() -> None:
     one = margin_of(leaf_of(1.0))
     forests = compiled(SCALE, (replace(one, groups=one.groups * 2),))
-    assert isinstance(build_exact_oracle(forests, TableModel(np.full((3, 3), True)), SCALE), ForestOracle)
+    part = CompiledPart((TREE, FOREST), forests)
+    assert isinstance(build_exact_oracle([part], TableModel(np.full((3, 3), True)), SCALE), ForestOracle)
 
 
 def test_a_leaf_within_the_error_is_what_the_model_says() -> None:

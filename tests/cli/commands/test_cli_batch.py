@@ -23,12 +23,12 @@ def test_every_denied_row_is_explained_and_the_few_rules_are_told(
     table = loans()
     denied = np.flatnonzero(fitted(table, table["paid"]).predict(table[FEATURES]) == "no").tolist()
     assert result.code == 0
-    assert result.json["rows"] == result.json["total"] == len(denied)
+    assert result.json["explained"] == result.json["to_explain"] == len(denied)
     assert result.json["verdicts"] == {"proven": len(denied)}
-    assert result.json["fewest"] is True
+    assert result.json["rule_cover"]["minimum"] is True
     batch = Batch.open(tmp_path / "batch")
     assert list(batch.rows) == denied
-    assert len(result.json["few_rules"]) == len(batch.find_rule_cover())
+    assert len(result.json["rule_cover"]["rules"]) == len(batch.find_rule_cover())
 
 
 def test_the_same_command_again_explains_nothing_and_says_the_same(
@@ -47,7 +47,7 @@ def test_rows_may_come_from_a_file_of_their_own(files: Files, run: Callable[...,
     rows = loans().iloc[[files.denied, files.denied]].drop(columns="paid")
     pd.DataFrame(rows).to_csv(tmp_path / "tonight.csv", index=False)
     more = ["--rows", str(tmp_path / "tonight.csv"), "--no-documents", "--no-widen", "--json"]
-    assert run(*command(files, tmp_path / "batch", *more)).json["rows"] == 2
+    assert run(*command(files, tmp_path / "batch", *more)).json["explained"] == 2
     assert Batch.open(tmp_path / "batch").columns("same_as", "wider") == {"same_as": [0, 0], "wider": [None, None]}
 
 
@@ -63,7 +63,7 @@ def test_another_question_in_the_same_folder_is_refused(
     files: Files, run: Callable[..., Run], refused: Callable[..., str], tmp_path: Path
 ) -> None:
     run(*command(files, tmp_path / "batch"))
-    assert "another question" in refused(*command(files, tmp_path / "batch", "--seed", "3"))
+    assert "other options" in refused(*command(files, tmp_path / "batch", "--seed", "3"))
     assert "required" in refused("batch", files.model, files.data)
 
 

@@ -136,12 +136,21 @@ def test_an_explanation_without_a_proof_is_not_decidable(run, files: Files, tmp_
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"format": 4}', "\x00", '{"format": 4, "format": 4}', '{"format": 3}']
+    "text", ["", "{", "[]", '{"format": 5}', "\x00", '{"format": 5, "format": 5}', '{"format": 4}']
 )
 def test_what_is_no_explanation_is_refused(refused, files: Files, tmp_path: Path, text: str):
     path = tmp_path / "why.json"
     path.write_text(text)
     assert "cannot read why.json as an explanation: " in refused("check", str(path), *given(files))
+
+
+def test_an_explanation_of_an_older_format_is_refused_with_what_to_do(refused, files: Files, tmp_path: Path):
+    path = tmp_path / "why.json"
+    path.write_text('{"format": 4}')
+    for command in (["check", str(path), *given(files)], ["report", str(path), "--output", str(tmp_path / "why.html")]):
+        message = refused(*command)
+        assert "cannot read why.json as an explanation: an explanation must have format 5, got 4" in message
+        assert "explain the row again, or use the version of ironrule that wrote it" in message
 
 
 def test_files_that_are_not_there_are_refused(refused, files: Files, explanation: Path, tmp_path: Path):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from loans import Files
 
-from ironrule.cli.commands.counterfactual import parse_ranges
 from ironrule.errors import InputError
+from ironrule.rule.parsing import parse_ranges
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 

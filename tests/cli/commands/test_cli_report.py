@@ -64,7 +64,7 @@ def test_labels_come_from_the_space_file(run, files: Files, document: Path, tmp_
 
 def test_the_validators_command_checks_the_explanation(run, files: Files, document: Path, tmp_path: Path):
     output = tmp_path / "why.html"
-    arguments = ["--voice", "validator", "--model", files.model, "--data", files.data, "--target", "paid"]
+    arguments = ["--audience", "validator", "--model", files.model, "--data", files.data, "--target", "paid"]
     assert run("report", str(document), *arguments, "--output", str(output)).code == 0
     program, command, explanation, *more = command_in(output.read_text(encoding="utf-8"))
     assert (program, command, explanation) == ("ironrule", "check", "why.json")
@@ -76,9 +76,9 @@ def test_the_validators_command_checks_the_explanation(run, files: Files, docume
 def test_a_row_is_explained_afresh_with_the_options_of_explain(run, files: Files, tmp_path: Path):
     output = tmp_path / "why.html"
     asked = files.ask("--target", "paid", "--constraint", "cf.age >= 20", "--forbid", "age", "--seed", "3")
-    result = run("report", *asked, "--voice", "validator", "--output", str(output), "--json")
+    result = run("report", *asked, "--audience", "validator", "--output", str(output), "--json")
     assert result.code == 0, result.err
-    assert result.json == {"output": str(output), "voice": "validator", "verdicts": ["proven"]}
+    assert result.json == {"output": str(output), "audience": "validator", "verdicts": ["proven"]}
     html = output.read_text(encoding="utf-8")
     assert "Explanation of one decision" in html
     assert command_in(html)[2:] == [
@@ -90,7 +90,7 @@ def test_a_row_is_explained_afresh_with_the_options_of_explain(run, files: Files
 def test_a_report_with_a_constraint_checks_with_the_command_it_tells(run, files: Files, tmp_path: Path):
     output, document = tmp_path / "why.html", tmp_path / "explanation.json"
     asked = files.ask("--target", "paid", "--constraint", "cf.income <= 8")
-    assert run("report", *asked, "--voice", "validator", "--output", str(output)).code == 0
+    assert run("report", *asked, "--audience", "validator", "--output", str(output)).code == 0
     assert run("explain", *asked, "--output", str(document)).code == 0
     told = command_in(output.read_text(encoding="utf-8"))
     assert run("check", str(document), *told[3:]).code == 0
@@ -108,7 +108,8 @@ def test_several_explanations_make_one_report(run, document: Path, tmp_path: Pat
     assert "<h1>2 explanations</h1>" in html
     assert "<td>other</td>" in html
     assert (
-        run("report", str(document), str(other), "--voice", "person", "--output", str(output), "--overwrite").code == 0
+        run("report", str(document), str(other), "--audience", "person", "--output", str(output), "--overwrite").code
+        == 0
     )
     assert output.read_text(encoding="utf-8").count('<article class="letter">') == 2
 
@@ -135,7 +136,7 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
         (["{model}", "--row", "3", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
         (["{model}", "{data}", "--row", "3", "--data", "{data}", "--output", "{out}"], "are for explanations from"),
         (["{json}", "--space", "space.toml", "--output", "{out}"], "--space needs --data, whose values it describes"),
-        (["{json}", "--data", "{data}", "--output", "{out}", "--voice", "poet"], "invalid choice: 'poet'"),
+        (["{json}", "--data", "{data}", "--output", "{out}", "--audience", "poet"], "invalid choice: 'poet'"),
         (["{json}", "--data", "nothing.csv", "--output", "{out}"], "data file not found: 'nothing.csv'"),
         (["nothing.json", "--output", "{out}"], "explanation not found: 'nothing.json'"),
         (
@@ -188,7 +189,7 @@ def test_a_batch_is_reported_from_its_folder(run, files: Files, tmp_path: Path):
     html = output.read_text(encoding="utf-8")
     assert f"<h1>{len(batch)} explanations</h1>" in html
     assert f"<td>row {batch.rows[0]}</td>" in html
-    letters = ["report", str(folder), "--voice", "person", "--data", files.data, "--target", "paid", "--overwrite"]
+    letters = ["report", str(folder), "--audience", "person", "--data", files.data, "--target", "paid", "--overwrite"]
     assert run(*letters, "--output", str(output)).code == 0
     html = output.read_text(encoding="utf-8")
     assert html.count('<article class="letter">') == len(batch)
@@ -236,7 +237,7 @@ def test_a_batch_made_with_intervals_is_reported_by_the_model_too(run, tree: Fil
     folder, out = str(tmp_path / "batch"), tmp_path / "all.html"
     asked = [tree.model, tree.data, "--desired", "yes", "--trust-pickle", "--intervals"]
     assert run("batch", *asked, "--output", folder, "--workers", "1").code == 0
-    more = ["--model", tree.model, "--data", tree.data, "--intervals", "--trust-pickle", "--voice", "person"]
+    more = ["--model", tree.model, "--data", tree.data, "--intervals", "--trust-pickle", "--audience", "person"]
     assert run("report", folder, *more, "--output", str(out)).code == 0
     assert "How your case compares with past cases" in out.read_text(encoding="utf-8")
 

@@ -38,14 +38,14 @@ def test_ones_own_model_is_served_and_every_answer_is_in_the_log(
     check = ["--model", files.model, "--data", files.data, "--target", "paid"]
     assert run("check", str(tmp_path / "why.json"), *check).code == 0
 
-    whole = run("audit", "verify", "--audit", url, "--json").json
-    assert whole == {"whole": True, "records": 1, "head": said["hash"], "flaw": None}
+    verified = run("audit", "verify", "--audit", url, "--json").json
+    assert verified == {"intact": True, "records": 1, "head": said["hash"], "flaw": None}
     assert run("audit", "verify", "--audit", url, "--head", "0" * 64).code == 1
     for name in ("log.jsonl", "log.csv"):
         exported = run("audit", "export", "--audit", url, "--output", str(tmp_path / name))
         assert (exported.code, "1 record in" in exported.text) == (0, True)
     assert json.loads((tmp_path / "log.jsonl").read_text())["document"] == said["document"]
-    assert (tmp_path / "log.csv").read_text().startswith("number,at,who")
+    assert (tmp_path / "log.csv").read_text().startswith("format,number,recorded_at,user_name")
 
     with sqlite3.connect(tmp_path / "ironrule-audit.sqlite") as log:
         log.execute("DROP TRIGGER ironrule_audit_UPDATE")
@@ -65,7 +65,7 @@ def test_tokens_of_a_file_have_names(files: Files, tmp_path: Path) -> None:
         with httpx.Client(base_url=root, timeout=60, trust_env=False) as client:
             assert client.get("/api/model").status_code == 401
             number = client.post("/api/explain", json={"row": files.denied}, headers=bearer).json()["number"]
-            assert client.get(f"/explanations/{number}.json", headers=bearer).json()["record"]["who"] == "bob"
+            assert client.get(f"/explanations/{number}.json", headers=bearer).json()["record"]["user_name"] == "bob"
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_false_rule_of_a_covered_row_is_refused() -> None:
     row = next(row for row, by, size in zip(*read.values(), strict=True) if by is not None and size > 1)
     document = json.loads(batch.get_explanation(row).to_json())
     document["rules"][0]["rule"]["components"].pop()
-    document |= {"wider": None, "widest": False, "limits": [], "weight": document["weight"] - 1}
+    document |= {"wider": None, "wider_is_maximal": False, "wider_witnesses": [], "weight": document["weight"] - 1}
     found = check(add_digest(document), fit_varied_trees(), table)
     assert [failure.claim for failure in found.failures] == ["rule: coverage", "rule: verdict"]
 
@@ -166,7 +166,7 @@ def test_an_interrupted_batch_goes_on_as_if_nothing_had_been(tmp_path: Path, mon
 def test_a_folder_that_was_begun_without_is_refused(tmp_path: Path) -> None:
     explainer = make_explainer()
     explainer.explain_many(output=tmp_path / "batch", workers=1)
-    with pytest.raises(InputError, match="another question"):
+    with pytest.raises(InputError, match="other options"):
         explainer.explain_many(output=tmp_path / "batch", workers=1, reuse=True)
 
 

@@ -49,9 +49,9 @@ def test_desired_rows_need_no_explanation_and_are_counted() -> None:
     explainer = make_explainer()
     batch = explainer.explain_many(workers=1)
     assert batch.counts == {
-        "total": int((~explainer.outcomes).sum()),
+        "to_explain": int((~explainer.outcomes).sum()),
         "desired": int(explainer.outcomes.sum()),
-        "beyond": 0,
+        "not_robust": 0,
     }
 
 
@@ -87,7 +87,7 @@ def test_rows_that_no_rule_can_explain_are_counted_not_explained() -> None:
     batch = explainer.explain_many(workers=1)
     denied = np.flatnonzero(~explainer.outcomes).tolist()
     beyond = [row for row in denied if row not in batch.rows]
-    assert batch.counts["beyond"] == len(beyond) > 0
+    assert batch.counts["not_robust"] == len(beyond) > 0
     for row in beyond:
         with pytest.raises(OutcomeError, match="no robust rule"):
             explainer.explain(row)
@@ -272,7 +272,7 @@ def test_the_rules_of_a_cover_hold_and_cover_every_row(wider: bool) -> None:
         assert str((found.wider if wider else found.ranked[0]).rule) == one.rule
         mask = (found.wider if wider else found.ranked[0]).rule.covers(table)
         assert (model.predict(table[mask]) == "bad").all()
-        assert mask[list(batch.rows)].sum() == one.rows
+        assert mask[list(batch.rows)].sum() == one.covered_rows
         covered |= mask
     assert covered[list(batch.rows)].all()
 

@@ -82,7 +82,7 @@ def test_an_interrupted_batch_keeps_what_is_finished(tmp_path: Path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         explainer.explain_many(output=tmp_path / "batch", workers=1)
     kept = Batch.open(tmp_path / "batch")
-    assert 0 < len(kept) < kept.counts["total"]
+    assert 0 < len(kept) < kept.counts["to_explain"]
     assert not kept.complete
     assert "run the same again" in str(kept)
     assert explainer.explain_many(output=tmp_path / "batch", workers=1).complete
@@ -102,7 +102,7 @@ def test_a_full_disk_is_an_error_and_finished_parts_stay(tmp_path: Path, monkeyp
         with pytest.raises(StorageError, match=r"No space left.*run the same again"):
             explainer.explain_many(output=tmp_path / "batch", workers=1)
     kept = Batch.open(tmp_path / "batch")
-    assert 0 < len(kept) < kept.counts["total"]
+    assert 0 < len(kept) < kept.counts["to_explain"]
     assert not list((tmp_path / "batch").glob("*.unfinished"))
     assert read_contents(explainer.explain_many(output=tmp_path / "batch")) == read_contents(
         explainer.explain_many(workers=1)
@@ -150,7 +150,7 @@ def test_what_a_killed_run_left_for_its_workers_goes_with_the_next_run(
 @pytest.mark.parametrize(
     ("what", "change"),
     [
-        ("another question", lambda explainer, folder: explainer.explain_many(output=folder, seed=1)),
+        ("other options", lambda explainer, folder: explainer.explain_many(output=folder, seed=1)),
         ("other rows", lambda explainer, folder: explainer.explain_many(range(40), output=folder)),
         (
             "another history",
@@ -194,11 +194,18 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no manifest"):
         Batch.open(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": 99}')
-    with pytest.raises(InputError, match=r"must have format 2, got 99") as other:
+    with pytest.raises(InputError, match=r"must have format 3, got 99; install a newer version of ironrule") as newer:
         Batch.open(tmp_path)
-    assert other.value.code == "wrong-format"
+    assert newer.value.code == "wrong-format"
+    (tmp_path / "manifest.json").write_text('{"format": 2, "question": ""}')
+    for use in (Batch.open, lambda folder: make_explainer().explain_many(output=folder)):
+        with pytest.raises(InputError) as older:
+            use(tmp_path)
+        assert (older.value.code, older.value.got) == ("wrong-format", "2")
+        assert older.value.expected == f"the batch in {str(tmp_path)!r} must have format 3"
+        assert str(older.value.hint).startswith("explain its rows again into another folder, or use the version")
     (tmp_path / "manifest.json").write_text("[]")
-    with pytest.raises(InputError, match=r"must have format 2, got list"):
+    with pytest.raises(InputError, match=r"must have format 3, got list"):
         Batch.open(tmp_path)
 
 

@@ -21,7 +21,7 @@ def every_point(explainer: Explainer) -> Points:
 
 def get_compiled_model(explainer: Explainer) -> CompiledModel:
     exact = explainer._context.compiled_model
-    assert isinstance(exact, CompiledModel), exact
+    assert exact is not None, explainer.unreadable_reason
     return exact
 
 

@@ -204,7 +204,9 @@ def test_rules_about_one_hot_groups_are_read() -> None:
     rng = np.random.default_rng(0)
     colour = rng.integers(0, 3, 60)
     table = pd.DataFrame({f"colour_{k}": (colour == k).astype(int) for k in range(3)} | {"n": rng.integers(0, 3, 60)})
-    model = RuleClassifier((Rule((Component("colour", "==", 1, pattern=(("colour_1", 1),)), Component("n", "<=", 1))),))
+    model = RuleClassifier(
+        (Rule((Component("colour", "==", 1, one_hot_columns=(("colour_1", 1),)), Component("n", "<=", 1))),)
+    )
     explainer = Explainer(model, table, columns=list(table.columns))
     assert explainer.unreadable_reason is None
     assert_shortest(explainer)

@@ -15,7 +15,7 @@ from ironrule.model.history import build_history
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights, build_deltas
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.geco.population import enforce_constraints, find_feasible_changes, select_diverse
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import build_instance_components
 from ironrule.rule.kernels import compute_duals
@@ -37,7 +37,7 @@ def questions(draw: st.DrawFn) -> tuple[Case, Box]:
 
 def find(question: tuple[Case, Box], k: int, seed: int, geco: GeCo | None = None) -> Verdict:
     case, box = question
-    return (geco or GeCo()).find(case, box, k, meter_of(), np.random.default_rng(seed))
+    return (geco or GeCo()).find(BoxQuery(case, box, k), Run(meter_of(), np.random.default_rng(seed)))
 
 
 def points_of(verdict: Verdict) -> Points:
@@ -94,7 +94,7 @@ def test_every_counterfactual_stands_before_every_other_candidate_and_nearer_bef
     case: Case, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    population = GeCo(population=10).build_population(case, case.components.box(0), meter_of(), rng)
+    population = GeCo(population=10).build_population(BoxQuery(case, case.components.box(0)), Run(meter_of(), rng))
     for _ in range(4):
         points = case.feasible.draw(rng, *_ends(case), 30)
         population.admit(build_deltas(points, case.instance))
@@ -215,7 +215,7 @@ def test_what_a_budget_found_is_kept_when_it_ends(evaluations: int, stopped: str
     table[0, 0, 0] = False
     case = case_of(space, table, instance, instance[None, :])
     meter = meter_of(evaluations)
-    verdict = GeCo().find(case, case.components.box(0), 2, meter, np.random.default_rng(0))
+    verdict = GeCo().find(BoxQuery(case, case.components.box(0), 2), Run(meter, np.random.default_rng(0)))
     assert points_of(verdict).any(axis=1).all()
     assert isinstance(verdict, Refuted)
     assert verdict.stopped == stopped

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 import ironrule
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots import conditions, growth
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import PROVEN_STYLE, VERDICT_STYLES, Rectangle, hatch, wrap_text
@@ -15,8 +14,10 @@ from ironrule.report.plots.growth import NO_OUTCOMES, build_growth_plot, draw_gr
 from ironrule.report.plots.matplotlib_plots import draw_explanation
 from ironrule.report.plots.needs import UNKNOWN_NEED, build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
-from ironrule.results.background import ComponentNeed, KnownBackground
+from ironrule.report.text import collect_labels
+from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
+from ironrule.rule.counterfactual import LazyValue
 from report_examples import ROW, SPACE, past, proven, refuted, unrefuted, widened
 
 
@@ -97,7 +98,7 @@ def test_a_part_that_nobody_needs_for_sure_is_said_to_be_unknown(explanation):
     background = explanation.background
     assert background is not None
     needs = (ComponentNeed(background.needs[0].component, None), background.needs[1])
-    known = KnownBackground(replace(background, needs=needs))
+    known = LazyValue(lambda: replace(background, needs=needs))
     drawing = draw_explanation(replace(explanation, lazy_background=known), "needs")
     assert UNKNOWN_NEED in drawing.texts
     assert kinds(drawing).count("unknown") == 1
@@ -202,7 +203,7 @@ def test_an_overview_of_nothing_is_refused():
 
 
 def test_a_kind_of_plot_that_does_not_exist_is_refused(explanation):
-    with pytest.raises(ironrule.InputError, match="kind must be one of ladder, needs, growth, got 'pie'"):
+    with pytest.raises(ironrule.InputError, match="kind must be one of conditions, needs, growth, got 'pie'"):
         explanation.plot("pie")
 
 
@@ -225,9 +226,7 @@ def test_hatching_stays_inside_its_area(crossed):
 
 
 def test_friendly_labels_reach_the_plot(explanation):
-    drawing = draw_conditions(
-        build_conditions_plot(explanation, FeatureLabels.from_explanation(explanation, friendly=True))
-    )
+    drawing = draw_conditions(build_conditions_plot(explanation, collect_labels(explanation, friendly=True)))
     assert "you: 500 EUR" in drawing.texts
     assert not any("row" in text for text in drawing.texts)
 

@@ -67,7 +67,7 @@ def execute_without_triggers(url: str, *statements: str) -> None:
 def test_what_is_appended_can_be_read_again_and_is_numbered_from_one(url: str) -> None:
     log = AuditLog(url)
     first, second = log.append(build_entry()), log.append(build_entry(None, "bob"))
-    assert (first.number, second.number, second.previous) == (1, 2, first.hash)
+    assert (first.number, second.number, second.previous_hash) == (1, 2, first.hash)
     assert log.read(1) == first
     assert log.read(2) == second
     assert second.document == {"row": None, "text": "ä\u2028=1+1"}
@@ -90,7 +90,7 @@ def test_the_log_refuses_to_be_changed(url: str) -> None:
     log = AuditLog(url)
     log.append(build_entry())
     emptied = [] if url.startswith("sqlite") else ["TRUNCATE ironrule_audit"]  # which SQLite does not have
-    for statement in ("UPDATE ironrule_audit SET who = 'eve'", "DELETE FROM ironrule_audit", *emptied):
+    for statement in ("UPDATE ironrule_audit SET user_name = 'eve'", "DELETE FROM ironrule_audit", *emptied):
         with pytest.raises(DBAPIError, match="the audit log is append-only"):
             execute(url, statement)
         assert log.verify().count == 1
@@ -102,7 +102,11 @@ def test_the_log_refuses_to_be_changed(url: str) -> None:
     [
         ("UPDATE ironrule_audit SET rule = 'another' WHERE number = 2", "record 2 was altered", 1),
         ("UPDATE ironrule_audit SET row = NULL WHERE number = 3", "record 3 was altered", 2),
-        ("UPDATE ironrule_audit SET packed = 'x' WHERE number = 2", "the document of record 2 was altered", 1),
+        (
+            "UPDATE ironrule_audit SET compressed_document = 'x' WHERE number = 2",
+            "the document of record 2 was altered",
+            1,
+        ),
         ("DELETE FROM ironrule_audit WHERE number = 2", "record 2 is missing", 1),
         ("DELETE FROM ironrule_audit WHERE number = 1", "record 1 is missing", 0),
     ],
@@ -112,7 +116,7 @@ def test_a_change_without_the_triggers_breaks_the_chain(url: str, statement: str
     for row in range(4):
         log.append(build_entry(row))
     if url.startswith("sqlite"):
-        statement = statement.replace("packed = 'x'", "packed = x'00'")
+        statement = statement.replace("compressed_document = 'x'", "compressed_document = x'00'")
     execute_without_triggers(url, statement)
     found = log.verify()
     assert (found.flaw, found.count) == (flaw, whole)
@@ -153,6 +157,24 @@ def test_an_export_has_every_record(url: str) -> None:
     assert [row["number"] for row in rows] == ["1", "2", "3"]
     assert {row["rule"] for row in rows} == {"'=HYPERLINK(1)"}
     log.close()
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_log_of_another_format_is_refused_and_left_as_it_is(url: str, create: bool) -> None:
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).touch()
+    execute(url, "CREATE TABLE ironrule_audit (number BIGINT, at TEXT, who TEXT, previous TEXT)")
+    with pytest.raises(InputError, match=r"the audit log .* must have format 2, got 1") as older:
+        AuditLog(url, create)
+    assert (older.value.code, older.value.got) == ("wrong-format", "1")
+    assert older.value.hint == "keep it as it is and begin another, or use the version of ironrule that wrote it"
+    execute(url, "INSERT INTO ironrule_audit VALUES (1, '', '', '')", "DROP TABLE ironrule_audit")
+    log = AuditLog(url)
+    log.append(build_entry())
+    log.close()
+    execute_without_triggers(url, "UPDATE ironrule_audit SET format = 3")
+    with pytest.raises(InputError, match=r"must have format 2, got 3; install a newer version of ironrule"):
+        AuditLog(url, create)
 
 
 @given(st.text())
@@ -211,7 +233,7 @@ def test_every_answer_of_a_server_is_in_its_log(german: ServedModel, tmp_path: P
         client.post("/api/check", json={"explanation": said["document"]})
     log = AuditLog(f"sqlite:///{tmp_path}/audit.sqlite")
     first, second = log.records()
-    assert (first.who, first.kind, first.row, first.verdict) == ("ann", "explanation", DENIED, "proven")
+    assert (first.user_name, first.kind, first.row, first.verdict) == ("ann", "explanation", DENIED, "proven")
     assert (first.document, second.document) == (said["document"], varied["document"])
     assert (first.model, first.space) == (german.explainer.fingerprint, german.space.fingerprint)
     assert german.check(first.document).status == "proven"

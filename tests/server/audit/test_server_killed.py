@@ -46,4 +46,4 @@ def test_what_was_answered_before_a_kill_is_in_the_log_and_nothing_is_half(tmp_p
     assert (whole.flaw, whole.count) == (None, len(kept))
     assert all(kept[number].hash == said for number, said in heard)
     assert all(record.document["rules"] for record in kept.values())
-    assert len(kept) >= len(heard) + job["progress"]["done"]
+    assert len(kept) >= len(heard) + job["progress"]["rows_done"]

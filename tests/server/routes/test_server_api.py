@@ -139,7 +139,7 @@ def test_the_list_can_be_searched_and_paged(client: httpx.Client, german: Served
 
 def test_what_is_served_is_said(client: httpx.Client, german: ServedModel) -> None:
     told = client.get("/api/model").json()
-    assert (told["rows"], told["readable"], told["model"]) == (1000, True, german.explainer.fingerprint)
+    assert (told["history_rows"], told["readable"], told["model"]) == (1000, True, german.explainer.fingerprint)
     assert len(told["features"]) == 19
 
 

@@ -70,8 +70,8 @@ def test_an_explanation_is_shown_with_its_verdict_and_its_record(client: httpx.C
     assert data["verdict"] == "proven"
     assert "Everyone like this gets the same" in page
     assert data["record"]["hash"] in page
-    assert [one["says"] for one in data["conditions"]][1] == "at least 48"
-    assert all(sum(bar["here"] for bar in one["bars"]) == 1 for one in data["conditions"])
+    assert [one["text"] for one in data["conditions"]][1] == "48 or more"
+    assert all(sum(bar["is_own"] for bar in one["bars"]) == 1 for one in data["conditions"])
 
 
 def test_what_is_not_proven_is_never_called_so(client: httpx.Client) -> None:
@@ -137,7 +137,7 @@ def test_counterfactuals_keep_what_must_stay(client: httpx.Client) -> None:
 
 def test_counterfactuals_obey_constraints_that_are_typed(client: httpx.Client) -> None:
     about = client.get(f"/applicants/{DENIED}.json").json()
-    assert about["example"] == "cf.age_in_years >= x.age_in_years"
+    assert about["change_example"] == "cf.age_in_years >= x.age_in_years"
     now = {one["feature"]: one["value"] for one in about["values"]}
     for algorithm in ("exact", "geco"):
         lines = "cf.duration_in_month >= x.duration_in_month\r\n\r\ncf.job == x.job"
@@ -199,14 +199,14 @@ def test_the_certificate_can_be_downloaded_and_checked(client: httpx.Client) -> 
 @pytest.mark.parametrize("audience", ["person", "validator"])
 def test_the_report_is_a_file_that_may_run_nothing(client: httpx.Client, audience: str) -> None:
     where = explain_by_form(client)
-    report = client.get(f"{where}/report.html", params={"voice": audience})
+    report = client.get(f"{where}/report.html", params={"audience": audience})
     assert report.headers["content-disposition"].startswith("attachment")
     assert "sandbox" in report.headers["content-security-policy"]
     assert "script-src" not in report.headers["content-security-policy"]
     assert report.text.lower().startswith("<!doctype html>")
     assert "<svg" in report.text  # with pictures of the past rows
     assert "<script" not in report.text
-    assert client.get(f"{where}/report.html", params={"voice": "whisper"}).status_code == 422
+    assert client.get(f"{where}/report.html", params={"audience": "whisper"}).status_code == 422
     assert client.get("/explanations/99999/report.html").status_code == 404
 
 
@@ -219,7 +219,7 @@ def test_without_javascript_progress_is_shown_by_loading_again(tmp_path: Path) -
         page = client.get(where).text
         assert "Searching" in page
         assert '<noscript><meta http-equiv="refresh"' in page
-        assert client.get(f"{where}.json").json()["next"] is None
+        assert client.get(f"{where}.json").json()["result_path"] is None
         waiting = client.post(f"/applicants/{row}/explain").headers["location"]
         stopped = client.post(f"{waiting}/cancel")
         assert "cancelled before it had an answer" in client.get(stopped.headers["location"]).text
@@ -237,4 +237,4 @@ def test_an_explanation_of_another_model_says_so(client: httpx.Client, german: S
     assert "Not everything could be checked" in client.post("/check", data={"explanation": json.dumps(document)}).text
     with open_client(german, tmp_path) as later:  # the same log, behind another model
         assert "said of another model" in later.get("/explanations/1").text
-        assert later.get("/explanations/1.json").json()["same"] is False
+        assert later.get("/explanations/1.json").json()["is_current"] is False

@@ -16,8 +16,8 @@ import pytest
 from mixed_tables import ROWS, decides, every_kind, plain_kinds
 
 from ironrule import Explainer, Space, SqlQuery, StorageError, TableError
-from ironrule.space.column_store import encode, ingest, storage
-from ironrule.space.column_store.encode import encode_to_disk
+from ironrule.space.column_store import encode_to_disk as encoding, ingest, storage
+from ironrule.space.column_store.encode_to_disk import encode_to_disk
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.sources import as_source, databases, files
 from ironrule.space.sources.files import ArrowFiles, CsvFile
@@ -30,7 +30,7 @@ def _short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(databases, "CHUNK_ROWS", 37)
     monkeypatch.setattr(databases, "SQL_CHUNK_ROWS", 37)
     monkeypatch.setattr(storage, "BLOCK_ROWS", 64)
-    monkeypatch.setattr(encode, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(encoding, "BLOCK_ROWS", 64)
 
 
 def assert_same_as_in_memory(frame: pd.DataFrame, source: Any) -> None:
@@ -185,6 +185,22 @@ def test_data_that_changed_is_read_again(tmp_path: Path) -> None:
     Explainer(decides, path, cache=cache)
     every_kind()[100:].to_parquet(path)
     assert len(Explainer(decides, path, cache=cache).outcomes) == 200
+
+
+def test_what_an_older_version_left_in_the_cache_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, cache = tmp_path / "past.parquet", tmp_path / "cache"
+    every_kind().to_parquet(path)
+    monkeypatch.setattr("ironrule.space.column_store.ingest.CACHE_FORMAT", 1)
+    Explainer(decides, path, cache=cache)
+    monkeypatch.undo()
+    (older,) = cache.iterdir()
+    (older / "summary.json").rename(older / "gathered.json")
+    first = Explainer(decides, path, cache=cache)
+    again = Explainer(decides, path, cache=cache)
+    assert (again.outcomes == first.outcomes).all()
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_without_a_cache_nothing_stays_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ compiled once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,10 +32,10 @@ from ironrule.hitting.minimum import (
 )
 from ironrule.hitting.reduce import count_bits
 from ironrule.jit import ONE, kernel, kernel_helper
-from ironrule.oracles.capabilities import MiningRequest, MiningResult
-from ironrule.oracles.proof_covers import SearchLog
-from ironrule.oracles.protocol import Case
+from ironrule.model.normal_form.cells import Cells
+from ironrule.oracles.protocol import Case, MiningRequest, MiningResult
 from ironrule.rule.box import Box
+from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, SplitRange
 
 NO_INTEGERS, NO_FLOATS, NO_WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
 RANDOM_STEP = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
@@ -42,6 +43,49 @@ RANDOM_STEP = 2.0**-53  # the last of the bits that a random number between 0 an
 MORE_ROUNDS, NO_RULE, ENDED, RULE_HOLDS, ASK_MODEL = 0, 1, 2, 3, 4
 BOX_GIVEN = -1.0  # instead of a weight
 TIE_BREAK = 1e-9  # weights differ by less in a random choice among equals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchLog:
+    """The log of a finished search: its boxes in preorder. An entry is ``NO_SPLIT`` for a closed box, and
+    2 * cell + upper for a split after that cell (:func:`_decode_split`).
+    """
+
+    cells: Cells
+    entries: Int64Array
+
+    @property
+    def pieces(self) -> int:
+        """How many boxes were closed."""
+        # A binary tree with m splits has m + 1 leaves, so 2m + 1 entries.
+        return len(self.entries) // 2 + 1
+
+    def cover(self) -> Cover:
+        """The cover that this is."""
+        # Many boxes are split at the same place: each distinct split is listed once, and the tree holds its number.
+        split = self.entries != NO_SPLIT
+        distinct, places = np.unique(self.entries[split], return_inverse=True)
+        tree = np.full(len(self.entries), NO_SPLIT, dtype=np.int64)
+        tree[split] = places.ravel()
+        return Cover(tuple(_decode_split(self.cells, entry) for entry in distinct.tolist()), tuple(tree.tolist()))
+
+
+def _decode_split(cells: Cells, entry: int) -> CoverSplit:
+    """A feature, and the codes of the part that was looked at first."""
+    # Cells of all features are numbered in one sequence. The lower part has the cells up to this one; `upper` says
+    # that the search looked at the part above first.
+    cell, upper = divmod(entry, 2)
+    feature = int(np.searchsorted(cells.cell_starts, cell, side="right")) - 1
+    start, end = cells.code_starts[feature], cells.code_starts[feature + 1]
+    low = cells.cell_by_code[start:end] <= cell - cells.cell_starts[feature]
+    return feature, _find_code_ranges(~low if upper else low)
+
+
+def _find_code_ranges(flags: npt.NDArray[np.bool_]) -> tuple[SplitRange, ...]:
+    """The runs of neighbouring codes that are in."""
+    # Padded with zeros, flags change at the first code of a run and just after its last one: edges come in pairs.
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
+    return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
 
 
 class MiningWorkspace(NamedTuple):
@@ -224,8 +268,12 @@ def mine_counterfactuals(
         before, portion, table.state[1] = found, min(max(1, ROUNDS_PER_CALL // many), rounds - found), 0
         found, status = mine_rounds(forest, workspace, table, len(request.duals), found, portion, within, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
-        proof = SearchLog(forest.cells, workspace.log[: workspace.counters[3]].copy()) if status == RULE_HOLDS else None
-        yield MiningResult(table.points[before:found], None if status == NO_RULE else rule, proof, int(table.state[1]))
+        points, boxes = table.points[before:found], int(table.state[1])
+        if status == RULE_HOLDS:
+            proof = SearchLog(forest.cells, workspace.log[: workspace.counters[3]].copy())
+            yield MiningResult(points, rule, proof, proof.pieces, boxes)
+        else:
+            yield MiningResult(points, None if status == NO_RULE else rule, boxes=boxes)
 
 
 def find_by_ascent(

@@ -21,9 +21,8 @@ from ironrule.backends.nearest import COST_STEP, ChangeCosts
 from ironrule.model.normal_form.splits import build_code_tree
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, TreeSum
 from ironrule.model.read_model import TabulatedModel
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +37,7 @@ class ForestNearestSearch:
     limit: int
     best: Points | None = field(default=None)
 
-    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:
+    def next(self, found: list[Points], run: Run) -> bool:
         """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
         extra = [self._build_cost_margin(), *(self._build_difference_margin(point) for point in found)]
         forests = compile_tree_sum(
@@ -51,7 +50,7 @@ class ForestNearestSearch:
             oracle = ForestOracle(
                 tuple(_set_cost_limit(forest, len(extra), cost_limit) for forest in forests), self.limit
             )
-            answer = oracle.find_or_prove(self.case, self.box, meter, rng)
+            answer = oracle.find_or_prove(BoxQuery(self.case, self.box), run)
             if not isinstance(answer, np.ndarray):
                 return answer is not None
             self.best = self.costs.find_cheapest_point(locate_cells(forests[0], answer))

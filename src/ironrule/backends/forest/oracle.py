@@ -18,15 +18,27 @@ import numpy.typing as npt
 from ironrule.arrays import Points
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, ParallelSearch, record_denied
 from ironrule.backends.forest.compile import CompiledForest, compute_least_margins
-from ironrule.backends.forest.mining import ASK_MODEL, RULE_HOLDS, find_by_ascent, locate_cells, mine_counterfactuals
+from ironrule.backends.forest.mining import (
+    ASK_MODEL,
+    RULE_HOLDS,
+    SearchLog,
+    find_by_ascent,
+    locate_cells,
+    mine_counterfactuals,
+)
 from ironrule.backends.forest.workspace import LOG_LENGTH, MAX_DEPTH, ForestWorkspace, allocate_forest_workspace
 from ironrule.backends.nearest import fill_nearest_codes
 from ironrule.model.intervals import Gaps
-from ironrule.oracles.capabilities import MiningRequest, MiningResult
-from ironrule.oracles.proof_covers import SearchLog
-from ironrule.oracles.protocol import Case, find_disjoint_counterfactuals
+from ironrule.oracles.protocol import (
+    BoxQuery,
+    Capabilities,
+    Case,
+    MiningRequest,
+    MiningResult,
+    Run,
+    find_disjoint_counterfactuals,
+)
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
 LOW_EFFORT_BOXES = 20  # boxes looked at for a further counterfactual, which nothing depends on
@@ -82,17 +94,22 @@ class ForestOracle:
     gaps: Gaps | None = None
     workspaces: WorkspacePool = field(default_factory=WorkspacePool, repr=False)
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    @property
+    def capabilities(self) -> Capabilities:
+        """Its effort can be adjusted, and it mines."""
+        return Capabilities(adjustable_effort=self, miner=self, extender=self if self.extends_proofs else None)
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
         reached.
         """
-        answer = self.find_or_prove(case, box, meter, rng)
+        answer = self.find_or_prove(query, run)
         if answer is None:
             return Unrefuted(tried=0, samples=0, confidence=0.0)
         if isinstance(answer, tuple):
-            return case.build_proven(box, sum(log.pieces for log in answer), answer)
-        return case.build_refuted(
-            find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, case, box, k, meter, rng)
+            return query.case.build_proven(query.box, sum(log.pieces for log in answer), answer)
+        return query.case.build_refuted(
+            find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, query, run)
         )
 
     @property
@@ -100,16 +117,12 @@ class ForestOracle:
         """The same for further counterfactuals, which nothing depends on."""
         return replace(self, limit=LOW_EFFORT_BOXES)
 
-    def with_effort(self, effort: float) -> ForestOracle:
-        """The same for a share of its limit; what queries need spans several orders of magnitude."""
-        return replace(self, limit=max(self.first_boxes, int(self.limit * effort * effort)))
-
     @property
     def medium_effort(self) -> ForestOracle:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
         return replace(self, limit=MEDIUM_EFFORT_BOXES, extends_proofs=True)
 
-    def mine(self, case: Case, request: MiningRequest, rounds: int, rng: np.random.Generator) -> Iterator[MiningResult]:
+    def mine(self, case: Case, request: MiningRequest, rounds: int, run: Run) -> Iterator[MiningResult]:
         """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found; a proof
         that the last rule has none, where that is easily found.
         """
@@ -117,71 +130,70 @@ class ForestOracle:
         # one forest yields is known when the next is mined.
         for place, forest in enumerate(self.forests):
             workspace = self.workspaces.acquire(place, forest)
-            for some in mine_counterfactuals(forest, workspace, case, request, rounds, rng):
-                yield some if len(self.forests) == 1 else some._replace(proof=None)
+            for some in mine_counterfactuals(forest, workspace, case, request, rounds, run.rng):
+                yield some if len(self.forests) == 1 else some._replace(proof=None, pieces=0)
                 request = request.add_points(case, some.points) if len(self.forests) > 1 else request
             self.workspaces.release(place, workspace)
 
-    def find_or_prove(
-        self, case: Case, box: Box, meter: Meter, rng: np.random.Generator
-    ) -> Points | tuple[SearchLog, ...] | None:
+    def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[SearchLog, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
-        meter.check()
-        logs: list[SearchLog] = []
+        run.meter.check()
+        limit, logs = self.limit, list[SearchLog]()
+        if query.effort is not None:  # squared: what queries need spans several orders of magnitude
+            limit = max(self.first_boxes, int(self.limit * query.effort * query.effort))
         # A point is desired if one alternative's margins are all positive: a counterfactual of any forest is enough,
         # and a proof needs the log of every forest.
         for place, forest in enumerate(self.forests):
-            workspace, home = self.workspaces.acquire(place, forest), locate_cells(forest, box.clip(case.instance))
-            work = _ForestQuery(place, forest, case, box, workspace, home)
-            answer = self._decide_forest(work, meter, rng)
+            origin = locate_cells(forest, query.box.clip(query.case.instance))
+            work = _ForestQuery(
+                place, forest, query.case, query.box, run, limit, self.workspaces.acquire(place, forest), origin
+            )
+            answer = self._decide_forest(work)
             self.workspaces.release(place, work.workspace)
             if isinstance(answer, np.ndarray):
                 return answer
             logs += [] if answer is None else [answer]
         return tuple(logs) if len(logs) == len(self.forests) else None
 
-    def _decide_forest(self, work: _ForestQuery, meter: Meter, rng: np.random.Generator) -> Points | SearchLog | None:
+    def _decide_forest(self, work: _ForestQuery) -> Points | SearchLog | None:
         """A counterfactual, the log of a proof, or None; by climbing and a short search, or else branch and bound."""
         # From cheap to expensive: climb, a short search, the model's word, past rows, then the full search.
-        found, status = work.climb(work.workspace, work.origin, rng, min(self.first_boxes, self.limit))
+        found, status = work.climb(work.workspace, work.origin, min(self.first_boxes, work.limit))
         seen = int(work.workspace.counters[3])
-        meter.events["boxes"] += seen
+        work.run.meter.events["boxes"] += seen
         if found is not None:
             return found
         if status == RULE_HOLDS:
             return SearchLog(work.forest.cells, work.workspace.log[:seen].copy())
-        if status == ASK_MODEL and meter.desired(work.case.model, work.point[None, :])[0]:
-            return work.point
-        if status == ASK_MODEL and self._may_turn_in_gaps(work.box):
-            return None
         if status == ASK_MODEL:
+            if work.ask_model():
+                return work.point
+            if self._may_turn_in_gaps(work.box):
+                return None
             record_denied(work.workspace)
-        found = self._climb_from_history(work, rng) if self.limit > LOW_EFFORT_BOXES else None
-        return self._branch_and_bound(work, seen, meter, rng) if found is None else found
+        found = self._climb_from_history(work) if work.limit > LOW_EFFORT_BOXES else None
+        return self._branch_and_bound(work, seen) if found is None else found
 
-    def _branch_and_bound(
-        self, work: _ForestQuery, seen: int, meter: Meter, rng: np.random.Generator
-    ) -> Points | SearchLog | None:
+    def _branch_and_bound(self, work: _ForestQuery, seen: int) -> Points | SearchLog | None:
         """Branch and bound, after so many boxes seen, alone at first, then shared out."""
-        search = ParallelSearch(work.forest, [work.workspace])
+        search, meter = ParallelSearch(work.forest, [work.workspace]), work.run.meter
         # In rounds of a fixed number of boxes, never of a time, so that the answer is the same on every machine.
-        while search.active and seen < self.limit:
+        while search.active and seen < work.limit:
             many, boxes = (
                 (1, self.boxes_before_sharing)
                 if seen < self.boxes_before_sharing
                 else (self.max_shares, self.boxes_per_round)
             )
-            for place, status, looked_at in search.run_round(many, min(boxes, self.limit - seen)):
+            for place, status, looked_at in search.run_round(many, min(boxes, work.limit - seen)):
                 seen += looked_at
                 meter.events["boxes"] += looked_at
                 work.workspace = search.workspaces[place]
                 if status == FOUND:
-                    return work.pull_back(rng)
+                    return work.pull_back()
                 # Rounding could turn the decision here: only the model itself can say.
                 if status == UNSURE:
-                    point = work.point
-                    if meter.desired(work.case.model, point[None, :])[0]:
-                        return point
+                    if work.ask_model():
+                        return work.point
                     if self._may_turn_in_gaps(work.box):
                         return None
                     record_denied(work.workspace)
@@ -195,10 +207,10 @@ class ForestOracle:
         """Whether points of a box stand for numbers between the values of a domain as well."""
         return self.gaps is not None and self.gaps.may_turn_within(box.low, box.high)
 
-    def _climb_from_history(self, work: _ForestQuery, rng: np.random.Generator) -> Points | None:
+    def _climb_from_history(self, work: _ForestQuery) -> Points | None:
         """A counterfactual uphill from a past row; the search may go on where it was."""
         spare = self.workspaces.acquire(work.place, work.forest)
-        point = work.climb_from_history(spare, rng)
+        point = work.climb_from_history(spare)
         self.workspaces.release(work.place, spare)
         return point
 
@@ -211,32 +223,38 @@ class _ForestQuery:
     forest: CompiledForest
     case: Case
     box: Box
+    run: Run
+    limit: int  # how many boxes may be looked at
     workspace: ForestWorkspace
     origin: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
 
     def climb(
-        self, workspace: ForestWorkspace, start: npt.NDArray[np.int64], rng: np.random.Generator, boxes: int = 0
+        self, workspace: ForestWorkspace, start: npt.NDArray[np.int64], boxes: int = 0
     ) -> tuple[Points | None, int]:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
         instance, or else by a short search; and how that ended.
         """
-        return find_by_ascent(self.forest, workspace, self.case, self.box, self.origin, start, rng, boxes)
+        return find_by_ascent(self.forest, workspace, self.case, self.box, self.origin, start, self.run.rng, boxes)
 
-    def climb_from_history(self, workspace: ForestWorkspace, rng: np.random.Generator) -> Points | None:
+    def climb_from_history(self, workspace: ForestWorkspace) -> Points | None:
         """The same from a past row with the desired outcome, pulled into the box."""
         seeds = self.case.history.seeds
         if len(seeds) == 0:
             return None
         # Some rows at random; the one with the largest margin once it lies in the box is the start.
-        chosen = seeds[rng.integers(0, len(seeds), size=HISTORY_STARTS)]
+        chosen = seeds[self.run.rng.integers(0, len(seeds), size=HISTORY_STARTS)]
         starts = locate_cells(self.forest, self.box.clip(chosen))
-        return self.climb(workspace, starts[np.argmax(compute_least_margins(self.forest, starts))], rng)[0]
+        return self.climb(workspace, starts[np.argmax(compute_least_margins(self.forest, starts))])[0]
 
-    def pull_back(self, rng: np.random.Generator) -> Points:
+    def pull_back(self) -> Points:
         """The workspace's counterfactual, pulled back towards the instance."""
         found = self.point  # a counterfactual as it is
-        pulled, _ = self.climb(self.workspace, self.workspace.point.copy(), rng)
+        pulled, _ = self.climb(self.workspace, self.workspace.point.copy())
         return found if pulled is None else pulled
+
+    def ask_model(self) -> bool:
+        """Whether the model itself gives the workspace's point the desired outcome."""
+        return bool(self.run.meter.desired(self.case.model, self.point[None, :])[0])
 
     @property
     def point(self) -> Points:

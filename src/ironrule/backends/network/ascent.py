@@ -32,9 +32,8 @@ from ironrule.backends.network.workspace import (
     find_open_cells,
 )
 from ironrule.jit import kernel, kernel_helper
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 
 
 @kernel_helper
@@ -181,32 +180,29 @@ class AscentSearch:
                     return point
         return None
 
-    def check_bound_points(
-        self, outcome: BoundResults, again: int, meter: Meter, rng: np.random.Generator
-    ) -> Points | None:
+    def check_bound_points(self, outcome: BoundResults, again: int, run: Run) -> Points | None:
         """A counterfactual among the points that bounds have shown, or uphill from `again` points of open sub-boxes."""
         status, points = outcome.status, outcome.points
         # Sure counterfactuals cost no question to the model, so they come first.
-        answer = self.check_points(points[status == STATUS_FOUND], True, meter, rng)
+        answer = self.check_points(points[status == STATUS_FOUND], True, run)
         if answer is None:
-            answer = self.check_points(points[status == STATUS_POINT], False, meter, rng)
+            answer = self.check_points(points[status == STATUS_POINT], False, run)
         if answer is not None or again == 0:
             return answer
         rows = np.flatnonzero(status == STATUS_OPEN)
-        return self._climb_from(points[rng.choice(rows, min(again, len(rows)), replace=False)], rng)
+        return self._climb_from(points[run.rng.choice(rows, min(again, len(rows)), replace=False)], run.rng)
 
-    def check_points(
-        self, points: npt.NDArray[np.int64], sure: bool, meter: Meter, rng: np.random.Generator
-    ) -> Points | None:
+    def check_points(self, points: npt.NDArray[np.int64], sure: bool, run: Run) -> Points | None:
         """A counterfactual among points given by cells: sure ones, or ones that only the model can decide."""
         for cells in points:
             if sure:
-                point = self._pull_back(cells, rng)
+                point = self._pull_back(cells, run.rng)
                 if point is not None:
                     return point
             else:
                 point = self._convert_to_codes(cells)
-                if self.case.feasible.admits(point[None, :])[0] and meter.desired(self.case.model, point[None, :])[0]:
+                occurs = self.case.feasible.admits(point[None, :])[0]
+                if occurs and run.meter.desired(self.case.model, point[None, :])[0]:
                     return point
         return None
 

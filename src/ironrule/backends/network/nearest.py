@@ -23,7 +23,7 @@ from ironrule.backends.network.compile import CompiledNetwork, compute_margins, 
 from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.partition import FeasibleCombinations, SubBoxes
 from ironrule.backends.network.workspace import STATUS_FOUND, STATUS_OPEN, STATUS_POINT, BoundResults, OpenCells
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import Meter
 
@@ -156,12 +156,12 @@ class NetworkNearestSearch:
         """A search in a box."""
         return cls(nets, case, box, ChangeCosts.build(case, box, nets[0].cells), engine or CpuEngine())
 
-    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:
+    def next(self, found: list[Points], run: Run) -> bool:
         """Search every alternative; each must be cheaper than the best of those before. Whether all searches ended."""
         self.earlier_changes = [np.flatnonzero(point != self.case.instance) for point in found]
         for net in self.nets:
-            self._climb_first(net, meter, rng)
-        answers = [self._search_net(net, meter) for net in self.nets]
+            self._climb_first(net, run)
+        answers = [self._search_net(net, run.meter) for net in self.nets]
         return all(answers)
 
     @property
@@ -169,17 +169,17 @@ class NetworkNearestSearch:
         """The cost of the best counterfactual so far, infinite before there is one."""
         return np.inf if self.best is None else self.costs.sum_point(self.best)
 
-    def _climb_first(self, net: CompiledNetwork, meter: Meter, rng: np.random.Generator) -> None:
+    def _climb_first(self, net: CompiledNetwork, run: Run) -> None:
         """Climb in boxes that keep a feature of every earlier counterfactual."""
         for _ in range(FIRST_CLIMBS if self.earlier_changes else 1):
-            meter.check()
+            run.meter.check()
             low, high = self.box.low.copy(), self.box.high.copy()
             # Fixing one feature of every earlier counterfactual, chosen at random, makes a change set that repeats none
             # of them.
             for features in self.earlier_changes:
-                kept = rng.choice(features)
+                kept = run.rng.choice(features)
                 low[kept] = high[kept] = self.case.instance[kept]
-            found = AscentSearch(net, self.case, Box(low, high)).climb(rng)
+            found = AscentSearch(net, self.case, Box(low, high)).climb(run.rng)
             if found is not None:
                 self._offer_point(net, locate_cells(net, found))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from ironrule.backends.network.compile import CompiledNetwork, decide_points
 from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.partition import BoxPartition, FeasibleCombinations, SubBoxes
 from ironrule.backends.network.workspace import STATUS_FOUND, STATUS_OPEN
-from ironrule.oracles.proof_covers import MAX_EXPLORED, ROUNDING_FACTOR
-from ironrule.oracles.protocol import Case, find_disjoint_counterfactuals
+from ironrule.oracles.caching import MAX_EXPLORED, ROUNDING_FACTOR
+from ironrule.oracles.protocol import BoxQuery, Capabilities, Run, find_disjoint_counterfactuals
 from ironrule.rule.box import Box
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.verdict.budget import BudgetExhausted, Meter
@@ -75,23 +75,23 @@ def _compute_points_per_feasible(feasible: FeasibleRegion, box: Box) -> float:
 
 
 def bound_by_sampling(
-    nets: tuple[CompiledNetwork, ...], case: Case, box: Box, explored: float, meter: Meter, rng: np.random.Generator
+    nets: tuple[CompiledNetwork, ...], query: BoxQuery, run: Run, explored: float
 ) -> Unrefuted | Refuted:
     """A bound on the share of exceptions in a box, by points drawn from it, for when the budget is spent.
 
     The points are decided by the compiled network alone; the model is not asked. The k-th oracle call of a search may
     err with a probability of ERROR_PROBABILITY / (k (k + 1)); over all k these sum to ERROR_PROBABILITY at most.
     """
-    points = case.feasible.draw(rng, box.low, box.high, SAMPLES)
+    points = query.case.feasible.draw(run.rng, query.box.low, query.box.high, SAMPLES)
     if len(points) == 0:
         return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
     answers = [decide_points(net, points) for net in nets]
     may, sure = (np.any([answer[which] for answer in answers], axis=0) for which in (0, 1))
     if sure.any():
-        return case.build_refuted(points[sure][:1])
+        return query.case.build_refuted(points[sure][:1])
     if may.any():  # only the model itself can decide some of them, and that it is not asked any more
         return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
-    asked = max(1, meter.events["oracle calls"])
+    asked = max(1, run.meter.events["oracle calls"])
     return Unrefuted(len(points), len(points), 1.0 - ERROR_PROBABILITY / (asked * (asked + 1)), explored)
 
 
@@ -105,31 +105,32 @@ FIRST_CLIMB_ROUNDS, CLIMB_INTERVAL = 16, 8  # rounds in which that is done: the 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkOracle:
     """Decides boxes for a model read as a network; ``limit`` parts are bounded per query, ``batch`` at a time (None:
-    as many as the engine likes, and more parts while a share of a budget in seconds lasts). With ``extends_limit``,
-    a query that is mostly explored at its limit may go on.
+    as many as the engine likes, and more parts while a share of a budget in seconds lasts). A query that says with what
+    effort gets that share of the engine's limit, whatever the time, and may go on where it is mostly explored by then.
     """
 
     nets: tuple[CompiledNetwork, ...]
     limit: int | None = None
     batch: int | None = None
     engine: BoundEngine = field(default_factory=CpuEngine)
-    extends_limit: bool = False
-    extends_proofs: ClassVar[bool] = True  # proofs are dear: one begins where another ends
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    @property
+    def capabilities(self) -> Capabilities:
+        """Its effort can be adjusted; proofs are expensive, so one begins where another ends."""
+        return Capabilities(adjustable_effort=self, extender=self)
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` with the share that
         is explored if the limit is reached; ``BudgetExhausted`` comes with that and a bound by samples.
         """
-        answer = self._try_nets(case, box, meter, rng)
+        case, box, answer = query.case, query.box, self._try_nets(query, run)
         if isinstance(answer, np.ndarray):
-            return case.build_refuted(
-                find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, case, box, k, meter, rng)
-            )
+            return case.build_refuted(find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, query, run))
         if answer.is_complete:
             return case.build_proven(box, sum(parts.pieces for parts in answer.proofs), answer.proofs)
         explored = compute_explored_share(self.nets, answer.proofs, case.feasible, box)
         if answer.budget_spent:
-            raise BudgetExhausted(bound_by_sampling(self.nets, case, box, explored, meter, rng))
+            raise BudgetExhausted(bound_by_sampling(self.nets, query, run, explored))
         return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
 
     @property
@@ -142,34 +143,28 @@ class NetworkOracle:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
         return replace(self, limit=MEDIUM_EFFORT_BOXES)
 
-    def with_effort(self, effort: float) -> NetworkOracle:
-        """The same for a share of the parts that a query is usually worth, whatever the time."""
-        return replace(self, limit=max(1, int(effort * self.engine.limit)), extends_limit=True)
-
-    def find_or_prove(
-        self, case: Case, box: Box, meter: Meter, rng: np.random.Generator
-    ) -> Points | tuple[BoxPartition, ...] | None:
+    def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[BoxPartition, ...] | None:
         """A counterfactual, what proves that there is none, or None where the limit was reached."""
-        answer = self._try_nets(case, box, meter, rng)
+        answer = self._try_nets(query, run)
         if isinstance(answer, np.ndarray):
             return answer
         if answer.budget_spent:
             raise BudgetExhausted
         return answer.proofs if answer.is_complete else None
 
-    def _try_nets(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Points | _ProofAttempt:
+    def _try_nets(self, query: BoxQuery, run: Run) -> Points | _ProofAttempt:
         """A counterfactual, or how far a proof has come; once the budget is spent nothing more is tried."""
-        meter.check()
+        run.meter.check()
         proofs, spent = list[BoxPartition](), False
         # A counterfactual of any alternative refutes the box; a proof needs all alternatives closed. After the budget
         # is spent the remaining nets get a partition that is all open, so that the explored share stays right.
         for net in self.nets:
-            work = AscentSearch(net, case, box)
-            answer = None if spent else work.climb(rng)
+            work = AscentSearch(net, query.case, query.box)
+            answer = None if spent else work.climb(run.rng)
             if answer is None:
-                parts = BoxPartition.build(net.cells, work.open_cells, box)
+                parts = BoxPartition.build(net.cells, work.open_cells, query.box)
                 try:
-                    answer = None if spent else self._branch_and_bound(work, parts, meter, rng)
+                    answer = None if spent else self._branch_and_bound(work, parts, query.effort, run)
                 except BudgetExhausted:
                     spent = True
                 proofs.append(parts)
@@ -178,12 +173,10 @@ class NetworkOracle:
         return _ProofAttempt(tuple(proofs), spent)
 
     def _branch_and_bound(
-        self, work: AscentSearch, parts: BoxPartition, meter: Meter, rng: np.random.Generator
+        self, work: AscentSearch, parts: BoxPartition, effort: float | None, run: Run
     ) -> Points | None:
         """Bound and cut sub-boxes until none waits or the limit is reached; a counterfactual if one is found."""
-        limit, until = (
-            (self.limit, 0.0) if self.limit is not None else (self.engine.limit, self._compute_deadline(meter))
-        )
+        meter, (limit, until) = run.meter, self._compute_limits(effort, run.meter)
         batch = self.engine.batch if self.batch is None else self.batch
         occurring, rounds = FeasibleCombinations.build(work.net, work.open_cells, work.case.feasible, work.box), 0
         first = limit
@@ -197,7 +190,7 @@ class NetworkOracle:
             meter.events["boxes"] += len(there.number)
             again = CLIMBS_PER_ROUND if rounds <= FIRST_CLIMB_ROUNDS or rounds % CLIMB_INTERVAL == 0 else 0
             try:
-                answer = work.check_bound_points(outcome, again, meter, rng)
+                answer = work.check_bound_points(outcome, again, run)
             except BudgetExhausted:
                 # These sub-boxes were not dealt with to the end: they count as open in the explored share.
                 parts.put_back(some)
@@ -207,7 +200,7 @@ class NetworkOracle:
             found = (outcome.status == STATUS_FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
             cut = (outcome.status == STATUS_OPEN) | found
             parts.cut(SubBoxes(*(one[cut] for one in there)), outcome.cuts[cut])
-            if self.extends_limit and parts.count >= limit:
+            if effort is not None and parts.count >= limit:
                 limit = min(2 * limit, self._compute_extended_limit(first, work, parts))
         return None
 
@@ -217,10 +210,13 @@ class NetworkOracle:
         explored = compute_explored_share((work.net,), (parts,), work.case.feasible, work.box)
         return limit * max((times for share, times in LIMIT_EXTENSIONS if explored >= share), default=1)
 
-    @staticmethod
-    def _compute_deadline(meter: Meter) -> float:
-        """When a query must end that has passed the engine's limit: it may take a share of the seconds left."""
-        return meter.elapsed + TIME_SHARE * meter.seconds_left if meter.seconds_left else 0.0
+    def _compute_limits(self, effort: float | None, meter: Meter) -> tuple[int, float]:
+        """How many parts a query may have, and until when it may go on with more: for a share of the seconds left."""
+        if effort is not None:
+            return max(1, int(effort * self.engine.limit)), 0.0
+        if self.limit is not None:
+            return self.limit, 0.0
+        return self.engine.limit, meter.elapsed + TIME_SHARE * meter.seconds_left if meter.seconds_left else 0.0
 
 
 class _ProofAttempt(NamedTuple):

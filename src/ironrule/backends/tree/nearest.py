@@ -14,9 +14,8 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.backends.tree.oracle import TreeOracle
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import Meter
 
 
 @dataclass(slots=True, eq=False)
@@ -36,12 +35,12 @@ class TreeNearestSearch:
         apart = distance.table[distance.starts + points].sum(axis=1)
         return cls(case.instance, points[np.lexsort((apart, changes))])
 
-    def next(self, found: list[Points], meter: Meter, rng: np.random.Generator) -> bool:  # noqa: ARG002  # as every search
+    def next(self, found: list[Points], run: Run) -> bool:
         """Set ``best`` to the nearest point left, or None; True, since a tree's answer is always proven.
 
         A point that changes all features of an earlier counterfactual is dropped.
         """
-        meter.check()
+        run.meter.check()
         # Earlier calls have dropped what the earlier counterfactuals forbid; only the last one is new.
         if found:
             changed = found[-1] != self.instance

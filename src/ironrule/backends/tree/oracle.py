@@ -26,8 +26,7 @@ from ironrule.backends.tree.compile import (
 )
 from ironrule.errors import ModelError
 from ironrule.hitting.bits import count_words
-from ironrule.oracles.capabilities import CompleteDuals
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import BoxQuery, Capabilities, Case, CompleteDuals, Run
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.certificate import Cover
@@ -41,18 +40,24 @@ class TreeOracle:
     tree: LeafTree
     forests: tuple[CompiledForest, ...]
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:  # noqa: ARG002
+    @property
+    def capabilities(self) -> Capabilities:
+        """It lists all duals, and decides points."""
+        return Capabilities(enumerator=self, point_model=self)
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals, disjoint duals first, then small ones; ``Proven`` if no desired leaf meets it."""
-        meter.check()
+        case, box = query.case, query.box
+        run.meter.check()
         # No dual means that no desired leaf has a point in the box, which proves it at once.
         duals, leaves = self._list_duals(case, box)
         if len(leaves) == 0:
             return case.build_proven(box, 0, tuple(LazyCover(forest, case, box) for forest in self.forests))
         points = self._find_nearest(case, box, leaves)
-        chosen = np.empty(k, dtype=np.int64)
+        chosen = np.empty(query.k, dtype=np.int64)
         return case.build_refuted(points[chosen[: choose_diverse_sets(duals, chosen)]])
 
-    def enumerate_duals(self, case: Case) -> CompleteDuals | None:
+    def enumerate_duals(self, case: Case, run: Run) -> CompleteDuals:  # noqa: ARG002  # one walk, too short to be stopped
         """One counterfactual for every minimal dual of a leaf."""
         box = case.components.box(0)
         duals, leaves = self._list_duals(case, box)
@@ -104,7 +109,8 @@ class LazyCover:
 
     def cover(self) -> Cover:
         """The cover that branch and bound finds for the same box."""
-        answer = ForestOracle((self.forest,)).find_or_prove(self.case, self.box, Meter(), np.random.default_rng(0))
+        query, run = BoxQuery(self.case, self.box), Run(Meter(), np.random.default_rng(0))
+        answer = ForestOracle((self.forest,)).find_or_prove(query, run)
         if not isinstance(answer, tuple):
             raise ModelError("two exact searches disagree about a box", hint="please report this model")
         return answer[0].cover()

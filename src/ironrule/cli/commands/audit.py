@@ -61,7 +61,7 @@ def _verify_log(options: argparse.Namespace, log: AuditLog) -> CommandResult:
     from ironrule.cli.output import CommandResult
 
     found = log.verify(options.head)
-    data = {"whole": found.flaw is None, "records": found.count, "head": found.head, "flaw": found.flaw}
+    data = {"intact": found.flaw is None, "records": found.count, "head": found.head, "flaw": found.flaw}
     told = f"The chain is whole: {format_count(found.count, 'record')}. Keep the last hash elsewhere:\n{found.head}"
     if found.flaw is not None:
         before = format_count(found.count, "record is", "records are")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,26 +60,20 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.inputs import read_files
     from ironrule.cli.output import CommandResult
 
-    budget, constraints = shared.build_budget(options), shared.parse_constraints(options)
+    search, constraints = shared.build_search_options(options), shared.parse_constraints(options)
     files = read_files(options, options.models)
     rows = None if options.rows is None else read_data(options.rows)
     explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
     with add_resume_hint(options.output):
         batch = explainer.explain_many(
             rows,
-            options.algorithm,
             output=options.output,
             workers=options.workers,
             engine=options.engine,
             address=options.address,
             documents=not options.no_documents,
             reuse=options.reuse,
-            k=options.k,
-            budget=budget,
-            seed=options.seed,
-            require=options.require,
-            forbid=options.forbid,
-            widen=not options.no_widen,
+            **search.to_kwargs(),
         )
     return CommandResult(Text(str(batch)), lambda: build_summary(batch))
 
@@ -95,7 +90,7 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
             found = Batch.open(folder)
         except InputError:  # it had not begun
             raise CommandInterrupted("interrupted before a row was finished", "run the same command again") from None
-        done = f"{len(found):,} of {format_count(found.counts['total'], 'denied row')}"
+        done = f"{len(found):,} of {format_count(found.counts['to_explain'], 'denied row')}"
         raise CommandInterrupted(
             f"interrupted: {done} explained and safe in {str(folder)!r}", "run the same command again for the others"
         ) from None
@@ -103,12 +98,14 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
 
 def build_summary(batch: Batch) -> dict[str, Any]:
     """What a batch comes to, as plain data."""
-    few = batch.find_rule_cover()
+    cover = batch.find_rule_cover()
     return {
-        "rows": len(batch),
+        "explained": len(batch),
         **batch.counts,
         "verdicts": dict(batch.verdicts),
-        "few_rules": [{"rule": rule.rule, "row": rule.row, "rows": rule.rows} for rule in few.rules],
-        "fewest": few.minimum,
-        "at_least": few.lower_bound,
+        "rule_cover": {
+            "rules": [asdict(rule) for rule in cover.rules],
+            "minimum": cover.minimum,
+            "lower_bound": cover.lower_bound,
+        },
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ironrule.cli.options import add_algorithm_option, add_json_option, add_seed_option
+from ironrule.cli.options import add_algorithm_option, add_json_option, add_seed_option, build_search_options
 from ironrule.errors import InputError, OutcomeError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> CommandResult:
             f"the model does not deny applicant {row}", hint=f"it denies applicant {nearest}", code="row-not-denied"
         )
     with show_spinner():
-        explanation = explainer.explain(row, options.algorithm, seed=options.seed)
+        explanation = explainer.explain(row, **build_search_options(options).to_kwargs())
     told = render_heading(
         f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?"
     )

@@ -49,21 +49,12 @@ def explain_row(options: argparse.Namespace) -> Explanation:
     from ironrule.cli.inputs import read_row_inputs
     from ironrule.cli.render import show_spinner
 
-    budget = shared.build_budget(options)
+    search = shared.build_search_options(options)
     inputs = read_row_inputs(
         options, shared.parse_constraints(options), options.models, options.margin, options.intervals
     )
     with show_spinner():
-        return inputs.explainer.explain(
-            inputs.row,
-            options.algorithm,
-            k=options.k,
-            budget=budget,
-            seed=options.seed,
-            require=options.require,
-            forbid=options.forbid,
-            widen=not options.no_widen,
-        )
+        return inputs.explainer.explain(inputs.row, **search.to_kwargs())
 
 
 def _format_output(explanation: Explanation, ending: str, options: argparse.Namespace) -> str:

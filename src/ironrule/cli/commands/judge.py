@@ -48,12 +48,12 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.output import CommandResult, check_output_path, format_json_file
     from ironrule.cli.render import render_judgements, show_spinner
 
-    output, budget = check_output_path(options, (".json",)), shared.build_budget(options)
+    output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     inputs = read_row_inputs(
         options, shared.parse_constraints(options), options.models, options.margin, options.intervals
     )
     with show_spinner():
-        found = inputs.explainer.judge(inputs.row, options.rule, budget=budget, seed=options.seed)
+        found = inputs.explainer.judge(inputs.row, options.rule, budget=search.budget, seed=search.seed)
     return CommandResult(
         render_judgements(found),
         lambda: _build_document(found),

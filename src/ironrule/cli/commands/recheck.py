@@ -56,11 +56,11 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.inputs import read_files
     from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 
-    output, budget = check_output_path(options, (".json",)), shared.build_budget(options)
+    output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     constraints, stored = shared.parse_constraints(options), _read_saved(options.explanations)
     files = read_files(options, options.models)
     explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
-    found = explainer.recheck(stored, budget=budget, seed=options.seed)
+    found = explainer.recheck(stored, budget=search.budget, seed=search.seed)
     counts = found.counts
     code = 1 if counts["breaks"] else 3 if counts["undecided"] else 0
     return CommandResult(Text(str(found)), found.to_dict, output, format_json_file(found.to_dict()), code)

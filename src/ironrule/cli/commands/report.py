@@ -3,7 +3,7 @@
 From what ironrule explain has written; several explanations make one report of all of them:
 
   ironrule report why.json --output why.html
-  ironrule report why.json --voice validator --model model.skops --data loans.csv --output why.html
+  ironrule report why.json --audience validator --model model.skops --data loans.csv --output why.html
 
 Or of a batch, from the folder that ironrule batch has written:
 
@@ -45,7 +45,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--output", metavar="FILE", type=Path, required=True, help="the report (.html)")
     shared.add_overwrite_option(group)
     group.add_argument(
-        "--voice", choices=AUDIENCES, help="default: person; of several explanations: validator, which has an overview"
+        "--audience",
+        choices=AUDIENCES,
+        help="default: person; of several explanations: validator, which has an overview",
     )
     group = parser.add_argument_group("what an explanation from a file was made with")
     group.add_argument("--data", metavar="DATA", type=Path, help="the past rows: pictures show them, labels come along")
@@ -68,14 +70,14 @@ def run(options: argparse.Namespace) -> CommandResult:
     output = _check_report_path(options)
     explanations, names = _collect_explanations(options)
     alone = len(explanations) == 1 and not options.files[0].is_dir()
-    audience: Audience = options.voice or ("person" if alone else "validator")
+    audience: Audience = options.audience or ("person" if alone else "validator")
     if alone:
         named = options.files[0].name if options.row is None else None
         check_command = build_check_command(options) if named is None else build_check_command(options, named)
         text = render_report(explanations[0], audience, check_command)
     else:
         text = render_batch_report(explanations, audience, names)
-    told = {"output": str(output), "voice": audience, "verdicts": [_get_verdict_name(one) for one in explanations]}
+    told = {"output": str(output), "audience": audience, "verdicts": [_get_verdict_name(one) for one in explanations]}
     return CommandResult(render_report_summary(told), lambda: told, output, text)
 
 

@@ -206,7 +206,7 @@ def build_covered_row(
         lower_bound=0,
         witnesses=(),
         wider=None if wider is None or found.wider is None else RankedRule(wider, proof, found.wider.coverage),
-        undecided=(),
+        undecided_components=(),
     )
     document = explanation.to_dict()
     return replace(covered, digest=document["digest"], document=json.dumps(document, ensure_ascii=False))

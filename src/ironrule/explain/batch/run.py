@@ -69,6 +69,7 @@ def run_batch(
     context: ExplainerContext,
     rows: Any,
     options: SearchOptions,
+    *,
     output: BatchOptions,
     pool: WorkerPool,
     progress: bool | None,
@@ -95,11 +96,16 @@ def run_batch(
         fill(memory)
         return Batch(memory, counts, context.space)
     path = Path(output.folder)
-    keys = {"rows": chosen.fingerprint, "history": context.history.fingerprint(), "space": context.space.fingerprint}
-    keys |= {"model": context.fingerprint, "question": f"{options_hash}, reuse" if output.reuse else options_hash}
+    keys = {
+        "rows_fingerprint": chosen.fingerprint,
+        "history_fingerprint": context.history.fingerprint(),
+        "space_fingerprint": context.space.fingerprint,
+        "model_fingerprint": context.fingerprint,
+        "options_fingerprint": f"{options_hash}, reuse" if output.reuse else options_hash,
+    }
     with contextlib.closing(lock_folder(path)):
         folder = open_batch_folder(
-            path, {**keys, **counts, "documents": output.documents, "features": context.space.to_dict()}
+            path, {**keys, **counts, "has_documents": output.documents, "space": context.space.to_dict()}
         )
         fill(folder)
     return Batch(FolderBatchReader(folder), counts, context.space)
@@ -132,7 +138,7 @@ def _parse_workers(workers: int) -> int:
 
 
 def _count_rows(chosen: UndesiredRows) -> Mapping[str, int]:
-    return {"total": len(chosen), "desired": chosen.desired, "beyond": chosen.out_of_reach}
+    return {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}
 
 
 def _explain_missing(

@@ -113,6 +113,11 @@ class Network:
             if len(preference.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes its trees have: it has none."""
+        return 0
+
     def outputs(self, seen: npt.NDArray[Any]) -> Float64Array:
         """The last layer's outputs for rows of what the model sees: the plain meaning, not the fast one."""
         values = np.asarray(seen, dtype=np.float64)

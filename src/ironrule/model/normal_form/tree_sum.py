@@ -164,6 +164,16 @@ class TreeSum:
     alternatives: tuple[tuple[Margin, ...], ...]
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def groups(self) -> list[LinkedGroup]:
+        """The groups of all margins."""
+        return [group for margins in self.alternatives for margin in margins for group in margin.groups]
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes its trees have."""
+        return sum(len(tree.left) for group in self.groups for tree in group.trees)
+
     def margins(self, seen: npt.NDArray[Any]) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
         return tuple(np.min([margin.evaluate(seen) for margin in margins], axis=0) for margins in self.alternatives)

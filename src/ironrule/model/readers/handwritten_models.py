@@ -142,7 +142,7 @@ def _build_rule_tree(rule: Rule, names: list[str], value: float) -> Tree:
 
 def _split_by_column(component: Component) -> list[Component]:
     """A component as ones that speak of a single column each."""
-    return [Component(name, "==", wanted) for name, wanted in component.pattern] or [component]
+    return [Component(name, "==", wanted) for name, wanted in component.one_hot_columns] or [component]
 
 
 @dataclass(frozen=True, slots=True)

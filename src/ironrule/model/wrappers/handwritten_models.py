@@ -388,7 +388,7 @@ class RuleClassifier:
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
         """The columns that the rules speak of."""
         parts = [component for rule in self.rules for component in rule.components]
-        names = [name for c in parts for name in ([name for name, _ in c.pattern] or [c.column])]
+        names = [name for c in parts for name in ([name for name, _ in c.one_hot_columns] or [c.column])]
         return np.array(list(dict.fromkeys(names)), dtype=object)
 
     def predict(self, table: Any) -> npt.NDArray[Any]:

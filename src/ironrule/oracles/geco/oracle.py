@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,9 +37,9 @@ from ironrule.oracles.geco.population import (
     select_diverse,
     undo_useless_changes,
 )
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
 
 FILL_FACTOR = 20
@@ -59,24 +60,26 @@ class GeCo:
     refine_factor: int = 3
     fill_to_k: bool = False  # where fewer than k differ in what they change, add some that differ in how much
     norm_weights: NormWeights = field(default_factory=NormWeights)
+    capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
-    def find(self, case: Case, box: Box, k: int, meter: Meter, rng: np.random.Generator) -> Verdict:
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k diverse counterfactuals without useless changes; ``Unrefuted`` if all efforts find none.
 
         Stopped early after one was found, it gives those that it has, says so, and some may change too much.
         """
-        population = self.build_population(case, box, meter, rng)
-        for newcomers in self._propose_candidates(case, box, population, rng):
+        population = self.build_population(query, run)
+        for newcomers in self._propose_candidates(query.case, query.box, population, run.rng):
             population.admit(newcomers)
             if population.has_counterfactual:
-                return self._improve(case, population, k)
+                return self._improve(query.case, population, query.k)
         return Unrefuted(tried=population.tried, samples=0, confidence=0.0)
 
-    def build_population(self, case: Case, box: Box, meter: Meter, rng: np.random.Generator) -> Population:
+    def build_population(self, query: BoxQuery, run: Run) -> Population:
         """An empty population for one query."""
+        case, box = query.case, query.box
         distance = InstanceDistance.build(case.space, case.instance, self.norm_weights)
         hashing = ZobristHash.from_sizes(tuple(case.space.sizes.tolist()))
-        return Population(case, box, find_feasible_changes(case, box), distance, hashing, meter, rng, self.population)
+        return Population(case, box, find_feasible_changes(case, box), distance, hashing, run, self.population)
 
     def _propose_candidates(
         self, case: Case, box: Box, population: Population, rng: np.random.Generator

@@ -28,11 +28,10 @@ from ironrule.oracles.geco.candidates import (
     override_changes,
     pad_columns,
 )
-from ironrule.oracles.protocol import Case
+from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
 from ironrule.rule.kernels import compute_duals
 from ironrule.space.constraints.binding import Predicate
-from ironrule.verdict.budget import Meter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,8 +298,7 @@ class Population:
     changes: FeasibleChanges
     distance: InstanceDistance
     hashing: ZobristHash
-    meter: Meter
-    rng: np.random.Generator
+    run: Run
     limit: int
     members: Deltas = field(default_factory=_build_empty_deltas)
     desired: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
@@ -316,10 +314,10 @@ class Population:
 
     def admit(self, newcomers: Deltas) -> None:
         """Ask the model about the newcomers not seen before, as many as the budget allows; keep the fittest of all."""
-        candidates = enforce_constraints(self.rng, self.case, self.box, newcomers)
+        candidates = enforce_constraints(self.run.rng, self.case, self.box, newcomers)
         hashes = self.hashing(candidates)
         # At least one, so that asking the model raises BudgetExhausted when nothing is left of the budget.
-        fresh = self._find_unseen(hashes)[: max(1, self.meter.evaluations_left)]
+        fresh = self._find_unseen(hashes)[: max(1, self.run.meter.evaluations_left)]
         if len(fresh) == 0:
             return
         desired = self._ask(candidates[fresh], hashes[fresh])
@@ -352,7 +350,7 @@ class Population:
         return np.sort(first[self.seen[places] != distinct])
 
     def _ask(self, fresh: Deltas, hashes: UInt64Array) -> BoolArray:
-        desired = self.meter.desired(self.case.model, fresh.expand(self.case.instance))
+        desired = self.run.meter.desired(self.case.model, fresh.expand(self.case.instance))
         self.tried += len(fresh)
         # Insert the new hashes, and the answers beside them, where they keep `seen` sorted.
         order = np.argsort(hashes)
@@ -368,10 +366,10 @@ class Population:
     def make_children(self, mutations: int, crossovers: int) -> Deltas:
         """Mutations of every member, and crossings of pairs."""
         if len(self.members) == 0:
-            return self.changes.list_single_changes(self.rng, self.limit)
+            return self.changes.list_single_changes(self.run.rng, self.limit)
         instance = self.case.instance
-        mutated = mutate(self.rng, self.members, self.changes, mutations, instance)
-        return join_deltas([mutated, crossover(self.rng, self.members, crossovers, instance)])
+        mutated = mutate(self.run.rng, self.members, self.changes, mutations, instance)
+        return join_deltas([mutated, crossover(self.run.rng, self.members, crossovers, instance)])
 
     def make_nearer(self) -> Deltas:
         """Selective mutations of the best counterfactuals."""

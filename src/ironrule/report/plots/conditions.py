@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ironrule.report.phrasing import (
-    FeatureCondition,
-    FeatureLabels,
-    find_proven_wider_rule,
-    format_outcome,
-    group_conditions,
-)
 from ironrule.report.plots.drawing import (
     CANVAS_WIDTH,
     GREY,
@@ -33,9 +26,11 @@ from ironrule.report.plots.drawing import (
     wrap_text,
 )
 from ironrule.report.plots.scale import HistogramBar, Tick, build_scale
-from ironrule.results.background import Distribution, find_code_range
+from ironrule.report.text import collect_labels, find_proven_wider_rule
+from ironrule.results.background import Distribution
 from ironrule.results.explanation import Explanation
-from ironrule.space.feature import Feature
+from ironrule.rule.condition import find_admitted_codes
+from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outcome, group_conditions
 
 Span = tuple[float, float]
 NO_HISTORY = "The past rows are not at hand, so no distributions are shown."
@@ -78,7 +73,7 @@ class ConditionsPlot:
 
 def build_conditions_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> ConditionsPlot:
     """The conditions of the best rule."""
-    labels, background = labels or FeatureLabels.from_explanation(explanation), explanation.background
+    labels, background = labels or collect_labels(explanation), explanation.background
     shown = {} if background is None else {one.feature.name: one for one in background.distributions}
     further = find_proven_wider_rule(explanation)
     wider = {} if further is None else {one.feature: one for one in group_conditions(further.rule)}
@@ -124,15 +119,9 @@ def _build_condition(
         feature.code(mine),
     )
     scale = build_scale(seen, frozenset((own, codes[0], codes[-1], wider_codes[0], wider_codes[-1])))
-    here = sum(scale.span(range(own, own + 1))) / 2
+    own_position = sum(scale.span(range(own, own + 1))) / 2
     wide = None if moved is None else scale.span(wider_codes)
-    return PlottedCondition(*texts, scale.bars(seen.counts, codes), scale.ticks, scale.span(codes), wide, here)
-
-
-def find_admitted_codes(condition: FeatureCondition, feature: Feature) -> range:
-    """The codes that a condition admits."""
-    ends = [find_code_range(component, feature) for component in condition.components]
-    return range(max(low for low, _ in ends), min(high for _, high in ends) + 1)
+    return PlottedCondition(*texts, scale.bars(seen.counts, codes), scale.ticks, scale.span(codes), wide, own_position)
 
 
 def _guess_span(condition: FeatureCondition) -> Span:
@@ -172,8 +161,8 @@ def draw_conditions(plot: ConditionsPlot) -> Drawing:
 
 
 def _describe(plot: ConditionsPlot, who: str) -> str:
-    told = "; ".join(f"{condition.label} {condition.condition}" for condition in plot.conditions)
-    return f"{who} {plot.outcome} ({plot.style.meaning})" + (f": {told}." if told else ".")
+    conditions = "; ".join(f"{condition.label} {condition.condition}" for condition in plot.conditions)
+    return f"{who} {plot.outcome} ({plot.style.meaning})" + (f": {conditions}." if conditions else ".")
 
 
 def _draw_condition(condition: PlottedCondition, plot: ConditionsPlot, top: float, place: int) -> list[Shape]:

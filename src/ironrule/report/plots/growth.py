@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ironrule.report.phrasing import FeatureCondition, FeatureLabels, find_proven_wider_rule
 from ironrule.report.plots.drawing import (
     CANVAS_WIDTH,
     GREY,
@@ -22,8 +21,10 @@ from ironrule.report.plots.drawing import (
     stack_lines,
     wrap_text,
 )
+from ironrule.report.text import collect_labels, find_proven_wider_rule
 from ironrule.results.background import GrowthStep
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureCondition, FeatureLabels
 
 NO_HISTORY = "The past rows are not at hand: only the coverage of the whole rule is known."
 NO_OUTCOMES = "The model was not asked about the past rows here, so outcomes are not told apart."
@@ -51,7 +52,7 @@ class GrowthPlot:
 def build_growth_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> GrowthPlot:
     """The growth of the best rule."""
     labels, background, rows = (
-        labels or FeatureLabels.from_explanation(explanation),
+        labels or collect_labels(explanation),
         explanation.background,
         explanation.history_rows,
     )
@@ -109,8 +110,8 @@ def _draw_bar(bar: GrowthBar, rows: int, top: float) -> list[Shape]:
     if lost:
         area = Rectangle(NAME_WIDTH + width, top, max(lost, 1.5), BAR_HEIGHT, "#ffffff", "#333333", kind="desired")
         shapes += [area, *hatch(area, GREY, 5)]
-    told = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} desired)")
-    return [*shapes, TextLine(NAME_WIDTH + width + lost + 8, top + 14, told, 12)]
+    numbers = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} desired)")
+    return [*shapes, TextLine(NAME_WIDTH + width + lost + 8, top + 14, numbers, 12)]
 
 
 def _draw_name(label: str, top: float) -> list[Shape]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, MissingExtraError
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine, Triangle
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
@@ -73,20 +73,20 @@ def _add_shape(shape: Shape, axes: Axes, order: float) -> None:
 
 
 PLOT_KINDS: dict[str, Callable[[Explanation], Drawing]] = {
-    "ladder": lambda explanation: draw_conditions(build_conditions_plot(explanation)),
+    "conditions": lambda explanation: draw_conditions(build_conditions_plot(explanation)),
     "needs": lambda explanation: draw_needs(build_needs_plot(explanation)),
     "growth": lambda explanation: draw_growth(build_growth_plot(explanation)),
 }
 
 
-def draw_explanation(explanation: Explanation, kind: str = "ladder") -> Drawing:
+def draw_explanation(explanation: Explanation, kind: str = "conditions") -> Drawing:
     """A plot of an explanation as a drawing, before any renderer."""
     if kind not in PLOT_KINDS:
         raise InputError(expected=f"kind must be one of {', '.join(PLOT_KINDS)}", got=repr(kind))
     return PLOT_KINDS[kind](explanation)
 
 
-def plot_explanation(explanation: Explanation, kind: str = "ladder", ax: Axes | None = None) -> Axes:
+def plot_explanation(explanation: Explanation, kind: str = "conditions", ax: Axes | None = None) -> Axes:
     """A plot of an explanation on axes: its conditions, why its parts are needed, or its coverage as it grows."""
     return draw_on_axes(draw_explanation(explanation, kind), ax)
 

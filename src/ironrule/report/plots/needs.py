@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironrule.report.phrasing import FeatureCondition, FeatureLabels, format_desired_outcome, format_outcome
 from ironrule.report.plots.drawing import (
     CANVAS_WIDTH,
     GREY,
@@ -23,9 +22,11 @@ from ironrule.report.plots.drawing import (
     stack_lines,
     wrap_text,
 )
+from ironrule.report.text import collect_labels, format_desired_outcome
 from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outcome
 from ironrule.rule.rule import Component
 
 UNKNOWN_NEED = "Not known whether this part is needed."
@@ -55,11 +56,12 @@ class NeedsPlot:
 
 def build_needs_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> NeedsPlot:
     """The examples that show that every component is needed, as far as they are known."""
-    labels, background = labels or FeatureLabels.from_explanation(explanation), explanation.background
+    labels, background = labels or collect_labels(explanation), explanation.background
     components = explanation.rule.components
     needs = () if background is None else background.needs
     heads = tuple(
-        (labels.label(one.feature), labels.format_short(FeatureCondition(one.feature, (one,)))) for one in components
+        (labels.label(component.feature), labels.format_short(FeatureCondition(component.feature, (component,))))
+        for component in components
     )
     examples = tuple(_build_example(place, need, components, labels) for place, need in enumerate(needs))
     outcome, desired = format_outcome(explanation.rule), format_desired_outcome(explanation)
@@ -77,20 +79,25 @@ def _build_notes(explanation: Explanation, needs: Sequence[ComponentNeed]) -> tu
 def _build_example(
     place: int, need: ComponentNeed, components: Sequence[Component], labels: FeatureLabels
 ) -> NeedExample:
-    found = need.counterfactual
-    if found is None:
+    counterfactual = need.counterfactual
+    if counterfactual is None:
         return NeedExample(place, None, (), False)
-    values = tuple(labels.format_value(one.feature, found.values[one.feature]) for one in components)
+    values = tuple(
+        labels.format_value(component.feature, counterfactual.values[component.feature]) for component in components
+    )
     return NeedExample(
-        place, values, format_other_changes(found, {one.feature for one in components}, labels), need.is_past_row
+        place,
+        values,
+        format_other_changes(counterfactual, {component.feature for component in components}, labels),
+        need.is_past_row,
     )
 
 
-def format_other_changes(found: Counterfactual, named: set[str], labels: FeatureLabels) -> tuple[str, ...]:
+def format_other_changes(counterfactual: Counterfactual, named: set[str], labels: FeatureLabels) -> tuple[str, ...]:
     """What a counterfactual changes in features that are not named."""
     return tuple(
         f"{labels.label(change.feature)}: {labels.format_value(change.feature, change.after)}"
-        for change in found.changes
+        for change in counterfactual.changes
         if change.feature not in named
     )
 
@@ -160,8 +167,8 @@ def _draw_example(example: NeedExample, needs: NeedsPlot, top: float) -> list[Sh
         area = Rectangle(
             VALUE_X, top + 5, CANVAS_WIDTH - VALUE_X, ROW_HEIGHT - 10, "#ffffff", GREY, True, kind="unknown"
         )
-        told = Rectangle(VALUE_X + 8, top + 12, 8 + 6.4 * len(UNKNOWN_NEED), 20, "#ffffff")
-        return [*shapes, area, *hatch(area, PALE), told, TextLine(VALUE_X + 12, top + 26, UNKNOWN_NEED, 11)]
+        background = Rectangle(VALUE_X + 8, top + 12, 8 + 6.4 * len(UNKNOWN_NEED), 20, "#ffffff")
+        return [*shapes, area, *hatch(area, PALE), background, TextLine(VALUE_X + 12, top + 26, UNKNOWN_NEED, 11)]
     shapes += _stack_centred(
         VALUE_X, top, wrap_text(example.values[example.component_index], CELLS_X - VALUE_X - 12, 12, 2, True), bold=True
     )

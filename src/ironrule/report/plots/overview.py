@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ironrule.errors import InputError
-from ironrule.report.phrasing import FeatureLabels
 from ironrule.report.plots.drawing import (
     CANVAS_WIDTH,
     GREY,
@@ -25,7 +24,9 @@ from ironrule.report.plots.drawing import (
     choose_style,
     wrap_text,
 )
+from ironrule.report.text import collect_labels
 from ironrule.results.explanation import Explanation
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.wording import format_count
 
 MAX_FEATURES = 15
@@ -52,12 +53,12 @@ def build_overview(explanations: Iterable[Explanation], labels: FeatureLabels | 
     by_feature: Counter[tuple[str, str]] = Counter()
     verdicts: Counter[str] = Counter()
     shortest = 0
-    for one in explanations:
-        labels, word = labels or FeatureLabels.from_explanation(one), choose_style(one.verdict).word
+    for explanation in explanations:
+        labels, word = labels or collect_labels(explanation), choose_style(explanation.verdict).word
         verdicts[word] += 1
-        by_length[one.cardinality, word] += 1
-        by_feature.update((name, word) for name in one.rule.features)
-        shortest += one.minimum
+        by_length[explanation.cardinality, word] += 1
+        by_feature.update((name, word) for name in explanation.rule.features)
+        shortest += explanation.minimum
     if labels is None or not verdicts:
         raise InputError(expected="an overview needs at least one explanation", got="none")
     features, left_out = _select_most_used(by_feature, labels)

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironrule.report.phrasing import format_plain_value
 from ironrule.results.background import Distribution
 from ironrule.space.feature import Feature
+from ironrule.wording import format_value
 
 MAX_SLOTS = 8
 MAX_NUMBER_SLOTS = 12
@@ -98,7 +98,7 @@ def _group_codes(codes: range, alone: set[int], ordered: bool) -> tuple[tuple[in
 
 def _label_group(feature: Feature, codes: tuple[int, ...]) -> str:
     if len(codes) == 1:
-        return format_plain_value(feature.value(codes[0]))
+        return format_value(feature.value(codes[0]), "letter")
     return f"{len(codes)} between" if feature.ordered else f"{len(codes)} others"
 
 
@@ -114,7 +114,7 @@ def _build_number_scale(feature: Feature) -> FeatureScale:
     ticks = [Tick(room * (mark - low) / (high - low), text) for mark, text in _choose_ticks(feature, low, high)]
     if not feature.missing:
         return FeatureScale(tuple(at), tuple(at), tuple(groups), tuple(edges), tuple(ticks))
-    beside = Tick((MISSING_START + 1) / 2, format_plain_value(None))
+    beside = Tick((MISSING_START + 1) / 2, format_value(None, "letter"))
     return FeatureScale(
         (*at, MISSING_START),
         (*at, 1.0),
@@ -136,7 +136,7 @@ def _to_number(value: object) -> float:
 def _choose_ticks(feature: Feature, low: float, high: float) -> list[tuple[float, str]]:
     """Round numbers between the extremes, or the first and the last date."""
     if feature.temporal:
-        return [(low, format_plain_value(feature.values[0])), (high, format_plain_value(feature.values[-1]))]
+        return [(low, format_value(feature.values[0], "letter")), (high, format_value(feature.values[-1], "letter"))]
     step = _choose_round_step((high - low) / 5)
     first, digits = math.ceil(low / step - 1e-9), max(0, -math.floor(math.log10(step)))
     marks = [step * place for place in range(first, first + 8) if step * place <= high + 1e-9 * abs(high)]

@@ -21,6 +21,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Engine,
+    Integer,
     LargeBinary,
     MetaData,
     String,
@@ -30,13 +31,14 @@ from sqlalchemy import (
     event,
     func,
     insert,
+    inspect,
     select,
 )
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from ironrule.errors import AuditError, InputError, IronruleError, MissingExtraError
-from ironrule.server.audit.record import GENESIS, AuditEntry, AuditRecord
+from ironrule.errors import AuditError, InputError, IronruleError, MissingExtraError, build_format_error
+from ironrule.server.audit.record import AUDIT_FORMAT, GENESIS, AuditEntry, AuditRecord
 
 APPEND_ONLY_MESSAGE = "the audit log is append-only"
 metadata = MetaData()
@@ -44,19 +46,20 @@ metadata = MetaData()
 records_table = Table(
     "ironrule_audit",
     metadata,
+    Column("format", Integer, nullable=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("at", String(40), nullable=False),
-    Column("who", Text, nullable=False),
+    Column("recorded_at", String(40), nullable=False),
+    Column("user_name", Text, nullable=False),
     Column("kind", String(20), nullable=False),
     Column("row", BigInteger, nullable=True),
     Column("space", String(64), nullable=False),
     Column("model", String(64), nullable=False),
     Column("rule", Text, nullable=False),
     Column("verdict", Text, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("previous", String(64), nullable=False, unique=True),
+    Column("document_digest", String(64), nullable=False),
+    Column("previous_hash", String(64), nullable=False, unique=True),
     Column("hash", String(64), nullable=False, unique=True),
-    Column("packed", LargeBinary, nullable=False),
+    Column("compressed_document", LargeBinary, nullable=False),
 )
 
 _SQLITE_TRIGGER = (
@@ -161,6 +164,7 @@ class AuditLog:
             if create:
                 with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
                     metadata.create_all(connection)
+            self._require_format()
         except (SQLAlchemyError, OSError) as error:
             raise self._build_error(error) from None
         self._opened = True
@@ -169,6 +173,20 @@ class AuditLog:
     def display_url(self) -> str:
         """Where the log is, without a password."""
         return self._url.render_as_string(hide_password=True)
+
+    def _require_format(self) -> None:
+        """Raise InputError for a log of another format; the first had no field that says so."""
+        with self._engine.connect() as connection:
+            tables = inspect(connection)
+            columns = tables.get_columns(records_table.name) if tables.has_table(records_table.name) else []
+            found = 1 if columns else AUDIT_FORMAT
+            if "format" in [one["name"] for one in columns]:
+                last = select(records_table.c.format).order_by(records_table.c.number.desc()).limit(1)
+                found = connection.execute(last).scalar() or AUDIT_FORMAT
+        if found != AUDIT_FORMAT:
+            self.close()
+            what = f"the audit log {self.display_url}"
+            raise build_format_error(what, AUDIT_FORMAT, found, "keep it as it is and begin another")
 
     def append(self, entry: AuditEntry) -> AuditRecord:
         """Commit a record of an answer, and give it."""
@@ -181,9 +199,11 @@ class AuditLog:
                     .limit(1)
                 )
                 end = connection.execute(last).first()
-                number, previous = (0, GENESIS) if end is None else (end.number, end.hash)
-                record = AuditRecord.from_entry(entry, _format_now(), number + 1, previous)
-                connection.execute(insert(records_table).values(**record.facts, packed=record.packed))
+                number, previous_hash = (0, GENESIS) if end is None else (end.number, end.hash)
+                record = AuditRecord.from_entry(entry, _format_now(), number + 1, previous_hash)
+                connection.execute(
+                    insert(records_table).values(**record.facts, compressed_document=record.compressed_document)
+                )
         except SQLAlchemyError as error:
             raise self._build_error(error) from None
         return record

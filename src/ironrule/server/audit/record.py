@@ -22,6 +22,7 @@ from typing import Any
 
 from ironrule.verdict.digest import to_canonical_json
 
+AUDIT_FORMAT = 2
 GENESIS = "0" * 64
 
 
@@ -29,7 +30,7 @@ GENESIS = "0" * 64
 class AuditEntry:
     """What is to be recorded: who asked, about which row, and what was answered. ``row`` is None where values came."""
 
-    who: str
+    user_name: str
     kind: str  # "explanation" or "counterfactuals"
     row: int | None
     space: str
@@ -41,46 +42,48 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One line of the log. ``digest`` is that of the document's bytes, which are kept compressed."""
+    """One line of the log. ``document_digest`` is that of the document's bytes, which are kept compressed."""
 
+    format: int
     number: int
-    at: str
-    who: str
+    recorded_at: str
+    user_name: str
     kind: str
     row: int | None
     space: str
     model: str
     rule: str
     verdict: str
-    digest: str
-    previous: str
+    document_digest: str
+    previous_hash: str
     hash: str
-    packed: bytes
+    compressed_document: bytes
 
     @classmethod
-    def from_entry(cls, entry: AuditEntry, at: str, number: int, previous: str) -> AuditRecord:
+    def from_entry(cls, entry: AuditEntry, recorded_at: str, number: int, previous_hash: str) -> AuditRecord:
         """The record of an entry, chained to the one before."""
-        packed, digest = compress_document(entry.document)
-        said = {name: getattr(entry, name) for name in ("who", "kind", "row", "space", "model", "rule", "verdict")}
-        whole = {"number": number, "at": at, **said, "digest": digest, "previous": previous}
-        return cls(**whole, hash=_compute_hash(whole), packed=packed)
+        compressed, digest = compress_document(entry.document)
+        said = {one.name: getattr(entry, one.name) for one in fields(entry) if one.name != "document"}
+        whole = {"format": AUDIT_FORMAT, "number": number, "recorded_at": recorded_at, **said}
+        whole |= {"document_digest": digest, "previous_hash": previous_hash}
+        return cls(**whole, hash=_compute_hash(whole), compressed_document=compressed)
 
     @property
     def facts(self) -> dict[str, Any]:
         """All fields but the document, as plain data."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "packed"}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "compressed_document"}
 
     @property
     def document(self) -> dict[str, Any]:
         """The whole answer, certificate and all."""
-        whole: dict[str, Any] = json.loads(zlib.decompress(self.packed))
+        whole: dict[str, Any] = json.loads(zlib.decompress(self.compressed_document))
         return whole
 
-    def find_flaw(self, number: int, previous: str) -> str | None:
+    def find_flaw(self, number: int, previous_hash: str) -> str | None:
         """What is wrong with the record in its place in the chain; None if nothing is."""
         if self.number != number:
             return f"record {number} is missing"
-        if self.previous != previous:
+        if self.previous_hash != previous_hash:
             return f"record {self.number} does not follow from the one before it"
         if self.hash != _compute_hash({name: value for name, value in self.facts.items() if name != "hash"}):
             return f"record {self.number} was altered"
@@ -88,7 +91,7 @@ class AuditRecord:
 
     def _is_document_intact(self) -> bool:
         try:
-            return hashlib.sha256(zlib.decompress(self.packed)).hexdigest() == self.digest
+            return hashlib.sha256(zlib.decompress(self.compressed_document)).hexdigest() == self.document_digest
         except zlib.error:
             return False
 
@@ -103,7 +106,7 @@ def _compute_hash(facts: dict[str, Any]) -> str:
     return hashlib.sha256(to_canonical_json(facts).encode("ascii")).hexdigest()
 
 
-CSV_COLUMNS = ("number", "at", "who", "kind", "row", "space", "model", "rule", "verdict", "digest", "previous", "hash")
+CSV_COLUMNS = tuple(one.name for one in fields(AuditRecord) if one.name != "compressed_document")
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 

@@ -162,7 +162,7 @@ async def _wait_for_record(service: Service, started: Job) -> RecordResponse:
 
 
 def _build_record_response(record: Any) -> RecordResponse:
-    told = {name: record.facts[name] for name in ("number", "hash", "kind", "row", "at")}
+    told = {name: record.facts[name] for name in ("number", "hash", "kind", "row", "recorded_at")}
     return RecordResponse(**told, document=record.document)
 
 

@@ -57,13 +57,13 @@ def download_document(service: ServiceDependency, number: int) -> Response:
 
 
 @router.get("/explanations/{number:int}/report.html")
-def download_report(service: ServiceDependency, number: int, voice: Audience = "person") -> Response:
+def download_report(service: ServiceDependency, number: int, audience: Audience = "person") -> Response:
     """The report, as a file that needs nothing else."""
     record = read_record(service, number)
     if record.kind != "explanation":
         raise build_not_found_error(f"explanation {number}", LOG_HINT)
-    text = render_record_report(record, service.served_model, voice)
-    return _build_download(text, "text/html", f"report-{number}-{voice}.html", REPORT_CONTENT_POLICY)
+    text = render_record_report(record, service.served_model, audience)
+    return _build_download(text, "text/html", f"report-{number}-{audience}.html", REPORT_CONTENT_POLICY)
 
 
 @router.get("/static/{name}")

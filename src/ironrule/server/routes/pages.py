@@ -20,7 +20,7 @@ from ironrule.server.jobs import Job
 from ironrule.server.responses import redirect, render_response, wants_json
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
 from ironrule.server.service import WhatIfResult, read_record, wait_for_end, wait_for_result
-from ironrule.wording import format_unquoted_value
+from ironrule.wording import format_value
 
 QUICK_SECONDS = 1.0
 ROW_PATTERN = re.compile(r"(?:row|#)\s*(\d{1,15})", re.IGNORECASE)
@@ -114,7 +114,7 @@ def show_log(
 def show_explanation(request: Request, service: ServiceDependency, number: int) -> Response:
     """An explanation that was given."""
     data = views.build_explanation_view(service, number)
-    about = None if data["row"] is None or not data["same"] else views.build_applicant_view(service, data["row"])
+    about = None if data["row"] is None or not data["is_current"] else views.build_applicant_view(service, data["row"])
     return render_response(request, "explanation.html", data | {"applicant": about})
 
 
@@ -150,7 +150,7 @@ def show_job(request: Request, service: ServiceDependency, name: str) -> Respons
     following = _find_result_path(found)
     if following is not None and not wants_json(request):
         return redirect(following)
-    return render_response(request, "job.html", {"job": found.to_dict(), "next": following})
+    return render_response(request, "job.html", {"job": found.to_dict(), "result_path": following})
 
 
 @router.post("/jobs/{name}/cancel", response_model=None)
@@ -182,12 +182,12 @@ async def show_check(request: Request, service: ServiceDependency) -> Response:
     return render_response(request, "check.html", {"check": found, "number": number})
 
 
-def _build_what_if_view(about: dict[str, Any], number: int | None, found: WhatIfResult | None) -> dict[str, Any]:
+def _build_what_if_view(about: dict[str, Any], number: int | None, result: WhatIfResult | None) -> dict[str, Any]:
     """The form of a what-if, filled in as it was sent, and the answer."""
     texts = {one["feature"]: one["text"] for one in about["values"]}
-    if found is not None:
-        texts = {name: format_unquoted_value(value) for name, value in found.values.items()}
-    answer = None if found is None else found.to_dict()
+    if result is not None:
+        texts = {name: format_value(value, "unquoted") for name, value in result.values.items()}
+    answer = None if result is None else result.to_dict()
     return {"applicant": about, "row": about["row"], "explanation": number, "texts": texts, "answer": answer}
 
 

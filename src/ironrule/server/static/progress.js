@@ -11,11 +11,11 @@
   function show(job) {
     const far = job.progress;
     put("seconds", far.seconds.toFixed(1));
-    put("best", far.best === null ? "none yet" : components(far.best));
-    put("at_least", far.at_least ? components(far.at_least) : "nothing yet");
+    put("best_weight", far.best_weight === null ? "none yet" : components(far.best_weight));
+    put("lower_bound", far.lower_bound ? components(far.lower_bound) : "nothing yet");
     put("evaluations", far.evaluations.toLocaleString("en"));
     put("candidates", far.candidates.toLocaleString("en"));
-    const said = job.state === "waiting" ? "Waiting." : far.doing === "preparing" ? "Preparing." : far.best === null ? "Running." : "Running; a candidate was found.";
+    const said = job.state === "waiting" ? "Waiting." : far.phase === "preparing" ? "Preparing." : far.best_weight === null ? "Running." : "Running; a candidate was found.";
     if (said !== told) { put("said", said); told = said; }  // a screen reader hears changes alone
   }
 

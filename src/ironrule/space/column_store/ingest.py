@@ -154,8 +154,8 @@ MAX_SPELLINGS = 16  # of 0 and 1: 1, 1.0, True
 MAX_SAMPLE_ROWS, SAMPLE_ROWS_PER_CHUNK = 512, 32  # rows that are kept as they are, and how many of a chunk
 
 SUMMARY_NAME, SAMPLE_NAME, VALUES_NAME, POSITIONS_NAME = (
-    "gathered.json",
-    "like.arrow",
+    "summary.json",
+    "sample.arrow",
     "values.arrow",
     "column-{}.positions",
 )
@@ -240,9 +240,9 @@ def _write_summary(
     _write_table(folder / VALUES_NAME, dictionaries, circles)
     _write_table(folder / SAMPLE_NAME, dictionaries, _lay_out_sample(groups, real, circles))
     known = {
-        "rows": rows,
-        "real": len(next(iter(real.values()))),
-        "sizes": {name: len(column.values) for name, column in dictionaries.items()},
+        "row_count": rows,
+        "real_rows": len(next(iter(real.values()))),
+        "distinct_counts": {name: len(column.values) for name, column in dictionaries.items()},
         "segments": {name: column.segments for name, column in dictionaries.items()},
     }
     (folder / SUMMARY_NAME).write_text(json.dumps(known), encoding="utf-8")
@@ -295,10 +295,10 @@ def _build_declared_array(column: DictionaryColumn, places: npt.NDArray[np.int64
 def read_ingested(source: Source, folder: Path) -> IngestedTable:
     """What a pass left behind."""
     known = json.loads((folder / SUMMARY_NAME).read_text(encoding="utf-8"))
-    like, values = (_read_table(source, folder / name) for name in (SAMPLE_NAME, VALUES_NAME))
+    sample, values = (_read_table(source, folder / name) for name in (SAMPLE_NAME, VALUES_NAME))
     segments = {name: [(kind, count) for kind, count in some] for name, some in known["segments"].items()}
-    checked = Table(like.native, like.names, like.frame, real_rows=known["real"])
-    return IngestedTable(folder, known["rows"], checked, values, known["sizes"], segments)
+    checked = Table(sample.native, sample.names, sample.frame, real_rows=known["real_rows"])
+    return IngestedTable(folder, known["row_count"], checked, values, known["distinct_counts"], segments)
 
 
 def _read_table(source: Source, path: Path) -> Table:
@@ -308,7 +308,7 @@ def _read_table(source: Source, path: Path) -> Table:
         return read_table(source.to_pandas(pa.ipc.open_file(file).read_all()))
 
 
-CACHE_FORMAT = 1
+CACHE_FORMAT = 2  # part of a folder's name: what another version left in the cache is passed over, not read
 
 
 @dataclass(frozen=True)

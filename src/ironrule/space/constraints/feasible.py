@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError
+from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.binding import Predicate
 from ironrule.space.feature import Feature
 
 MAX_LISTED_COMBINATIONS = 200_000
 MAX_REJECTION_ROUNDS = 50
+CHUNK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,13 @@ class FeasibleRegion:
         for predicate in self.predicates:
             mask &= predicate(points, self.instance)
         return mask
+
+    def admits_rows(self, codes: EncodedTable) -> npt.NDArray[np.bool_]:
+        """Which rows of a table satisfy every constraint; few are in memory at a time."""
+        if not self.predicates:
+            return np.ones(len(codes), dtype=np.bool_)
+        starts = range(0, len(codes), CHUNK_ROWS)
+        return np.concatenate([self.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts])
 
     def draw(self, rng: np.random.Generator, low: Points, high: Points, count: int) -> Points:
         """Up to ``count`` points, uniform on the feasible part of the box; fewer only if rejection finds too few."""

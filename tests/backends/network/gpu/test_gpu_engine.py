@@ -44,12 +44,12 @@ from ironrule.backends.network.workspace import (  # noqa: E402
 )
 from ironrule.errors import InputError  # noqa: E402
 from ironrule.jit import kernel  # noqa: E402
-from ironrule.oracles.protocol import Case  # noqa: E402
+from ironrule.oracles.protocol import BoxQuery, Case  # noqa: E402, Run
 from ironrule.search.driver import solve  # noqa: E402
 from ironrule.search.minimum import Minimum  # noqa: E402
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted  # noqa: E402
 from random_networks import nets_out_of_reach, network_cases  # noqa: E402
-from tiny_cases import consistent, every_point, exceptions_in, meter_of, problem_of, rules_of, subsets  # noqa: E402
+from tiny_cases import consistent, every_point, exceptions_in, problem_of, rules_of, run_of, subsets  # noqa: E402
 
 Ints = npt.NDArray[np.int64]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -174,7 +174,7 @@ def test_with_torch_every_box_is_decided_and_rightly(made: tuple[Case, NetworkOr
     exceptions = {point.tobytes() for point in exceptions_in(case, box)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ironrule.backends.network.ascent.AscentSearch._climb_from", lambda *_: None)
-        verdict = there.find(case, box, 2, meter_of(None), np.random.default_rng(0))
+        verdict = there.find(BoxQuery(case, box, 2), run_of())
     assert not isinstance(verdict, Unrefuted)
     if isinstance(verdict, Proven):
         assert not exceptions

@@ -1,4 +1,4 @@
-"""How reports name features, values and conditions."""
+"""How rules, conditions, features and values are put into words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import datetime
 
 import pytest
 
-from ironrule.report.phrasing import (
+from ironrule.rule.phrasing import (
     FeatureCondition,
+    FeatureLabel,
     FeatureLabels,
     format_outcome,
-    format_plain_value,
     group_conditions,
+    join_conditions,
 )
-from ironrule.results.background import FeatureLabel
 from ironrule.rule.rule import Component, Rule
+from ironrule.wording import format_value
 
 LABELS = FeatureLabels(
     {"months": FeatureLabel("months", "Duration", "months"), "job_kind": FeatureLabel("job_kind")}, friendly=True
@@ -71,10 +72,11 @@ def test_a_name_without_a_label_is_made_readable_only_for_the_person():
         ("x", "x"),
         (" ", "' '"),
         (DAY, "2024-02-29"),
+        (datetime.datetime(2024, 2, 29, 12, 30), "2024-02-29 12:30:00"),
     ],
 )
 def test_a_value_is_shown_as_a_letter_would_have_it(value, text):
-    assert format_plain_value(value) == text
+    assert format_value(value, "letter") == text
 
 
 @pytest.mark.parametrize(
@@ -82,3 +84,26 @@ def test_a_value_is_shown_as_a_letter_would_have_it(value, text):
 )
 def test_an_outcome_loses_its_quotation_marks(outcome, text):
     assert format_outcome(Rule((), outcome)) == text
+
+
+@pytest.mark.parametrize(
+    ("components", "text"),
+    [
+        ([Component("months", "<=", 3)], "3 months or less"),
+        ([Component("a", ">=", 2.0)], "2 or more"),
+        ([Component("a", "==", "own")], "own"),
+        ([Component("a", "==", None)], "missing"),
+        ([Component("a", "==", True)], "True"),
+        ([Component("a", "<=", 3), Component("a", ">=", 3)], "3"),
+        ([Component("a", ">=", 1), Component("a", "<=", 3)], "from 1 to 3"),
+    ],
+)
+def test_web_pages_have_the_same_sentence_with_values_as_they_are_typed(components, text):
+    labels = FeatureLabels(LABELS.feature_labels, value_style="unquoted")
+    assert labels.format_sentence(condition(*components)) == text
+
+
+def test_the_conditions_of_a_rule_in_one_line():
+    both = Component("a", "<=", 2), Component("a", ">=", 2)
+    assert join_conditions(Rule((*both, Component("job", "==", "cook")))) == "a = 2 and job = 'cook'"
+    assert join_conditions(Rule(())) == "everyone"

@@ -1,0 +1,68 @@
+"""What a backend is: all that one normal form needs, as one value.
+
+A backend compiles a model that was read into flat arrays of its own, one for every alternative, and serves these: it
+decides points, answers about boxes, and looks for nearest counterfactuals. Nobody outside its folder looks into the
+arrays. Where several backends accept a normal form, each is asked in the order of the registry
+(:mod:`ironrule.backends.registry`), and one that cannot serve a request says so by None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ironrule.arrays import BoolArray, Points
+from ironrule.model.intervals import Gaps
+from ironrule.model.normal_form.network import Network
+from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.protocol import Model
+from ironrule.model.read_model import TabulatedModel
+from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.space.space import Space
+
+if TYPE_CHECKING:
+    from ironrule.backends.nearest import NearestSearch
+    from ironrule.backends.network.engine import BoundEngine
+    from ironrule.oracles.protocol import BoxQuery, Oracle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OracleRequest:
+    """Compiled alternatives that an exact oracle is wanted for."""
+
+    alternatives: tuple[Any, ...]
+    space: Space
+    model: Model | None = None  # decides as all of them do together; None where there are others beside them
+    engine: BoundEngine | None = None  # where networks are bounded, if not on the cores
+    gaps: Gaps | None = None  # the numbers between values, where these count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearestRequest:
+    """A model whose nearest counterfactuals are wanted, in a box that holds the instance."""
+
+    tabulated_model: TabulatedModel
+    query: BoxQuery
+    limit: int  # boxes looked at per query of an oracle
+    engine: BoundEngine | None = None
+    oracle: Oracle | None = None  # the model's exact oracle, where there is one
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """All that one normal form needs, as functions.
+
+    ``accepts`` says whether a normal form is its own. ``compute_fingerprint`` gives a hash of how a model decides in
+    the space, whatever file or library version it came from. ``compile`` gives the arrays of every alternative, under
+    the constraints of the space or others. ``decide_points`` says which points may be desired by an alternative, and
+    which surely are. ``build_oracle`` gives the exact oracle, and raises Unreadable if the model is found to decide
+    otherwise than its alternatives do; ``build_nearest_search`` the search for nearest counterfactuals.
+    """
+
+    accepts: Callable[[TreeSum | Network], bool]
+    compute_fingerprint: Callable[[TabulatedModel], str]
+    compile: Callable[[TabulatedModel, Space, FeasibleRegion], tuple[Any, ...]]
+    decide_points: Callable[[Any, Points], tuple[BoolArray, BoolArray]]
+    build_oracle: Callable[[OracleRequest], Oracle | None]
+    build_nearest_search: Callable[[NearestRequest], NearestSearch | None]

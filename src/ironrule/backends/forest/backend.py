@@ -1,0 +1,85 @@
+"""The backend for sums of trees and of single columns' contributions: branch and bound over cells."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, decide_points
+from ironrule.backends.forest.nearest import ForestNearestSearch
+from ironrule.backends.forest.oracle import ForestOracle
+from ironrule.backends.nearest import ChangeCosts, NearestSearch, NoCounterfactuals
+from ironrule.model.model_input import TabulatedColumns
+from ironrule.model.normal_form.cells import DistinctSplits
+from ironrule.model.normal_form.network import Network
+from ironrule.model.normal_form.tree_sum import LinkedGroup, TreeSum
+from ironrule.model.read_model import TabulatedModel
+from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.space.space import Space
+
+
+def is_tree_sum(normal_form: TreeSum | Network) -> bool:
+    """Whether a normal form is a sum of trees."""
+    return isinstance(normal_form, TreeSum)
+
+
+def hash_tree_sum(tabulated_model: TabulatedModel) -> str:
+    """A hash of how a sum of trees decides."""
+    normal_form, columns, digest = tabulated_model.tree_sum, tabulated_model.columns, hashlib.sha256()
+    splits = DistinctSplits(columns)
+    splits.add(tree for group in normal_form.groups for tree in group.trees)
+    for feature, left in splits.numbers:
+        digest.update(feature.to_bytes(4, "little") + left)
+    for margins in normal_form.alternatives:
+        digest.update(b"alternative")
+        for margin in margins:
+            digest.update(np.array([margin.offset, margin.error, margin.relative_error]).tobytes())
+            for group in margin.groups:
+                _hash_group(digest, group, columns, splits)
+    return digest.hexdigest()
+
+
+def _hash_group(digest: Any, group: LinkedGroup, columns: TabulatedColumns, splits: DistinctSplits) -> None:
+    digest.update(repr(group.link).encode())
+    for tree in group.trees:
+        for part in (splits.number_nodes(tree), tree.left, tree.right, tree.value):
+            digest.update(part.tobytes())
+    for term in group.terms:
+        values = term.contribution(columns.values[term.column])
+        digest.update(int(columns.features[term.column]).to_bytes(4, "little"))
+        digest.update(np.asarray(values, dtype=np.float64).tobytes())
+
+
+def compile_forests(
+    tabulated_model: TabulatedModel, space: Space, feasible: FeasibleRegion
+) -> tuple[CompiledForest, ...]:
+    """One forest for every alternative."""
+    return compile_tree_sum(tabulated_model.tree_sum, tabulated_model.columns, space, feasible)
+
+
+def build_oracle(request: OracleRequest) -> ForestOracle:
+    """Ascent, then branch and bound over cells."""
+    return ForestOracle(request.alternatives, gaps=request.gaps)
+
+
+def build_nearest_search(request: NearestRequest) -> NearestSearch:
+    """The oracle with one more margin: what changes cost."""
+    case, box, read = request.query.case, request.query.box, request.tabulated_model
+    forests = compile_forests(read, case.space, case.feasible)
+    if not forests:
+        return NoCounterfactuals()
+    costs = ChangeCosts.build(case, box, forests[0].cells)
+    return ForestNearestSearch(read, read.tree_sum, case, box, costs, request.limit)
+
+
+FOREST = Backend(
+    accepts=is_tree_sum,
+    compute_fingerprint=hash_tree_sum,
+    compile=compile_forests,
+    decide_points=decide_points,
+    build_oracle=build_oracle,
+    build_nearest_search=build_nearest_search,
+)

@@ -1,0 +1,70 @@
+"""The backend for neural networks: bound propagation over boxes."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.nearest import NearestSearch, NoCounterfactuals
+from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points
+from ironrule.backends.network.engine import CpuEngine
+from ironrule.backends.network.nearest import NetworkNearestSearch
+from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.model.normal_form.network import Network
+from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.read_model import TabulatedModel
+from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.space.space import Space
+
+
+def is_network(normal_form: TreeSum | Network) -> bool:
+    """Whether a normal form is a network."""
+    return isinstance(normal_form, Network)
+
+
+def hash_network(tabulated_model: TabulatedModel) -> str:
+    """A hash of how a network decides."""
+    network, columns, digest = tabulated_model.network, tabulated_model.columns, hashlib.sha256()
+    digest.update(np.array([network.roundoff]).tobytes() + columns.features.astype("<i8").tobytes())
+    for values in columns.values:
+        digest.update(np.asarray(values, dtype=np.float64).tobytes())
+    for layer in network.layers:
+        digest.update(repr((layer.activation, layer.weights.shape)).encode())
+        digest.update(np.asarray(layer.weights, dtype=np.float64).tobytes())
+        digest.update(np.asarray(layer.bias, dtype=np.float64).tobytes())
+    for margins in network.alternatives:
+        digest.update(b"alternative")
+        for margin in margins:
+            digest.update(np.array([margin.offset, margin.error, *margin.coefficients]).tobytes())
+    return digest.hexdigest()
+
+
+def compile_nets(
+    tabulated_model: TabulatedModel, space: Space, feasible: FeasibleRegion
+) -> tuple[CompiledNetwork, ...]:
+    """One net for every alternative."""
+    return compile_network(tabulated_model.network, tabulated_model.columns, space, feasible)
+
+
+def build_oracle(request: OracleRequest) -> NetworkOracle:
+    """Ascent, then branch and bound with bound propagation."""
+    return NetworkOracle(request.alternatives, engine=request.engine or CpuEngine())
+
+
+def build_nearest_search(request: NearestRequest) -> NearestSearch:
+    """Best-first branch and bound by what changes cost."""
+    case, box = request.query.case, request.query.box
+    nets = compile_nets(request.tabulated_model, case.space, case.feasible)
+    return NetworkNearestSearch.build(nets, case, box, request.engine) if nets else NoCounterfactuals()
+
+
+NETWORK = Backend(
+    accepts=is_network,
+    compute_fingerprint=hash_network,
+    compile=compile_nets,
+    decide_points=decide_points,
+    build_oracle=build_oracle,
+    build_nearest_search=build_nearest_search,
+)
