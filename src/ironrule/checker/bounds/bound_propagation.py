@@ -359,7 +359,7 @@ class RelaxedNetwork:
         else:
             low, high = self.network.first.bound_sums(self.block)
             low, high = low + layer.bias, high + layer.bias
-        wider = self.network.rounding * (size + UNDERFLOW)
+        wider = self.network.rounding * (size + UNDERFLOW)  # rounding is directed outwards: down below, up above
         low = np.where(np.isfinite(low), np.maximum(low - wider, -size), -size)
         high = np.where(np.isfinite(high), np.minimum(high + wider, size), size)
         return low, high
@@ -378,6 +378,8 @@ class RelaxedNetwork:
         """The same with the factors on the way."""
         factors, met = np.broadcast_to(wanted, (len(self.block.low), *wanted.shape)), list[Float64Array]()
         total, sizes = np.zeros((2, *factors.shape[:2]))
+        # From the last layer to the first: above a line where the factor is positive, below one where it is negative.
+        # ``sizes`` adds up what rounding is measured by; it is put on top of the bound at the end.
         for place in reversed(range(len(self.relaxations))):
             layer, relaxation = self.network.layers[place], self.relaxations[place]
             met.append(factors)

@@ -396,7 +396,7 @@ class SumBounds:
                 sums = [find_best_leaves(part.trees, possible).sum(axis=0) for part in margin.parts]
                 for total, tops in zip(sums, largest, strict=True):
                     total += np.sum([most[rows[:, j]] for j, most in tops], axis=0)
-                closed[some] = _sum_parts(margin, sums) <= -margin.slack
+                closed[some] = _sum_parts(margin, sums) <= -margin.slack  # false where the slack is not a number
         if flag_feasible is not None:
             left = np.flatnonzero(~closed)
             closed[left] = ~flag_feasible(pieces.select(left))
