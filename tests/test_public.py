@@ -30,23 +30,19 @@ def test_the_names_that_users_rely_on_are_public() -> None:
     assert len(set(ironrule.__all__)) == len(ironrule.__all__)
 
 
-def list_public_imports() -> tuple[dict[str, str], set[str]]:
-    """The module of every name that the root imports for type checkers, and the names that it imports at once."""
-    tree = ast.parse(files("ironrule").joinpath("__init__.py").read_text(encoding="utf-8"))
-    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    typed = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
-    at_once = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "ironrule.errors"]
-    return (
-        {alias.name: node.module or "" for node in typed for alias in node.names},
-        {alias.name for node in at_once for alias in node.names},
-    )
+def list_imports(file: str) -> dict[str, str]:
+    """The module of every name that a file of the root imports from the package."""
+    tree = ast.parse(files("ironrule").joinpath(file).read_text(encoding="utf-8"))
+    found = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module != "__future__"]
+    return {alias.name: node.module or "" for node in found for alias in node.names if node.module != "typing"}
 
 
-def test_what_type_checkers_see_is_what_is_imported_on_demand_and_all_of_it_is_public() -> None:
-    typed, at_once = list_public_imports()
-    assert typed == ironrule._HOMES
-    assert set(ironrule.__all__) == {*typed, *at_once}
-    assert not at_once & set(typed)
+def test_what_type_checkers_see_is_what_is_imported_on_demand_or_at_once_and_all_of_it_is_public() -> None:
+    typed, at_once = list_imports("__init__.pyi"), list_imports("__init__.py")
+    assert set(at_once.values()) == {"ironrule.errors"}
+    assert not set(at_once) & set(ironrule._HOMES)
+    assert typed == at_once | ironrule._HOMES
+    assert set(ironrule.__all__) == set(typed)
 
 
 def test_every_name_is_imported_from_the_module_that_defines_it() -> None:

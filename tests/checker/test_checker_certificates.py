@@ -196,8 +196,10 @@ def test_the_halves_of_pieces_are_a_partition_of_them(made: Setting, data: st.Da
         )
     except ClaimFailed:
         return
-    parts = halve_pieces(pieces, made.scope.models_with_bounds[0].bounds.cells)
-    assert list_points(parts) == list_points(pieces)
+    for feature in range(len(pieces.sets)):
+        features = np.full(len(pieces), feature)
+        parts = halve_pieces(pieces, features, made.scope.models_with_bounds[0].bounds.cells)
+        assert list_points(parts) == list_points(pieces)
 
 
 def list_points(pieces: Pieces) -> list[tuple[int, ...]]:

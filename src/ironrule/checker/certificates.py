@@ -22,11 +22,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.checker.arrays import Int32Array, IntpArray
+from ironrule.checker.arrays import Float64Array, Int32Array, IntpArray
 from ironrule.checker.bounds.pieces import CodeSets, Pieces, halve_pieces, split_box
-from ironrule.checker.components import describe_changes, format_value
+from ironrule.checker.components import format_value
 from ironrule.checker.document import CertificateClaim
 from ironrule.checker.intervals import is_interval_feature
 from ironrule.checker.result import ClaimFailed, ClaimUndecided
@@ -42,7 +41,7 @@ NUMBERS_PER_FEATURE = 64  # drawn between two values of a domain, or beside one,
 
 
 def check_sampled_points(
-    scope: CheckScope, low: Int32Array, high: Int32Array, cells: Sequence[npt.NDArray[np.intp]], instance: Int32Array
+    scope: CheckScope, low: Int32Array, high: Int32Array, cells: Sequence[IntpArray], answers: AnswerCache
 ) -> None:
     """Ask the models about points of a box; raises ClaimFailed with one that is desired and can occur."""
     rng = np.random.default_rng()
@@ -50,7 +49,7 @@ def check_sampled_points(
     points = points[scope.space.admits(points)]
     desired = points[scope.user_models.desired(points)]
     if len(desired):
-        raise ClaimFailed(f"there is an exception: {describe_changes(scope.space, instance, desired[0])}")
+        answers.refute_with(desired[0])
     if scope.intervals:
         _check_points_between_values(scope, low, high, rng)
 
@@ -123,7 +122,7 @@ def check_certificate(certificate: CertificateClaim, scope: CheckScope, answers:
     if certificate.method == "enumeration":
         return _check_enumeration(certificate, scope, answers)
     cells = () if isinstance(scope.models_with_bounds, str) else scope.models_with_bounds[0].bounds.cells
-    check_sampled_points(scope, low, high, cells, answers.instance)
+    check_sampled_points(scope, low, high, cells, answers)
     if isinstance(scope.models_with_bounds, str):
         raise ClaimUndecided(f"the model cannot be read here: {scope.models_with_bounds}")
     sentence = _check_covers(certificate, scope.models_with_bounds, scope, answers)
@@ -170,26 +169,25 @@ def _close_with_best_cover(covers: list[Pieces], model: ModelWithBounds, alterna
         left.append(_find_open_pieces(pieces, model, alternative, scope))
         if len(left[-1]) == 0:
             return left[-1]
-    return min(left, key=lambda pieces: _count_needed_answers(pieces, model))
 
+    def count_needed_answers(pieces: Pieces) -> tuple[bool, float]:
+        counts = _count_cells(pieces, model).prod(axis=1)
+        return bool(counts.max() > MAX_COMBINATIONS_PER_PIECE), float(counts.sum())
 
-def _count_needed_answers(pieces: Pieces, model: ModelWithBounds) -> tuple[bool, float]:
-    """Whether a piece has too many combinations of cells to be asked about, and how many all pieces have together."""
-    counts = _count_cell_combinations(pieces, _list_cell_representatives(pieces, model))
-    return bool(counts.max() > MAX_COMBINATIONS_PER_PIECE), float(counts.sum())
+    return min(left, key=count_needed_answers)
 
 
 def _find_open_pieces(pieces: Pieces, model: ModelWithBounds, alternative: int, scope: CheckScope) -> Pieces:
     """The pieces that neither bounds nor constraints close."""
-    flag_feasible = scope.feasible.flag_feasible if scope.feasible.groups else None
-    left = pieces.select(np.flatnonzero(~model.bounds.flag_closed(pieces, alternative, flag_feasible)))
+    bounds, flag_feasible = model.bounds, scope.feasible.flag_feasible if scope.feasible.groups else None
+    left = pieces.select(np.flatnonzero(~bounds.flag_closed(pieces, alternative, flag_feasible)))
     # The explainer's reading may bound rounding more tightly than the checker's: what is only just open here is closed
-    # part by part. Networks do so themselves.
-    for _ in range(0 if model.bounds.halves_pieces else MAX_HALVINGS):
-        parts = halve_pieces(left, model.bounds.cells) if len(left) else left
+    # part by part, halved at the feature that has most cells. Networks do so themselves.
+    for _ in range(0 if bounds.halves_pieces else MAX_HALVINGS):
+        parts = halve_pieces(left, _count_cells(left, model).argmax(axis=1), bounds.cells) if len(left) else left
         if not len(left) < len(parts) <= MAX_SUBPIECES:
             break
-        left = parts.select(np.flatnonzero(~model.bounds.flag_closed(parts, alternative, flag_feasible)))
+        left = parts.select(np.flatnonzero(~bounds.flag_closed(parts, alternative, flag_feasible)))
     return left
 
 
@@ -197,8 +195,7 @@ def ask_model_about_pieces(pieces: Pieces, model: ModelWithBounds, scope: CheckS
     """Ask the model about one point for every combination of cells in every piece; how many points that took. Raises
     ClaimFailed with a desired point that can occur, or if there are too many to ask.
     """
-    codes = _list_cell_representatives(pieces, model)
-    counts = _count_cell_combinations(pieces, codes)
+    codes, counts = _list_cell_representatives(pieces, model), _count_cells(pieces, model).prod(axis=1)
     if len(counts) and counts.max() > MAX_COMBINATIONS_PER_PIECE:
         raise ClaimFailed(
             f"no bound shows that a piece with {int(counts.max()):,} kinds of points has no desired one, and up to "
@@ -228,12 +225,10 @@ def _list_cell_representatives(pieces: Pieces, model: ModelWithBounds) -> list[l
     ]
 
 
-def _count_cell_combinations(pieces: Pieces, codes: list[list[IntpArray]]) -> npt.NDArray[np.float64]:
-    """How many combinations of cells every piece has."""
-    counts = np.ones(len(pieces))
-    for j, some in enumerate(codes):
-        counts *= np.array([len(one) for one in some], dtype=np.float64)[pieces.rows[:, j]]
-    return counts
+def _count_cells(pieces: Pieces, model: ModelWithBounds) -> Float64Array:
+    """How many cells every piece has of every feature."""
+    every = enumerate(_list_cell_representatives(pieces, model))
+    return np.stack([np.array([len(one) for one in some], float)[pieces.rows[:, j]] for j, some in every], axis=1)
 
 
 def _list_combinations(codes: Sequence[IntpArray]) -> Int32Array:

@@ -13,33 +13,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn
 
 from ironrule.errors import InputError, build_format_error
 
 FORMAT = 5
 CERTIFICATE_FORMAT = 2
 NO_SPLIT = -1  # in a cover's tree: a piece that is not split further
-DOCUMENT_FIELDS = frozenset((
-    "format", "instance", "rules", "wider", "wider_is_maximal", "wider_witnesses", "counterfactuals", "statistics",
-    "history_rows", "space", "weight", "lower_bound", "unreadable_reason", "model", "decision", "restrictions",
-    "witnesses", "undecided_components", "model_count", "digest",
-))  # fmt: skip
-OPTIONAL_FIELDS = frozenset(("constraints", "breakpoints"))
-COUNT_FIELDS = ("seed", "generations", "candidates", "oracle_calls", "model_calls", "evaluations")
-STATISTICS_FIELDS = frozenset(("algorithm", "seconds", "operator_seconds", "stopped", *COUNT_FIELDS))
-CERTIFICATE_FIELDS = frozenset(("format", "method", "space", "model", "low", "high", "covers"))
-SIZE_FIELDS = {"cover": "pieces", "enumeration": "points"}  # by method
-RESTRICTIONS_FIELDS = frozenset(("require", "forbid", "weights"))
-UNREFUTED_FIELDS = frozenset(("kind", "tried", "samples", "confidence", "exception_bound"))
 INTEGER_LIMIT = 2**64
 MAX_FRACTION_LENGTH = 200  # characters of a weight such as "3/10"
-T = TypeVar("T")
 JsonObject = Mapping[str, Any]
 SplitRange = tuple[int, int]
+Parser = Callable[[Any], Any]  # what a part of the document means; raises TypeError or ValueError if it is malformed
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +125,8 @@ class ExplanationDocument:
     model_count: int
     digest: str
     data: JsonObject
-    constraints: tuple[str, ...] | None  # None where the document names none
-    breakpoints: Mapping[str, tuple[Any, ...]] | None  # None where the claims are about values seen
+    constraints: tuple[str, ...] | None = None  # None where the document names none
+    breakpoints: Mapping[str, tuple[Any, ...]] | None = None  # None where the claims are about values seen
 
 
 def parse_document(given: Any) -> ExplanationDocument:
@@ -146,7 +134,7 @@ def parse_document(given: Any) -> ExplanationDocument:
     try:
         data = _load_json(given)
         if isinstance(data, dict) and repr(data.get("format")) == str(FORMAT):
-            return _parse_fields(data)
+            return _build_document(data)
     except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise InputError(f"malformed explanation: {error}") from None
     got, remedy = data.get("format") if isinstance(data, dict) else data, "explain the row again"
@@ -178,188 +166,11 @@ def _parse_finite(text: str) -> float:
     return number if math.isfinite(number) else _raise_not_finite(text[:20])
 
 
-def _parse_fields(data: JsonObject) -> ExplanationDocument:
-    _require_fields(data, DOCUMENT_FIELDS, OPTIONAL_FIELDS)
-    _check_statistics(_require_fields(data["statistics"], STATISTICS_FIELDS))
-    rules = _parse_list(_parse_rule, data["rules"])
-    if not rules:
+def _build_document(data: JsonObject) -> ExplanationDocument:
+    fields = _parse_document(data)
+    if not fields["rules"]:
         raise ValueError("expected at least one rule, got none")
-    return ExplanationDocument(
-        instance=_parse_values(data["instance"]),
-        rules=rules,
-        wider=None if data["wider"] is None else _parse_rule(data["wider"]),
-        wider_is_maximal=_parse_bool(data["wider_is_maximal"]),
-        wider_witnesses=_parse_list(_parse_point, data["wider_witnesses"]),
-        counterfactuals=_parse_list(_parse_counterfactual, data["counterfactuals"]),
-        history_rows=_parse_count(data["history_rows"]),
-        space=_parse_text(data["space"]),
-        weight=parse_weight(data["weight"]),
-        lower_bound=parse_weight(data["lower_bound"]),
-        unreadable_reason=None if data["unreadable_reason"] is None else _parse_text(data["unreadable_reason"]),
-        model=_parse_text(data["model"]),
-        decision=_parse_decision(_require_fields(data["decision"], frozenset(("desired", "threshold", "margin")))),
-        restrictions=_parse_restrictions(_require_fields(data["restrictions"], RESTRICTIONS_FIELDS)),
-        witnesses=_parse_list(_parse_point, data["witnesses"]),
-        undecided_components=_parse_list(_parse_count, data["undecided_components"]),
-        model_count=_parse_count(data["model_count"]),
-        digest=_parse_text(data["digest"]),
-        data=data,
-        constraints=_parse_list(_parse_text, data["constraints"]) if "constraints" in data else None,
-        breakpoints=_parse_breakpoints(data["breakpoints"]) if "breakpoints" in data else None,
-    )
-
-
-def _parse_rule(data: Any) -> RuleClaim:
-    _require_fields(data, frozenset(("rule", "verdict", "coverage")))
-    rule = _require_fields(data["rule"], frozenset(("components", "outcome")))
-    components = _parse_list(_parse_component, rule["components"])
-    verdict = _parse_verdict(_require_mapping(data["verdict"]))
-    return RuleClaim(components, _parse_text(rule["outcome"]), verdict, _parse_count(data["coverage"]))
-
-
-def _parse_component(data: Any) -> JsonObject:
-    _require_fields(data, frozenset(("feature", "op", "value")), frozenset(("column", "one_hot_columns", "allowed")))
-    if data["op"] not in ("<=", ">=", "=="):
-        raise ValueError(f"the op of a component must be <=, >= or ==, got {_shorten(data['op'])}")
-    _parse_text(data["feature"])
-    _parse_value(data["value"])
-    if "column" in data:
-        _parse_text(data["column"])
-    for name, wanted in _parse_list(tuple, data.get("one_hot_columns", [])):
-        _parse_text(name)
-        _parse_count(wanted)
-    _parse_list(_parse_value, data.get("allowed", []))
-    return _require_mapping(data)
-
-
-def _parse_verdict(data: JsonObject) -> CertificateClaim | ExceptionClaim | SearchClaim:
-    kind = data.get("kind")
-    if kind == "proven":
-        return _parse_certificate(_require_fields(data, frozenset(("kind", "certificate")))["certificate"])
-    if kind == "refuted":
-        shown = _require_fields(data, frozenset(("kind", "counterfactual")))["counterfactual"]
-        return ExceptionClaim(_parse_counterfactual(shown))
-    if kind == "unrefuted":
-        _require_fields(data, UNREFUTED_FIELDS, frozenset(("explored",)))
-        shares = [_parse_number(data[name]) for name in ("confidence", "exception_bound")]
-        explored = _parse_number(data.get("explored", 0.0))
-        return SearchClaim(_parse_count(data["tried"]), _parse_count(data["samples"]), shares[0], shares[1], explored)
-    raise ValueError(f"a verdict must be proven, refuted or unrefuted, got {_shorten(kind)}")
-
-
-def _parse_certificate(data: Any) -> CertificateClaim:
-    method = _require_mapping(data).get("method")
-    if method not in ("cover", "enumeration"):
-        raise ValueError(f"the method of a certificate must be cover or enumeration, got {_shorten(method)}")
-    _require_fields(data, CERTIFICATE_FIELDS | {SIZE_FIELDS[method]})
-    if _parse_integer(data["format"]) != CERTIFICATE_FORMAT:
-        raise ValueError(f"a certificate must have format {CERTIFICATE_FORMAT}, got {data['format']}")
-    return CertificateClaim(
-        method,
-        _parse_integer(data[SIZE_FIELDS[method]]),
-        _parse_text(data["space"]),
-        _parse_text(data["model"]),
-        _parse_point(data["low"]),
-        _parse_point(data["high"]),
-        _parse_list(_parse_cover, data["covers"]),
-    )
-
-
-def _parse_cover(data: Any) -> CoverClaim:
-    _require_fields(data, frozenset(("splits", "tree")))
-    return CoverClaim(_parse_list(_parse_split, data["splits"]), _parse_point(data["tree"]))
-
-
-def _parse_split(data: Any) -> tuple[int, tuple[SplitRange, ...]]:
-    feature, ranges = _parse_list(lambda part: part, data)
-    pairs = _parse_list(_parse_point, ranges)
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("the range of a cut must have a first and a last code")
-    return _parse_integer(feature), tuple((pair[0], pair[1]) for pair in pairs)
-
-
-def _parse_counterfactual(data: Any) -> JsonObject:
-    _require_fields(data, frozenset(("values", "changes")))
-    _parse_values(data["values"])
-    for change in _parse_list(_require_mapping, data["changes"]):
-        _require_fields(change, frozenset(("feature", "before", "after")))
-        _parse_text(change["feature"]), _parse_value(change["before"]), _parse_value(change["after"])
-    return _require_mapping(data)
-
-
-def _parse_decision(data: JsonObject) -> DecisionClaim:
-    desired = None if data["desired"] is None else _parse_list(_parse_value, data["desired"])
-    threshold = None if data["threshold"] is None else _parse_number(data["threshold"])
-    return DecisionClaim(desired, threshold, _parse_number(data["margin"]))
-
-
-def _parse_restrictions(data: JsonObject) -> RestrictionsClaim:
-    weights = data["weights"]
-    if weights is not None and weights != "paper":
-        weights = {name: parse_weight(weight) for name, weight in _require_mapping(weights).items()}
-    return RestrictionsClaim(
-        _parse_list(_parse_text, data["require"]), _parse_list(_parse_text, data["forbid"]), weights
-    )
-
-
-def _parse_breakpoints(data: Any) -> Mapping[str, tuple[Any, ...]]:
-    return {name: _parse_list(_parse_number, values) for name, values in _require_mapping(data).items()}
-
-
-def _check_statistics(data: JsonObject) -> None:
-    """How the explanation was found proves nothing, but must be well formed too."""
-    _parse_text(data["algorithm"])
-    for name in COUNT_FIELDS:
-        _parse_count(data[name])
-    for seconds in (data["seconds"], *_require_mapping(data["operator_seconds"]).values()):
-        _parse_number(seconds)
-    if data["stopped"] not in (None, "budget", "interrupted"):
-        raise ValueError(f"stopped must be null, budget or interrupted, got {_shorten(data['stopped'])}")
-
-
-def _require_fields(data: Any, names: frozenset[str], options: frozenset[str] = frozenset()) -> JsonObject:
-    """The mapping, if it has exactly these fields, and of the optional ones any."""
-    odd = sorted((names ^ frozenset(_require_mapping(data))) - options)
-    if odd:
-        raise ValueError(f"{'missing' if odd[0] in names else 'unknown'} field {_shorten(odd[0])}")
-    return _require_mapping(data)
-
-
-def _require_mapping(data: Any) -> JsonObject:
-    if not isinstance(data, dict):
-        raise TypeError(f"expected a JSON object, got {_shorten(data)}")
-    return data
-
-
-def _parse_list(parse: Callable[[Any], T], data: Any) -> tuple[T, ...]:
-    if not isinstance(data, list):
-        raise TypeError(f"expected a list, got {_shorten(data)}")
-    return tuple(parse(part) for part in data)
-
-
-def _parse_values(data: Any) -> JsonObject:
-    for value in _require_mapping(data).values():
-        _parse_value(value)
-    return _require_mapping(data)
-
-
-def _parse_value(value: Any) -> Any:
-    """A feature's value or a class: null, true, false, a number, a string, or a date as {"date": ...}."""
-    if isinstance(value, dict) and set(value) == {"date"}:
-        _parse_text(value["date"])
-    elif not (value is None or isinstance(value, (bool, str))):
-        _parse_number(value)
-    return value
-
-
-def _parse_point(data: Any) -> tuple[int, ...]:
-    return _parse_list(_parse_integer, data)
-
-
-def _parse_bool(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"expected true or false, got {_shorten(value)}")
-    return value
+    return ExplanationDocument(data=data, **fields)
 
 
 def _parse_text(value: Any) -> str:
@@ -387,6 +198,15 @@ def _parse_number(value: Any) -> Any:
     return value
 
 
+def _parse_value(value: Any) -> Any:
+    """A feature's value or a class: null, true, false, a number, a string, or a date as {"date": ...}."""
+    if isinstance(value, dict) and set(value) == {"date"}:
+        _parse_text(value["date"])
+    elif not (value is None or isinstance(value, (bool, str))):
+        _parse_number(value)
+    return value
+
+
 def parse_weight(value: Any) -> Fraction:
     """A weight as an exact fraction: a number means the decimal that is written, a string is "p/q"; raises TypeError.
 
@@ -409,6 +229,172 @@ def _shorten(value: Any) -> str:
         return "a number of more than 64 bits"
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _one_of(what: str, *choices: Any) -> Parser:
+    """One of some values; true is not 1."""
+
+    def parse(value: Any) -> Any:
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
+            raise ValueError(f"{what} must be {' or '.join(map(str, choices))}, got {_shorten(value)}")
+        return value
+
+    return parse
+
+
+def _optional(parse: Parser) -> Parser:
+    """What a parser parses, or null."""
+    return lambda value: None if value is None else parse(value)
+
+
+def _list_of(parse: Parser) -> Parser:
+    """A list of any length."""
+
+    def parse_list(data: Any) -> tuple[Any, ...]:
+        if not isinstance(data, list):
+            raise TypeError(f"expected a list, got {_shorten(data)}")
+        return tuple(map(parse, data))
+
+    return parse_list
+
+
+def _tuple_of(*parsers: Parser) -> Parser:
+    """A list with as many parts as there are parsers."""
+
+    def parse_tuple(data: Any) -> tuple[Any, ...]:
+        if not isinstance(data, list) or len(data) != len(parsers):
+            raise TypeError(f"expected a list of length {len(parsers)}, got {_shorten(data)}")
+        return tuple(parse(part) for parse, part in zip(parsers, data, strict=True))
+
+    return parse_tuple
+
+
+def _require_object(data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise TypeError(f"expected a JSON object, got {_shorten(data)}")
+    return data
+
+
+def _object_of(parse: Parser) -> Parser:
+    """An object with fields of any names."""
+    return lambda data: {name: parse(value) for name, value in _require_object(data).items()}
+
+
+def _record(
+    build: Callable[..., Any],
+    fields: dict[str, Parser],
+    options: dict[str, Parser] | None = None,
+    checked_only: Sequence[str] = (),
+) -> Parser:
+    """An object with exactly these fields, and of the optional ones any; ``build`` gets what they mean, by name, but
+    for fields that only have to be well formed.
+    """
+    every = fields | (options or {})
+
+    def parse_record(data: Any) -> Any:
+        names = _require_object(data).keys()
+        odd = sorted(names - every.keys() | fields.keys() - names)
+        if odd:
+            raise ValueError(f"{'missing' if odd[0] in fields else 'unknown'} field {_shorten(odd[0])}")
+        parsed = {name: every[name](value) for name, value in data.items()}
+        return build(**{name: value for name, value in parsed.items() if name not in checked_only})
+
+    return parse_record
+
+
+def _variant(what: str, name: str, parsers: dict[str, Parser]) -> Parser:
+    """An object of several kinds; one of its fields tells which."""
+
+    def parse_variant(data: Any) -> Any:
+        kind = _require_object(data).get(name)
+        if kind not in tuple(parsers):
+            raise ValueError(f"{what} must be {' or '.join(parsers)}, got {_shorten(kind)}")
+        return parsers[kind](data)
+
+    return parse_variant
+
+
+# What a document may hold, from the inside out.
+_parse_point = _list_of(_parse_integer)
+_parse_names = _list_of(_parse_text)
+_parse_counterfactual = _record(dict, {
+    "values": _object_of(_parse_value),
+    "changes": _list_of(_record(dict, {"feature": _parse_text, "before": _parse_value, "after": _parse_value})),
+})  # fmt: skip
+_parse_component = _record(dict, {
+    "feature": _parse_text, "op": _one_of("the op of a component", "<=", ">=", "=="), "value": _parse_value,
+}, {
+    "column": _parse_text, "one_hot_columns": _list_of(_tuple_of(_parse_text, _parse_count)),
+    "allowed": _list_of(_parse_value),
+})  # fmt: skip
+_parse_cover = _record(CoverClaim, {
+    "splits": _list_of(_tuple_of(_parse_integer, _list_of(_tuple_of(_parse_integer, _parse_integer)))),
+    "tree": _parse_point,
+})  # fmt: skip
+_CERTIFICATE_FIELDS = {
+    "format": _one_of("the format of a certificate", CERTIFICATE_FORMAT), "method": _parse_text, "space": _parse_text,
+    "model": _parse_text, "low": _parse_point, "high": _parse_point, "covers": _list_of(_parse_cover),
+}  # fmt: skip
+_parse_certificate = _variant("the method of a certificate", "method", {
+    "cover": _record(
+        lambda pieces, **fields: CertificateClaim(points=pieces, **fields),
+        _CERTIFICATE_FIELDS | {"pieces": _parse_integer}, checked_only=("format",),
+    ),
+    "enumeration": _record(
+        CertificateClaim, _CERTIFICATE_FIELDS | {"points": _parse_integer}, checked_only=("format",),
+    ),
+})  # fmt: skip
+_parse_verdict = _variant("a verdict", "kind", {
+    "proven": _record(lambda certificate: certificate, {
+        "kind": _parse_text, "certificate": _parse_certificate,
+    }, checked_only=("kind",)),
+    "refuted": _record(ExceptionClaim, {
+        "kind": _parse_text, "counterfactual": _parse_counterfactual,
+    }, checked_only=("kind",)),
+    "unrefuted": _record(lambda exception_bound, **fields: SearchClaim(bound=exception_bound, **fields), {
+        "kind": _parse_text, "tried": _parse_count, "samples": _parse_count, "confidence": _parse_number,
+        "exception_bound": _parse_number,
+    }, {"explored": _parse_number}, checked_only=("kind",)),
+})  # fmt: skip
+_parse_rule = _record(lambda rule, **fields: RuleClaim(**rule, **fields), {
+    "rule": _record(dict, {"components": _list_of(_parse_component), "outcome": _parse_text}),
+    "verdict": _parse_verdict, "coverage": _parse_count,
+})  # fmt: skip
+_parse_document = _record(dict, {
+    "format": _parse_integer,
+    "instance": _object_of(_parse_value),
+    "rules": _list_of(_parse_rule),
+    "wider": _optional(_parse_rule),
+    "wider_is_maximal": _one_of("wider_is_maximal", True, False),
+    "wider_witnesses": _list_of(_parse_point),
+    "counterfactuals": _list_of(_parse_counterfactual),
+    "statistics": _record(dict, {
+        "algorithm": _parse_text, "seconds": _parse_number, "operator_seconds": _object_of(_parse_number),
+        "stopped": _one_of("stopped", None, "budget", "interrupted"), "seed": _parse_count, "generations": _parse_count,
+        "candidates": _parse_count, "oracle_calls": _parse_count, "model_calls": _parse_count,
+        "evaluations": _parse_count,
+    }),
+    "history_rows": _parse_count,
+    "space": _parse_text,
+    "weight": parse_weight,
+    "lower_bound": parse_weight,
+    "unreadable_reason": _optional(_parse_text),
+    "model": _parse_text,
+    "decision": _record(DecisionClaim, {
+        "desired": _optional(_list_of(_parse_value)), "threshold": _optional(_parse_number), "margin": _parse_number,
+    }),
+    "restrictions": _record(RestrictionsClaim, {
+        "require": _parse_names, "forbid": _parse_names,
+        "weights": lambda given: given if given in (None, "paper") else _object_of(parse_weight)(given),
+    }),
+    "witnesses": _list_of(_parse_point),
+    "undecided_components": _list_of(_parse_count),
+    "model_count": _parse_count,
+    "digest": _parse_text,
+}, {
+    "constraints": _parse_names,
+    "breakpoints": _object_of(_list_of(_parse_number)),
+}, checked_only=("format", "statistics"))  # fmt: skip
 
 
 def compute_digest(document: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ it can, and at which no margin of a way to be desired is smaller. That is so if
 - constraints compare the feature with constants alone, and no gap touches one of these.
 
 Where the dominating point is denied only because the model itself was asked, rounding could still decide otherwise in
-the gap; such claims are left undecided (:func:`find_term_gaps`).
+the gap; such claims are left undecided, so the gaps of features with terms are kept (:func:`find_dominated_gaps`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray
 from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn
-from ironrule.checker.readers.normal_form import ColumnTerm, Split, SumForm, SumMargin
+from ironrule.checker.readers.normal_form import Split, SumForm, SumMargin
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace
 from ironrule.checker.space.table import UserTable
@@ -64,11 +64,11 @@ def require_float64_columns(table: UserTable, space: CheckerSpace) -> None:
             raise ClaimUndecided(f"{feature.name!r} comes as {kind}, which does not hold every number in between")
 
 
-def require_dominated_gaps(
+def find_dominated_gaps(
     reading: object, columns: Sequence[EstimatorColumn], preprocessing: ColumnwisePreprocessing, space: CheckerSpace
-) -> None:
-    """Raise ClaimUndecided, or NoReading, unless every point between the values of the domains is dominated by a point
-    with values of the domains.
+) -> GapMasks:
+    """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
+    between the values of the domains is dominated by a point with values of the domains.
     """
     if not isinstance(reading, SumForm):
         raise ClaimUndecided("between two values a network's decision may turn anywhere")
@@ -80,7 +80,8 @@ def require_dominated_gaps(
             raise ClaimUndecided(
                 f"{name!r} has whole numbers beyond 2**53, which libraries round each in their own way"
             )
-    for split in {split for margin in _list_margins(reading) for split in _list_splits(margin)}:
+    parts = [part for margins in reading.alternatives for margin in margins for part in margin.parts]
+    for split in {split for part in parts for tree in part.trees for split in tree.splits if split is not None}:
         column = columns[split.column]
         if column.feature in gaps:
             _require_no_turn_in_gaps(split, column, gaps[column.feature], space.features[column.feature])
@@ -88,26 +89,8 @@ def require_dominated_gaps(
         _require_same_direction(margins, columns, gaps, space)
     for formula in space.formulas:
         _require_constant_comparisons(formula, gaps, space)
-
-
-def find_term_gaps(reading: object, columns: Sequence[EstimatorColumn], space: CheckerSpace) -> GapMasks:
-    """The gaps of the numeric features that a term speaks of."""
-    terms = (term for margin in _list_margins(reading) for term in _list_terms(margin))
-    features = {columns[term.column].feature for term in terms}
-    return {j: find_gaps(space.features[j]) for j in features if is_interval_feature(space.features[j])}
-
-
-def _list_margins(reading: object) -> Iterator[SumMargin]:
-    if isinstance(reading, SumForm):
-        yield from (margin for margins in reading.alternatives for margin in margins)
-
-
-def _list_splits(margin: SumMargin) -> Iterator[Split]:
-    yield from (split for part in margin.parts for tree in part.trees for split in tree.splits if split is not None)
-
-
-def _list_terms(margin: SumMargin) -> Iterator[ColumnTerm]:
-    yield from (term for part in margin.parts for term in part.terms)
+    with_terms = {columns[term.column].feature for part in parts for term in part.terms}
+    return {j: gaps[j] for j in with_terms if j in gaps}
 
 
 def _require_no_turn_in_gaps(split: Split, column: EstimatorColumn, gaps: BoolArray, feature: CheckerFeature) -> None:
@@ -128,7 +111,7 @@ def _require_same_direction(
 ) -> None:
     """Of a feature with gaps all terms that meet in one way to be desired must rise, or all must fall."""
     rising: dict[int, bool] = {}
-    for term in (term for margin in margins for term in _list_terms(margin)):
+    for term in (term for margin in margins for part in margin.parts for term in part.terms):
         column = columns[term.column]
         if column.feature not in gaps or not gaps[column.feature].any():
             continue

@@ -16,33 +16,31 @@ the order of two numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.checker.arrays import AnyArray, Int32Array
+from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array
 from ironrule.checker.readers.normal_form import NoReading
 from ironrule.checker.readers.registry import identify_class
 
-FEATURE_SELECTORS = frozenset(
-    (
-        "VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe",
-        "GenericUnivariateSelect", "SelectFromModel", "SequentialFeatureSelector", "RFE", "RFECV",
-    )
-)  # fmt: skip
+FEATURE_SELECTORS = frozenset((
+    "VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe",
+    "GenericUnivariateSelect", "SelectFromModel", "SequentialFeatureSelector", "RFE", "RFECV",
+))  # fmt: skip
 MONOTONE_TRANSFORMERS = frozenset(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer"))
 IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
 ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
 COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS | IMPUTERS | frozenset(
     ("KBinsDiscretizer", "PowerTransformer", "QuantileTransformer", "SplineTransformer")
 )  # fmt: skip
-HYPERPARAMETER_SEARCHES = frozenset(
-    ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-)
+HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
+CHECKED_POINTS = 2048
+MAX_TABULATED_ROWS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +56,7 @@ class ColumnwisePreprocessing:
 
     def require_monotone(self) -> None:
         """Raise NoReading unless every step lets its columns rise or fall all the way with the numbers it gets."""
-        for step in self.steps:
+        for step in _list_transformers(self.steps):
             _require_monotone(step)
 
 
@@ -75,10 +73,10 @@ def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
             model = model.estimator
         elif name == "Pipeline":
             *before, (_, model) = model.steps
-            for _, step in before:
-                _require_columnwise(step)
             steps += [step for _, step in before if not _is_no_operation(step)]
         else:
+            for step in _list_transformers(steps):
+                _require_columnwise(step)
             return ColumnwisePreprocessing(tuple(steps)), model
 
 
@@ -86,14 +84,19 @@ def _is_no_operation(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
 
 
+def _list_transformers(steps: Iterable[Any]) -> Iterator[Any]:
+    """The single transformers that steps run: those of a pipeline, a union or a column transformer one by one."""
+    for step in steps:
+        inside = STEP_CONTAINERS.get(identify_class("sklearn", step))
+        if inside is not None:  # entries are a name, a transformer, and for a column transformer its columns
+            yield from _list_transformers(entry[1] for entry in getattr(step, inside))
+        elif not _is_no_operation(step):
+            yield step
+
+
 def _require_columnwise(step: Any) -> None:
-    if _is_no_operation(step):
-        return
     name = identify_class("sklearn", step)
-    if name in STEP_CONTAINERS:
-        for part in STEP_CONTAINERS[name](step):
-            _require_columnwise(part)
-    elif name == "FunctionTransformer":
+    if name == "FunctionTransformer":
         if not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1)):
             raise NoReading("a FunctionTransformer runs a function that may mix columns")
     elif name not in COLUMNWISE_TRANSFORMERS:
@@ -101,13 +104,8 @@ def _require_columnwise(step: Any) -> None:
 
 
 def _require_monotone(step: Any) -> None:
-    if _is_no_operation(step):
-        return
     name = identify_class("sklearn", step)
-    if name in STEP_CONTAINERS:
-        for part in STEP_CONTAINERS[name](step):
-            _require_monotone(part)
-    elif name in ENCODERS:
+    if name in ENCODERS:
         categories = [one for kinds in step.categories_ for one in np.asarray(kinds).tolist()]
         if any(isinstance(one, (int, float)) and one == one for one in categories):
             raise NoReading(f"a {name} tells single numbers apart")
@@ -120,27 +118,6 @@ def _require_monotone(step: Any) -> None:
         raise NoReading(f"a {type(step).__name__} may fall between two neighbouring numbers, or tell single ones apart")
 
 
-def _iterate_pipeline(step: Any) -> Iterator[Any]:
-    yield from (part for _, part in step.steps)
-
-
-def _iterate_union(step: Any) -> Iterator[Any]:
-    yield from (part for _, part in step.transformer_list)
-
-
-def _iterate_column_transformer(step: Any) -> Iterator[Any]:
-    yield from (part for _, part, _ in step.transformers_)
-
-
-STEP_CONTAINERS: dict[str, Callable[[Any], Iterator[Any]]] = {
-    "Pipeline": _iterate_pipeline,
-    "FeatureUnion": _iterate_union,
-    "ColumnTransformer": _iterate_column_transformer,
-}
-CHECKED_POINTS = 2048
-MAX_TABULATED_ROWS = 4_000_000
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimatorColumn:
     """One column that the estimator sees; one that no feature changes belongs to feature 0."""
@@ -150,7 +127,7 @@ class EstimatorColumn:
 
 
 def tabulate_columns(
-    preprocess: Callable[[Int32Array], Any], sizes: npt.NDArray[Any], past: Int32Array, absent_value: float = 0.0
+    preprocess: Callable[[Int32Array], Any], sizes: AnyArray, past: Int32Array, absent_value: float = 0.0
 ) -> tuple[EstimatorColumn, ...]:
     """The tables of what ``preprocess`` gives for points, checked on past rows and random points; raises NoReading.
 
@@ -211,7 +188,7 @@ def _require_exact(values: AnyArray) -> AnyArray:
     return values
 
 
-def _flag_same(left: AnyArray, right: Any) -> npt.NDArray[np.bool_]:
+def _flag_same(left: AnyArray, right: Any) -> BoolArray:
     """Equal, or both missing."""
     return np.asarray((left == right) | ((left != left) & (right != right)), dtype=np.bool_)
 

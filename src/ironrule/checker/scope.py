@@ -7,23 +7,16 @@ the model's own decisions on past rows, on random points and at every value of e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.checker.arrays import BoolArray, Int32Array
 from ironrule.checker.bounds.feasible import FeasibleSet, build_feasible_set
-from ironrule.checker.bounds.pieces import Pieces
-from ironrule.checker.intervals import (
-    find_term_gaps,
-    is_interval_feature,
-    require_dominated_gaps,
-    require_float64_columns,
-)
+from ironrule.checker.intervals import find_dominated_gaps, is_interval_feature, require_float64_columns
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
 from ironrule.checker.readers.normal_form import NoReading, SumForm
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
@@ -42,6 +35,8 @@ from ironrule.checker.user_models import (
 from ironrule.errors import ConstraintError, InputError, SpaceError
 
 if TYPE_CHECKING:
+    from ironrule.checker.bounds.network_bounds import NetworkBounds
+    from ironrule.checker.bounds.sum_bounds import SumBounds
     from ironrule.checker.readers.network_form import NetworkForm
 
 
@@ -50,33 +45,10 @@ CHECKED_POINTS = 4096
 MAX_CHECKED_VALUES = 50_000
 
 
-class MarginBounds(Protocol):
-    """What bounds the margins of a reading over pieces of the space."""
-
-    @property
-    def alternatives(self) -> Sequence[Any]:
-        """One for every way to be desired."""
-        ...
-
-    @property
-    def halves_pieces(self) -> bool:
-        """Whether it halves what it cannot close by itself."""
-        ...
-
-    @property
-    def cells(self) -> tuple[npt.NDArray[np.intp], ...]:
-        """Per feature the cell of every code; codes of one cell are the same to the model."""
-        ...
-
-    def flag_closed(
-        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
-    ) -> BoolArray:
-        """Which pieces surely hold no point that is desired in this way, among those that can occur."""
-        ...
-
-    def decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
-        """Which points may be desired, and which surely are."""
-        ...
+# What bounds the margins of a reading over pieces of the space. Both have ``alternatives``, one for every way to be
+# desired; ``cells``, per feature the cell of every code; ``flag_closed``, which pieces surely hold no point that is
+# desired in one way; ``decide``, which points may be desired and which surely are.
+MarginBounds: TypeAlias = "SumBounds | NetworkBounds"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,11 +145,9 @@ class CheckScope:
             from ironrule.checker.bounds.network_bounds import prepare_network_bounds
 
             bounds = prepare_network_bounds(reading, columns, sizes)
-        if self.intervals:
-            require_dominated_gaps(reading, columns, preparation, self.space)
+        gaps = find_dominated_gaps(reading, columns, preparation, self.space) if self.intervals else {}
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
-        gaps = find_term_gaps(reading, columns, self.space) if self.intervals else {}
         return ModelWithBounds(user_model, bounds, source, gaps)
 
     def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[SumForm | NetworkForm, ReadingSource]:
@@ -240,17 +210,8 @@ def build_scope(
     past_rows = past_rows[space.admits(past_rows)]
     if len(past_rows) == 0:
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
-    intervals = breakpoints is not None
-    return CheckScope(
-        space,
-        past_rows,
-        inputs.models,
-        user_models,
-        target,
-        build_feasible_set(space),
-        inputs.allow_shared_reading,
-        intervals,
-    )
+    feasible, lent, intervals = build_feasible_set(space), inputs.allow_shared_reading, breakpoints is not None
+    return CheckScope(space, past_rows, inputs.models, user_models, target, feasible, lent, intervals)
 
 
 def _add_breakpoints(space: CheckerSpace, breakpoints: Mapping[str, Sequence[Any]]) -> CheckerSpace:

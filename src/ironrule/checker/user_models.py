@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array
+from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array, IntpArray
 from ironrule.checker.components import describe_changes
 from ironrule.checker.readers.normal_form import EstimatorTarget
 from ironrule.checker.result import ClaimFailed
@@ -28,6 +27,9 @@ from ironrule.checker.space.table import UserTable, to_python_value
 from ironrule.errors import InputError, ModelError, OutcomeError, TableError
 
 DEFAULT_THRESHOLD = 0.5
+BATCH_ROWS = 1 << 16
+CHECKED_ROWS = 512
+PointClassifier: TypeAlias = "UserModel | UserModelSet"  # whatever says which points have the desired outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +111,30 @@ class ModelDecision:
         return self.criterion(answer)
 
 
+def list_classes(model: Any) -> list[Any]:
+    """The classes that an estimator knows, in its own order; none for a regression or a function."""
+    classes = getattr(model, "classes_", None) if hasattr(model, "predict") else None
+    return [] if classes is None else [to_python_value(label) for label in np.asarray(classes).ravel()]
+
+
 def build_decision(model: Any, target: OutcomeTarget, threshold: float | None) -> ModelDecision:
     """The decision of an estimator (anything with ``predict``) or of a function; raises OutcomeError or ModelError."""
-    classes = getattr(model, "classes_", None) if hasattr(model, "predict") else None
-    if classes is not None and len(classes):
-        known = [to_python_value(label) for label in np.asarray(classes).ravel()]
+    if known := list_classes(model):
         return _build_classifier_decision(model, known, target, threshold)
     if not hasattr(model, "predict") and not callable(model):
         raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
-    ask = model.predict if hasattr(model, "predict") else model
-    labels = target.desired
+    ask, labels = model.predict if hasattr(model, "predict") else model, target.desired
+    if labels is None and threshold is None and hasattr(model, "predict"):
+        expected = "a model without classes (regression) needs a threshold"
+        raise _build_missing_error("threshold", "threshold-required", expected)
     if labels is None:
-        if threshold is None and hasattr(model, "predict"):
-            raise _build_missing_error(
-                "threshold", "threshold-required", "a model without classes (regression) needs a threshold"
-            )
         level = DEFAULT_THRESHOLD if threshold is None else threshold
         names = (f"a score above {level!r}", f"a score of at most {level!r}")
         return ModelDecision(ask, lambda answer: _flag_above(answer, level), *names, EstimatorTarget((), level), None)
     named = " or ".join(map(repr, labels))
-    names = (
-        (named, f"not {named}")
-        if threshold is None
-        else (f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}")
-    )
-    return ModelDecision(
-        ask,
-        lambda answer: _flag_function_answer(answer, labels, threshold),
-        *names,
-        EstimatorTarget((), threshold),
-        labels,
-    )
+    names = (named, f"not {named}") if threshold is None else _name_outcomes(named, threshold)
+    criterion = partial(_flag_function_answer, labels=labels, threshold=threshold)
+    return ModelDecision(ask, criterion, *names, EstimatorTarget((), threshold), labels)
 
 
 def _build_classifier_decision(
@@ -148,23 +143,18 @@ def _build_classifier_decision(
     labels = resolve_desired_labels(target.desired, known)
     places = tuple(place for place, label in enumerate(known) if label in labels)
     others = [label for label in known if label not in labels]
-    named = " or ".join(map(repr, labels))
-    estimator_target = EstimatorTarget(places, threshold)
+    named, estimator_target = " or ".join(map(repr, labels)), EstimatorTarget(places, threshold)
     if threshold is None:
-        name = repr(others[0]) if len(others) == 1 else f"not {named}"
-        return ModelDecision(
-            model.predict, lambda answer: _flag_labels(answer, labels), named, name, estimator_target, labels
-        )
+        names = (named, repr(others[0]) if len(others) == 1 else f"not {named}")
+        return ModelDecision(model.predict, partial(_flag_labels, labels=labels), *names, estimator_target, labels)
     if not hasattr(model, "predict_proba"):
         raise OutcomeError(expected="a threshold needs a classifier with predict_proba", got=type(model).__name__)
-    names = (f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}")
-    return ModelDecision(
-        model.predict_proba,
-        lambda answer: _flag_columns_above(answer, places, threshold, len(known)),
-        *names,
-        estimator_target,
-        labels,
-    )
+    criterion = partial(_flag_columns_above, places=places, threshold=threshold, columns=len(known))
+    return ModelDecision(model.predict_proba, criterion, *_name_outcomes(named, threshold), estimator_target, labels)
+
+
+def _name_outcomes(named: str, threshold: float) -> tuple[str, str]:
+    return f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}"
 
 
 def resolve_desired_labels(desired: tuple[Any, ...] | None, known: Sequence[Any]) -> tuple[Any, ...]:
@@ -207,9 +197,8 @@ def _require_numbers(answer: AnyArray) -> AnyArray:
 
 def _flag_above(answer: AnyArray, threshold: float) -> BoolArray:
     if answer.ndim != 1:
-        raise _build_missing_error(
-            "desired", "desired-required", f"one of {answer.shape[1]} columns of scores must be desired"
-        )
+        expected = f"one of {answer.shape[1]} columns of scores must be desired"
+        raise _build_missing_error("desired", "desired-required", expected)
     return np.asarray(_require_numbers(answer) > threshold)
 
 
@@ -241,26 +230,13 @@ def describe_target(decision: ModelDecision, margin: float) -> str:
 
 def require_same_target(document: OutcomeTarget, caller: OutcomeTarget, decision: ModelDecision, model: Any) -> None:
     """Raise InputError unless the caller means the same by desired as the document."""
-    classes = getattr(model, "classes_", None) if hasattr(model, "predict") else None
-    known = [] if classes is None else [to_python_value(label) for label in np.asarray(classes).ravel()]
+    known = list_classes(model)
     wanted = resolve_desired_labels(caller.desired, known) if known else caller.desired
     if (wanted is None) != (decision.labels is None) or set(wanted or ()) != set(decision.labels or ()):
         expected = f"the document's desired classes are {list(decision.labels or ())}"
         raise InputError(expected=expected, got=list(wanted or ()))
     if document.threshold != caller.threshold:
         raise InputError(expected=f"the document's threshold is {document.threshold!r}", got=repr(caller.threshold))
-
-
-BATCH_ROWS = 1 << 16
-CHECKED_ROWS = 512
-
-
-class PointClassifier(Protocol):
-    """Whatever says which points have the desired outcome."""
-
-    def desired(self, points: Int32Array) -> BoolArray:
-        """Which points have the desired outcome."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,10 +277,8 @@ def build_user_models(
     own = _build_user_model(models[0], table, space, target, target.threshold)
     if len(models) == 1 and target.margin == 0:
         return UserModelSet(own, (own,), own.decision)
-    members = tuple(
-        _build_user_model(model, table, space, target, level)
-        for model, level in list_models_with_thresholds(models, target)
-    )
+    asked = list_models_with_thresholds(models, target)
+    members = tuple(_build_user_model(model, table, space, target, level) for model, level in asked)
     return UserModelSet(own, members, own.decision)
 
 
@@ -360,7 +334,7 @@ def _build_user_model(
     return user_model
 
 
-def _select_rows(table: UserTable, rows: npt.NDArray[np.intp], names: Sequence[str], as_array: bool) -> Any:
+def _select_rows(table: UserTable, rows: IntpArray, names: Sequence[str], as_array: bool) -> Any:
     """Some of the user's own rows and columns, in the user's own kind of table or as an array."""
     if table.frame is None:
         return table.native[rows][:, [table.names.index(name) for name in names]]

@@ -160,15 +160,6 @@ class FirstLayer:
             spread[:, feature] += moves[pieces.rows[:, feature]]
         return spread
 
-    def find_cells(self, feature: int) -> IntpArray:
-        """For every code of a feature that moves sums its cell; cells of one column are in the order of its values."""
-        for group in self.groups:
-            if group.feature == feature:
-                return group.cells
-        columns = zip(self.single.features, self.single.values, strict=True)
-        changing = next(values for of, values in columns if of == feature and np.ptp(values) > 0.0)
-        return np.unique(changing, return_inverse=True)[1].ravel()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPieces:
@@ -368,7 +359,7 @@ class RelaxedNetwork:
         else:
             low, high = self.network.first.bound_sums(self.block)
             low, high = low + layer.bias, high + layer.bias
-        wider = self.network.rounding * (size + UNDERFLOW)
+        wider = self.network.rounding * (size + UNDERFLOW)  # rounding is directed outwards: down below, up above
         low = np.where(np.isfinite(low), np.maximum(low - wider, -size), -size)
         high = np.where(np.isfinite(high), np.minimum(high + wider, size), size)
         return low, high
@@ -387,6 +378,8 @@ class RelaxedNetwork:
         """The same with the factors on the way."""
         factors, met = np.broadcast_to(wanted, (len(self.block.low), *wanted.shape)), list[Float64Array]()
         total, sizes = np.zeros((2, *factors.shape[:2]))
+        # From the last layer to the first: above a line where the factor is positive, below one where it is negative.
+        # ``sizes`` adds up what rounding is measured by; it is put on top of the bound at the end.
         for place in reversed(range(len(self.relaxations))):
             layer, relaxation = self.network.layers[place], self.relaxations[place]
             met.append(factors)

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,74 +26,44 @@ from ironrule.checker.bounds.bound_propagation import (
     prepare_network,
     tighten_bound,
 )
-from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.bounds.pieces import Pieces, halve_pieces
+from ironrule.checker.preprocessing import EstimatorColumn
 from ironrule.checker.readers.network_form import (
     NetworkForm,
     NetworkMargin,
     bound_arithmetic_errors,
     find_largest_sizes,
 )
-from ironrule.checker.readers.normal_form import NoReading
+from ironrule.checker.readers.normal_form import NoReading, to_float64
 
 MAX_HALVINGS = 8
 MAX_SUBPIECES = 1 << 14
 
 
-def flag_closed_by_halving(pieces: Pieces, close: Callable[[Pieces], BoolArray], layer: FirstLayer) -> BoolArray:
+def flag_closed_by_halving(
+    pieces: Pieces, close: Callable[[Pieces], BoolArray], layer: FirstLayer, cells: Sequence[IntpArray]
+) -> BoolArray:
     """Which pieces are closed, by themselves or part by part."""
-    closed = close(pieces)
-    owners, given_up = np.flatnonzero(~closed), np.zeros(len(pieces), dtype=np.bool_)
+    owners, given_up = np.flatnonzero(~close(pieces)), np.zeros(len(pieces), dtype=np.bool_)
     parts = pieces.select(owners)
     for _ in range(MAX_HALVINGS):  # ``parts`` are those still open, ``owners`` the pieces they belong to
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             spread = layer.measure_spread(parts)
         given_up[owners[spread.max(axis=1, initial=0.0) == 0.0]] = True  # what is left of it is a single point
         going = np.flatnonzero(~given_up[owners])
         if not 0 < 2 * len(going) <= MAX_SUBPIECES:
             break
-        parts = _halve_pieces(parts.select(going), spread[going].argmax(axis=1), layer)
+        # where sums are spread there are two cells or more, so every part has two halves
+        parts = halve_pieces(parts.select(going), spread[going].argmax(axis=1), cells)
+        assert len(parts) == 2 * len(going)
         left = np.flatnonzero(~close(parts))
         owners, parts = np.repeat(owners[going], 2)[left], parts.select(left)
     given_up[owners] = True
     return ~given_up
 
 
-def _halve_pieces(parts: Pieces, features: IntpArray, layer: FirstLayer) -> Pieces:
-    """Both halves of every part, one after the other; equal sets of codes are split once."""
-    sets, rows = [list(some) for some in parts.sets], np.repeat(parts.rows, 2, axis=0)
-    known: dict[tuple[int, int], int] = {}
-    for place, feature in enumerate(features.tolist()):
-        number = int(parts.rows[place, feature])
-        if (feature, number) not in known:
-            known[feature, number] = len(sets[feature])
-            sets[feature] += _halve_codes(sets[feature][number], layer.find_cells(feature))
-        rows[2 * place : 2 * place + 2, feature] = known[feature, number] + np.arange(2)
-    return Pieces(tuple(map(np.array, sets)), rows)
-
-
-def _halve_codes(codes: BoolArray, cells: IntpArray) -> tuple[BoolArray, BoolArray]:
-    """The codes of the first half of the cells that are present, and all others."""
-    present = np.unique(cells[codes])
-    first = codes & (cells <= present[(len(present) - 1) // 2])
-    return first, codes & ~first
-
-
 MAX_BLOCK_ENTRIES = 1 << 18  # numbers in one array of a block of pieces
 POINTS_PER_BLOCK = 1 << 14
-
-
-class EstimatorColumnLike(Protocol):
-    """A column that the estimator sees: the feature it depends on, and its value for every code of that feature."""
-
-    @property
-    def feature(self) -> int:
-        """The feature's position."""
-        ...
-
-    @property
-    def values(self) -> AnyArray:
-        """A value for every code."""
-        ...
 
 
 class AlternativeMargins(NamedTuple):
@@ -134,7 +103,7 @@ class NetworkBounds:
                 closed[left] = ~flag_feasible(some.select(left))
             return closed
 
-        return flag_closed_by_halving(pieces, close_whole, self.network.first)
+        return flag_closed_by_halving(pieces, close_whole, self.network.first, self.cells)
 
     def bound(self, pieces: Pieces, margins: AlternativeMargins) -> Float64Array:
         """For every piece and margin an upper bound."""
@@ -185,7 +154,7 @@ def _tighten_bounds(
 
 
 def prepare_network_bounds(
-    reading: NetworkForm, columns: Sequence[EstimatorColumnLike], sizes: Sequence[int]
+    reading: NetworkForm, columns: Sequence[EstimatorColumn], sizes: Sequence[int]
 ) -> NetworkBounds:
     """Prepare a network for bounds; ``sizes`` has the number of codes of every feature.
 
@@ -193,7 +162,7 @@ def prepare_network_bounds(
     """
     if len(columns) != reading.width:
         raise NoReading(f"the network takes {reading.width} columns, but {len(columns)} reach it")
-    values = tuple(_to_float64(column.values) for column in columns)
+    values = tuple(to_float64(column.values) for column in columns)
     features, largest = [int(column.feature) for column in columns], find_largest_sizes(values)
     errors = bound_arithmetic_errors(reading, largest)
     first = build_first_layer(features, values, reading.layers[0].weights, len(sizes))
@@ -204,16 +173,6 @@ def prepare_network_bounds(
         for feature, size in enumerate(sizes)
     )
     return NetworkBounds(cells, tuple(limits), reading, np.array(features), values, network)
-
-
-def _to_float64(values: AnyArray) -> Float64Array:
-    """A column's values as doubles, as libraries cast them; the casting of whole numbers is rounded at the most."""
-    known = np.asarray(values)
-    if known.dtype.kind == "O" and all(isinstance(value, Real) for value in known.tolist()):
-        return np.array([float(value) for value in known.tolist()], dtype=np.float64)
-    if known.dtype.kind not in "biuf":
-        raise NoReading("a network takes numbers only, but some of its columns have other values")
-    return known.astype(np.float64)
 
 
 def _build_alternative(margins: tuple[NetworkMargin, ...], slack: tuple[float, ...]) -> AlternativeMargins:

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.arrays import BoolArray, Int32Array, IntpArray
 from ironrule.checker.document import NO_SPLIT, CoverClaim
 from ironrule.checker.result import ClaimFailed
 
-CodeSets = list[npt.NDArray[np.intp]]
+CodeSets = list[IntpArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +35,7 @@ class Pieces:
         """For every feature the codes of one piece."""
         return [np.flatnonzero(sets[row]) for sets, row in zip(self.sets, self.rows[piece], strict=True)]
 
-    def select(self, chosen: npt.NDArray[np.intp]) -> Pieces:
+    def select(self, chosen: IntpArray) -> Pieces:
         """Some of the pieces."""
         return Pieces(self.sets, self.rows[chosen])
 
@@ -125,26 +124,22 @@ def _drop_empty_pieces(known: list[_SetRegistry], rows: Int32Array, sizes: Seque
     return Pieces(tuple(one[some] for one, some in zip(sets, filled, strict=True)), kept)
 
 
-def halve_pieces(pieces: Pieces, cells: Sequence[npt.NDArray[np.intp]]) -> Pieces:
-    """Both halves of every piece, split in the middle of the feature whose codes are of most cells; a piece whose codes
-    are of one cell each is kept. Equal sets are split once.
+def halve_pieces(pieces: Pieces, features: IntpArray, cells: Sequence[IntpArray]) -> Pieces:
+    """Both halves of every piece, one after the other: of one feature the codes of the first half of the cells, and all
+    others. A piece whose codes are of one cell is kept. Equal sets are split once.
     """
-    sizes = [np.array([len(np.unique(of[row])) for row in sets]) for sets, of in zip(pieces.sets, cells, strict=True)]
-    counts = np.stack([some[pieces.rows[:, j]] for j, some in enumerate(sizes)], axis=1)
-    sets, rows, known = [list(some) for some in pieces.sets], list[Int32Array](), dict[tuple[int, int], int]()
-    for row, feature in zip(pieces.rows, counts.argmax(axis=1).tolist(), strict=True):
+    sets, rows, known = [list(some) for some in pieces.sets], list[Int32Array](), dict[tuple[int, int], list[int]]()
+    for row, feature in zip(pieces.rows, features.tolist(), strict=True):
         number = int(row[feature])
-        if sizes[feature][number] < 2:
-            rows.append(row)
-            continue
         if (feature, number) not in known:
-            whole = pieces.sets[feature][number]
-            codes = np.flatnonzero(whole)
-            turns = np.flatnonzero(np.diff(cells[feature][codes])) + 1  # where neighbouring codes differ in cell
-            first = whole & (np.arange(len(whole)) < codes[turns[len(turns) // 2]])
-            known[feature, number] = len(sets[feature])
-            sets[feature] += [first, whole & ~first]
-        for part in (0, 1):
+            whole, of = pieces.sets[feature][number], cells[feature]
+            present = np.unique(of[whole])
+            known[feature, number] = [number]
+            if len(present) > 1:
+                first = whole & (of <= present[(len(present) - 1) // 2])
+                known[feature, number] = [len(sets[feature]), len(sets[feature]) + 1]
+                sets[feature] += [first, whole & ~first]
+        for part in known[feature, number]:
             rows.append(row.copy())
-            rows[-1][feature] = known[feature, number] + part
+            rows[-1][feature] = part
     return Pieces(tuple(map(np.array, sets)), np.array(rows, dtype=np.int32).reshape(-1, len(sets)))

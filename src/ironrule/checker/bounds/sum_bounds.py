@@ -32,9 +32,8 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.checker.arrays import BoolArray, Float64Array, Int32Array, IntpArray, UInt8Array
+from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray, UInt8Array
 from ironrule.checker.bounds.pieces import Pieces
 from ironrule.checker.preprocessing import EstimatorColumn
 from ironrule.checker.readers.normal_form import LinkFunction, MarginPart, RegressionTree, Split, SumForm, SumMargin
@@ -52,7 +51,7 @@ class SplitSets:
     sizes: tuple[int, ...]
     codes: tuple[UInt8Array, ...]
     sets_by_tree: dict[int, IntpArray]  # by identity of a tree's splits: the set of every node, -1 at a leaf
-    term_values: tuple[tuple[npt.NDArray[np.generic], ...], ...]  # per feature, what its terms see of every code
+    term_values: tuple[tuple[AnyArray, ...], ...]  # per feature, what its terms see of every code
 
     @cached_property
     def cells(self) -> tuple[IntpArray, ...]:
@@ -77,9 +76,10 @@ class SplitSets:
         return np.asarray((flat[starts[sets] + (codes >> 3)] >> (7 - (codes & 7))) & 1, dtype=np.bool_)
 
 
-def _find_cells(size: int, rows: UInt8Array, seen: tuple[npt.NDArray[np.generic], ...]) -> IntpArray:
+def _find_cells(size: int, rows: UInt8Array, seen: tuple[AnyArray, ...]) -> IntpArray:
     """The cell of every code of one feature."""
-    parts = [np.unique(values, return_inverse=True)[1].reshape(-1, 1).astype("<u4").view(np.uint8) for values in seen]
+    # rows of bytes, in whose order cells are numbered: the bytes of a number of four start with the highest
+    parts = [np.unique(values, return_inverse=True)[1].reshape(-1, 1).astype(">u4").view(np.uint8) for values in seen]
     for start in range(0, len(rows), SETS_PER_BLOCK):
         parts.append(np.packbits(np.unpackbits(rows[start : start + SETS_PER_BLOCK], axis=1, count=size), axis=0).T)
     if not parts:
@@ -92,25 +92,20 @@ def build_split_sets(reading: SumForm, columns: Sequence[EstimatorColumn], sizes
     """All split sets of a reading over columns."""
     parts = [part for margins in reading.alternatives for margin in margins for part in margin.parts]
     found = _SplitSetCollector(columns, [{} for _ in sizes])
-    places = {id(tree.splits): found.locate(tree) for part in parts for tree in part.trees}
+    trees = {id(tree.splits): tree for part in parts for tree in part.trees}  # trees with the same splits once
+    places = {key: found.locate(tree) for key, tree in trees.items()}
     starts = np.concatenate([[0], np.cumsum([len(known) for known in found.known])])
+    used = sorted({term.column for part in parts for term in part.terms})
     return SplitSets(
         tuple(sizes),
         tuple(_stack_sets(known, size) for known, size in zip(found.known, sizes, strict=True)),
         {key: np.where(place < 0, -1, starts[feature] + place) for key, (feature, place) in places.items()},
-        _list_term_values(parts, columns, len(sizes)),
+        tuple(tuple(columns[k].values for k in used if columns[k].feature == j) for j in range(len(sizes))),
     )
 
 
 def _stack_sets(known: dict[bytes, int], size: int) -> UInt8Array:
     return np.frombuffer(b"".join(known), dtype=np.uint8).reshape(len(known), (size + 7) // 8)
-
-
-def _list_term_values(
-    parts: Sequence[MarginPart], columns: Sequence[EstimatorColumn], count: int
-) -> tuple[tuple[npt.NDArray[np.generic], ...], ...]:
-    used = sorted({term.column for part in parts for term in part.terms})
-    return tuple(tuple(columns[k].values for k in used if columns[k].feature == j) for j in range(count))
 
 
 @dataclass(slots=True)
@@ -120,15 +115,12 @@ class _SplitSetCollector:
     columns: Sequence[EstimatorColumn]
     known: list[dict[bytes, int]]
     place_by_split: dict[Split, tuple[int, int]] = field(default_factory=dict)
-    places_by_tree: dict[int, tuple[IntpArray, IntpArray]] = field(default_factory=dict)
 
     def locate(self, tree: RegressionTree) -> tuple[IntpArray, IntpArray]:
         """For every node the feature of its split and the split set's number there; -1 at a leaf."""
-        if id(tree.splits) not in self.places_by_tree:
-            found = [(-1, -1) if split is None else self._locate_split(split) for split in tree.splits]
-            features, places = np.array(found, dtype=np.intp).reshape(-1, 2).T
-            self.places_by_tree[id(tree.splits)] = (features, places)
-        return self.places_by_tree[id(tree.splits)]
+        found = [(-1, -1) if split is None else self._locate_split(split) for split in tree.splits]
+        features, places = np.array(found, dtype=np.intp).reshape(-1, 2).T
+        return features, places
 
     def _locate_split(self, split: Split) -> tuple[int, int]:
         if split not in self.place_by_split:
@@ -390,7 +382,8 @@ class SumBounds:
         closed = np.zeros(len(pieces), dtype=np.bool_)
         for margin in self.alternatives[alternative]:
             terms = [part.terms for part in margin.parts]
-            largest = [[(j, _find_largest_terms(pieces.sets[j], adds)) for j, adds in some] for some in terms]
+            # per part and feature the largest of what its terms add, for every set of codes
+            largest = [[(j, np.where(pieces.sets[j], adds, -np.inf).max(axis=1)) for j, adds in some] for some in terms]
             step = max(8, MAX_NODE_ENTRIES // max([width, *(len(part.trees.value) for part in margin.parts), 1]))
             left = np.flatnonzero(~closed)
             for some in (left[start : start + step] for start in range(0, len(left), step)):
@@ -403,7 +396,7 @@ class SumBounds:
                 sums = [find_best_leaves(part.trees, possible).sum(axis=0) for part in margin.parts]
                 for total, tops in zip(sums, largest, strict=True):
                     total += np.sum([most[rows[:, j]] for j, most in tops], axis=0)
-                closed[some] = _sum_parts(margin, sums) <= -margin.slack
+                closed[some] = _sum_parts(margin, sums) <= -margin.slack  # false where the slack is not a number
         if flag_feasible is not None:
             left = np.flatnonzero(~closed)
             closed[left] = ~flag_feasible(pieces.select(left))
@@ -427,11 +420,6 @@ class SumBounds:
         for feature, adds in part.terms:
             total += adds[points[:, feature]]
         return total
-
-
-def _find_largest_terms(sets: BoolArray, adds: Float64Array) -> Float64Array:
-    """For every set of codes the largest of what is added."""
-    return np.asarray(np.where(sets, adds, -np.inf).max(axis=1))
 
 
 def _sum_parts(margin: PreparedMargin, sums: list[Float64Array], direction: float = 1.0) -> Float64Array:

@@ -1,4 +1,4 @@
-"""What the readers of the boosting libraries share: numbers of a column, trees, and the rounding of their sums."""
+"""What the readers of the boosting libraries share: categories of a column, trees, and the rounding of their sums."""
 
 from __future__ import annotations
 
@@ -8,47 +8,15 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.checker.readers.decisions import ScoreSum
-from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, NoReading, RegressionTree, Split
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, NoReading, RegressionTree, Split, to_float64
 from ironrule.checker.readers.registry import identify_class
+from ironrule.checker.space.table import is_missing
 
 Node = TypeVar("Node")
 InnerNode = tuple[Split, Node, Node]
-NUMBER_TYPES = (bool, int, float, np.bool_, np.integer, np.floating)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value of a column of objects stands for a missing one.
-
-    >>> [is_missing(value) for value in (None, math.nan, 0, "")]
-    [True, True, False, False]
-    """
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (value != value) is True
-
-
-def to_float64(values: AnyArray) -> Float64Array:
-    """The numbers of a column as float64, missing ones as NaN; raises NoReading for text and other objects."""
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    if values.dtype != object:
-        raise NoReading(f"a column of numbers is expected, got one of {values.dtype}")
-    numbers = [math.nan if is_missing(value) else value for value in values]
-    wrong = next((number for number in numbers if not isinstance(number, NUMBER_TYPES)), None)
-    if wrong is not None:
-        raise NoReading(f"a column of numbers is expected, got {wrong!r}")
-    return np.array([float(number) for number in numbers], dtype=np.float64)
-
-
-def to_float32(values: AnyArray) -> npt.NDArray[np.float32]:
-    """The numbers of a column as the libraries cast them to float32: to the nearest, beyond its range to infinity.
-
-    Every value is a float64 exactly, so that going through float64 rounds but once.
-    """
-    with np.errstate(over="ignore"):
-        return to_float64(values).astype(np.float32)
 
 
 def apply_to_categories(

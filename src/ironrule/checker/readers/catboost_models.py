@@ -30,6 +30,7 @@ from ironrule.checker.readers.normal_form import (
     RegressionTree,
     Split,
     SumForm,
+    round_to_float32,
 )
 
 UNSUPPORTED = ("CatBoost", "CatBoostRanker")
@@ -51,7 +52,7 @@ class _CatBoostThresholdSplit:
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
-        numbers = boosted_trees.to_float32(values)
+        numbers = round_to_float32(values)
         return np.where(np.isnan(numbers), self.missing_left, ~(numbers > np.float32(self.border)))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,36 +74,34 @@ class ScoreSum:
     relative_error: float = 0.0
     size_bound: float = math.inf
 
+    @property
+    def size(self) -> float:
+        """The sizes of the offset and of all trees together."""
+        return abs(self.offset) + sum(map(measure_tree, self.trees))
+
     def negate(self) -> ScoreSum:
         """The score with the other sign."""
         trees = tuple(tree.scale(-1.0) for tree in self.trees)
-        terms = tuple(_scale_term(term, -1.0) for term in self.terms)
-        return ScoreSum(-self.offset, trees, terms, self.error, self.relative_error, self.size_bound)
+        return replace(
+            self, offset=-self.offset, trees=trees, terms=tuple(_scale_term(term, -1.0) for term in self.terms)
+        )
 
     def scale(self, factor: float) -> ScoreSum:
         """The score times a positive factor, which the library, too, rounds at every step."""
         trees = tuple(tree.scale(factor) for tree in self.trees)
         terms = tuple(_scale_term(term, factor) for term in self.terms)
-        own = 4 * DOUBLE_ROUNDOFF * (abs(self.offset) + sum(map(measure_tree, self.trees)))
-        error = factor * (self.error + own) + UNDERFLOW
-        return ScoreSum(
-            self.offset * factor,
-            trees,
-            terms,
-            error,
-            self.relative_error + 4 * DOUBLE_ROUNDOFF,
-            self.size_bound * factor,
-        )
+        error = factor * (self.error + 4 * DOUBLE_ROUNDOFF * self.size) + UNDERFLOW
+        relative = self.relative_error + 4 * DOUBLE_ROUNDOFF
+        return ScoreSum(self.offset * factor, trees, terms, error, relative, self.size_bound * factor)
 
     def bound_by_error(self, sign: float) -> ScoreSum:
         """A score that is never below (sign 1.0) or never above (sign -1.0) the library's own, wherever the sum of its
         trees and terms is taken in double precision in any order. It has no error of its own.
         """
         share = 2 * self.relative_error + 4 * (len(self.trees) + len(self.terms) + 2) * DOUBLE_ROUNDOFF
-        offset = 2 * self.error + share * (abs(self.offset) + sum(map(measure_tree, self.trees))) + UNDERFLOW
+        offset = 2 * self.error + share * self.size + UNDERFLOW
         terms = tuple(
-            ColumnTerm(term.column, _shift_contribution(term.contribution, sign * share), term.monotone)
-            for term in self.terms
+            replace(term, contribution=_shift_contribution(term.contribution, sign * share)) for term in self.terms
         )
         return ScoreSum(self.offset + sign * offset, self.trees, terms, 0.0, 0.0, self.size_bound + offset)
 
@@ -122,12 +120,8 @@ def measure_tree(tree: RegressionTree) -> float:
 
 def _scale_term(term: ColumnTerm, factor: float) -> ColumnTerm:
     add = term.contribution
-    scaled = add.scale(factor) if isinstance(add, LinearContribution) else _scale_contribution(add, factor)
+    scaled = add.scale(factor) if isinstance(add, LinearContribution) else lambda values: factor * add(values)
     return ColumnTerm(term.column, scaled, term.monotone)
-
-
-def _scale_contribution(add: Callable[[AnyArray], Float64Array], factor: float) -> Callable[[AnyArray], Float64Array]:
-    return lambda values: factor * add(values)
 
 
 def _shift_contribution(add: Callable[[AnyArray], Float64Array], share: float) -> Callable[[AnyArray], Float64Array]:

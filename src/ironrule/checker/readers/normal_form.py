@@ -20,14 +20,15 @@ never rounds, and a further cast to single precision rounds once, as it does in 
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from numbers import Real
+from typing import Literal, Protocol
 
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, IntpArray
+from ironrule.checker.space.table import is_missing
 
 
 class NoReading(Exception):  # noqa: N818  # an answer about a model, not a failure of the checker
@@ -155,27 +156,21 @@ def to_float64(values: AnyArray) -> Float64Array:
     if kind in "biu" or (kind == "f" and values.dtype.itemsize <= 8):
         return values.astype(np.float64)
     if kind != "O":
-        raise NoReading(f"a column of numbers is expected, got values of the type {values.dtype}")
-    return np.array([np.nan if is_missing(value) else _to_float(value) for value in values.tolist()], dtype=np.float64)
+        raise NoReading(f"a column must hold numbers only, got values of the type {values.dtype}")
+    found = [math.nan if is_missing(value) else value for value in values.tolist()]
+    wrong = next((value for value in found if not isinstance(value, (np.bool_, Real))), None)
+    if wrong is not None:
+        raise NoReading(f"a column must hold numbers only, got {wrong!r}")
+    return np.array(list(map(float, found)), dtype=np.float64)
 
 
 def round_to_float32(values: AnyArray) -> Float64Array:
-    """The values rounded to single precision, each held in double precision; too large ones become infinite."""
+    """The values rounded to single precision, each held in double precision; too large ones become infinite.
+
+    Every value is a float64 exactly, so that going through float64 rounds but once.
+    """
     with np.errstate(over="ignore"):
         return to_float64(values).astype(np.float32).astype(np.float64)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, pandas' NA or NaT, or not equal to itself."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, numbers.Number) and bool(value != value)
-
-
-def _to_float(value: Any) -> float:
-    if isinstance(value, (bool, np.bool_, numbers.Real)):
-        return float(value)
-    raise NoReading(f"a number is expected, got {value!r}")
 
 
 DOUBLE_ROUNDOFF = 2.0**-53

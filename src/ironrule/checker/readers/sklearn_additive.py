@@ -30,26 +30,10 @@ from ironrule.checker.readers.sklearn_outputs import OutputKind, SklearnOutputs,
 LOGISTIC_CLASSIFIERS = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
 LABEL_CLASSIFIERS = ("LinearSVC", "RidgeClassifier", "RidgeClassifierCV", "Perceptron", "PassiveAggressiveClassifier")
 REGRESSIONS = (
-    "LinearRegression",
-    "Ridge",
-    "RidgeCV",
-    "Lasso",
-    "LassoCV",
-    "ElasticNet",
-    "ElasticNetCV",
-    "SGDRegressor",
-    "Lars",
-    "LarsCV",
-    "LassoLars",
-    "LassoLarsCV",
-    "LassoLarsIC",
-    "OrthogonalMatchingPursuit",
-    "OrthogonalMatchingPursuitCV",
-    "HuberRegressor",
-    "TheilSenRegressor",
-    "PassiveAggressiveRegressor",
-    "LinearSVR",
-)
+    "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "SGDRegressor", "Lars",
+    "LarsCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV",
+    "HuberRegressor", "TheilSenRegressor", "PassiveAggressiveRegressor", "LinearSVR",
+)  # fmt: skip
 
 
 def read_sklearn_additive(estimator: Any, target: EstimatorTarget) -> SumForm | None:

@@ -81,15 +81,11 @@ def _read_sigmoid(fold: Any) -> SklearnOutputs:
         raise NoReading("the calibration is not finite")
     scaled = (score if slope >= 0.0 else score.negate()).scale(abs(slope)) if slope else ScoreSum(0.0, size_bound=0.0)
     # a product and a sum, rounded in the precision of the score
-    error = scaled.error + 4 * noise * (abs(shift) + abs(scaled.offset) + _sum_sizes(scaled)) + UNDERFLOW
+    error = scaled.error + 4 * noise * (abs(shift) + scaled.size) + UNDERFLOW
     offset, relative, reach = scaled.offset + shift, scaled.relative_error + 4 * noise, scaled.size_bound + abs(shift)
     return SklearnOutputs(
         "logistic", (ScoreSum(offset, scaled.trees, scaled.terms, error, relative, reach),), noise=noise
     )
-
-
-def _sum_sizes(score: ScoreSum) -> float:
-    return math.fsum(float(np.abs(tree.value).max()) for tree in score.trees)
 
 
 def _read_isotonic(fold: Any, wanted: int, threshold: float) -> SumForm:
@@ -111,10 +107,7 @@ def _read_isotonic(fold: Any, wanted: int, threshold: float) -> SumForm:
     if threshold - blur > levels[-1] or threshold >= 1.0:  # the library cuts off what rounding puts above 1
         return NEVER_DESIRED
     own = 16 * DOUBLE_ROUNDOFF * float(np.abs(places).max()) + UNDERFLOW  # of the places where lines are cut here
-    low, high = (
-        _find_passing_score(places, levels, threshold - blur),
-        _find_passing_score(places, levels, threshold + blur),
-    )
+    low, high = (_find_passing_score(places, levels, level) for level in (threshold - blur, threshold + blur))
     if low == -math.inf:  # below every point the probability is within the error of the threshold
         return SumForm(((UNDECIDED_MARGIN,),))
     if high == math.inf:  # it never certainly passes the threshold

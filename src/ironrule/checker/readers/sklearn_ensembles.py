@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,7 @@ def _read_voting_regressor(estimator: Any) -> SklearnOutputs:
         [outputs.get_mean_score().scale(weight) for outputs, weight in zip(members, weights, strict=True) if weight]
     )
     share = (len(weights) + 4) * DOUBLE_ROUNDOFF  # the mean of n numbers, whatever the order of its additions
-    error = score.error + share * (abs(score.offset) + sum(map(measure_tree, score.trees)))
-    summed = ScoreSum(score.offset, score.trees, score.terms, error, score.relative_error + share, score.size_bound)
+    summed = replace(score, error=score.error + share * score.size, relative_error=score.relative_error + share)
     return SklearnOutputs("number", (summed,), total=math.fsum(weights))
 
 

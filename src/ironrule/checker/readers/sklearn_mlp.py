@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.arrays import Float64Array
 from ironrule.checker.readers.network_form import (
     DOUBLE_ROUNDOFF,
     SINGLE_ROUNDOFF,
@@ -65,14 +64,14 @@ def _read_layers(estimator: Any) -> tuple[tuple[NetworkLayer, ...], float]:
         raise NoReading(f"weights in single or double precision are expected, got {sorted(map(str, types))}")
     hidden = HIDDEN_ACTIVATIONS[estimator.activation]
     layers = tuple(
-        NetworkLayer(_to_float64(one), _to_float64(bias), hidden if place < len(weights) - 1 else ActivationFunction())
+        NetworkLayer(
+            np.asarray(one, np.float64),
+            np.asarray(bias, np.float64),
+            hidden if place < len(weights) - 1 else ActivationFunction(),
+        )
         for place, (one, bias) in enumerate(zip(weights, biases, strict=True))
     )
     return layers, DOUBLE_ROUNDOFF if types == {np.dtype(np.float64)} else SINGLE_ROUNDOFF
-
-
-def _to_float64(array: Any) -> Float64Array:
-    return np.asarray(array, dtype=np.float64)
 
 
 def _read_regressor(

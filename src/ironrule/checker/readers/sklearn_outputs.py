@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
 from typing import Any, Literal
@@ -126,9 +126,7 @@ def build_preference_score(outputs: SklearnOutputs, good: int, bad: int) -> Scor
         return ScoreSum(lead, difference.trees, (), outputs.grid / 4, 0.0, difference.size_bound)
     # dividing by the total rounds each share once, so that shares may tie whose sums do not
     error = difference.error + (4 * DOUBLE_ROUNDOFF * outputs.total if outputs.kind == "shares" else 0.0)
-    return ScoreSum(
-        difference.offset, difference.trees, difference.terms, error, difference.relative_error, difference.size_bound
-    )
+    return replace(difference, error=error)
 
 
 def _decide_label(outputs: SklearnOutputs, target: EstimatorTarget) -> SumForm:
@@ -173,10 +171,11 @@ def decide_leaves(tree: RegressionTree, shares: Sequence[Sequence[float]], targe
     for node in np.flatnonzero(tree.left < 0).tolist():
         decisions[node] = _decide_leaf(shares[node], target)
     leaves = decisions[tree.left < 0]
-    error = 0.5 if np.any(leaves == 0.0) else 0.0
-    return SumForm(
-        ((SumMargin(0.0, (MarginPart((RegressionTree(tree.splits, tree.left, tree.right, decisions),)),), error),),)
+    error, decided = (
+        0.5 if np.any(leaves == 0.0) else 0.0,
+        RegressionTree(tree.splits, tree.left, tree.right, decisions),
     )
+    return SumForm(((SumMargin(0.0, (MarginPart((decided,)),), error),),))
 
 
 def _decide_leaf(shares: Sequence[float], target: EstimatorTarget) -> float:
@@ -208,16 +207,12 @@ def decide_mixture(
         elif outputs.kind == "logistic" or (outputs.kind == "softmax" and outputs.classes == 2):
             score = build_preference_score(outputs, place, 1 - place)
             slope = outputs.slope
-            parts.append(
-                MarginPart(score.trees, score.terms, LinkFunction("logistic", share, slope, slope * score.offset))
-            )
+            link = LinkFunction("logistic", share, slope, slope * score.offset)
+            parts.append(MarginPart(score.trees, score.terms, link))
             # a logistic function is nowhere steeper than a quarter of its slope
-            steep = share * slope / 4
-            sizes = abs(score.offset) + sum(float(np.abs(tree.value).max()) for tree in score.trees)
-            error += (
-                steep * (score.error + (score.relative_error + 4 * DOUBLE_ROUNDOFF) * sizes) + 2 * share * outputs.noise
-            )
-            relative = max(relative, steep * (score.relative_error + 4 * DOUBLE_ROUNDOFF))
+            steep, own = share * slope / 4, score.relative_error + 4 * DOUBLE_ROUNDOFF
+            error += steep * (score.error + own * score.size) + 2 * share * outputs.noise
+            relative = max(relative, steep * own)
         else:
             raise NoReading(f"probabilities of the kind {outputs.kind!r} cannot be averaged in this form")
     return SumForm(((SumMargin(offset, tuple(parts), error, relative),),))

@@ -22,7 +22,6 @@ from ironrule.checker.readers.normal_form import (
     RegressionTree,
     Split,
     SumForm,
-    is_missing,
     round_to_float32,
     to_float64,
 )
@@ -34,6 +33,7 @@ from ironrule.checker.readers.sklearn_outputs import (
     decide_outputs,
     find_grid,
 )
+from ironrule.checker.space.table import is_missing
 
 SINGLE_TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier", "DecisionTreeRegressor", "ExtraTreeRegressor")
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier", "RandomForestRegressor", "ExtraTreesRegressor")

@@ -1,0 +1,68 @@
+"""What type checkers and editors see of the root, which imports its names when they are first used."""
+
+from ironrule.checker.checker import Checker as Checker, check as check
+from ironrule.checker.result import Check as Check
+from ironrule.errors import (
+    AuditError as AuditError,
+    BudgetError as BudgetError,
+    ConstraintError as ConstraintError,
+    InputError as InputError,
+    IronruleError as IronruleError,
+    MissingExtraError as MissingExtraError,
+    ModelError as ModelError,
+    OutcomeError as OutcomeError,
+    SpaceError as SpaceError,
+    StorageError as StorageError,
+    TableError as TableError,
+)
+from ironrule.explain.explainer import Explainer as Explainer
+from ironrule.model.wrappers.handwritten_models import (
+    Bins as Bins,
+    RuleClassifier as RuleClassifier,
+    Scorecard as Scorecard,
+    Subscale as Subscale,
+    TwoLayerAdditive as TwoLayerAdditive,
+)
+from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNetwork as TorchNetwork
+from ironrule.oracles.combine import SearchThenProve as SearchThenProve
+from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
+from ironrule.oracles.geco.oracle import GeCo as GeCo
+from ironrule.oracles.sampling import Sampling as Sampling
+from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
+from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
+from ironrule.results.explanation import (
+    Explanation as Explanation,
+    Listing as Listing,
+    RankedRule as RankedRule,
+    Statistics as Statistics,
+)
+from ironrule.results.judgement import (
+    Judgement as Judgement,
+    Recheck as Recheck,
+    RecheckedExplanation as RecheckedExplanation,
+)
+from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
+from ironrule.rule.rule import Component as Component, Rule as Rule
+from ironrule.search.anchor import Anchor as Anchor
+from ironrule.search.genetic import GeneticRule as GeneticRule, GeneticRuleCF as GeneticRuleCF
+from ironrule.search.greedy_cf import GreedyRuleCF as GreedyRuleCF
+from ironrule.search.min_set_cover import (
+    HighsSolver as HighsSolver,
+    HittingSetSolver as HittingSetSolver,
+    MinSetCover as MinSetCover,
+)
+from ironrule.search.minimum import Minimum as Minimum
+from ironrule.space.constraints.syntax import Constraint as Constraint
+from ironrule.space.feature import Feature as Feature
+from ironrule.space.sources.databases import SqlQuery as SqlQuery
+from ironrule.space.space import Space as Space
+from ironrule.verdict.budget import Budget as Budget
+from ironrule.verdict.certificate import Certificate as Certificate
+from ironrule.verdict.verdict import (
+    Proven as Proven,
+    Quality as Quality,
+    Refuted as Refuted,
+    Unrefuted as Unrefuted,
+)
+
+__version__: str
