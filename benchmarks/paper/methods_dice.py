@@ -36,7 +36,7 @@ from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.rule.box import Box
 from ironrule.search.problem import SearchState
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
 BATCH = 5

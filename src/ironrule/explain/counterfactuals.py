@@ -30,7 +30,7 @@ from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Su
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import Space
 from ironrule.space.table import to_python_value
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Refuted, Verdict
 
 if TYPE_CHECKING:
