@@ -65,6 +65,17 @@ def test_a_narwhals_frame_is_a_table_too():
     assert isinstance(read_table(frame).native, pl.DataFrame)
 
 
+def test_days_with_missing_ones_are_read_from_every_library():
+    days = pa.table({"day": pa.array([datetime.date(2024, 1, 1), None, datetime.date(2024, 1, 3)], pa.date32())})
+    tables = (days, pl.from_arrow(days), days.to_pandas(), days.to_pandas(types_mapper=pd.ArrowDtype))
+    for table in tables:
+        column = read_table(table).column("day")
+        assert column.values.dtype == np.dtype("datetime64[D]")
+        assert column.missing.tolist() == [False, True, False]
+        assert column.present.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 3)]
+        assert read_table(table).row(1) == {"day": None}
+
+
 def test_a_row_comes_as_python_values_by_number_from_either_end():
     data = {"a": [1.0, float("nan")], "b": ["x", None], "c": [datetime.datetime(2024, 1, 1), None]}
     for table in (pd.DataFrame(data), pl.DataFrame(data), pa.table(data)):

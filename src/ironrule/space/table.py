@@ -213,7 +213,10 @@ def _read_series(series: nw.Series[Any]) -> TableColumn:
     if isinstance(dtype, nw.Datetime):
         return TableColumn(_convert_to_exact_dates(series.to_numpy()), missing)
     if dtype == nw.Date:
-        return TableColumn(series.to_numpy().astype("datetime64[D]"), missing)
+        days = series.to_numpy()
+        if days.dtype == object:  # pandas gives Arrow's days so, with an NA that NumPy does not know
+            days = np.where(missing, np.datetime64("NaT"), days)
+        return TableColumn(days.astype("datetime64[D]"), missing)
     values = _read_objects(series)
     if isinstance(dtype, (nw.Enum, nw.Categorical)):
         _check_value_types(set(map(type, values[~missing])))

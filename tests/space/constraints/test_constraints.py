@@ -389,6 +389,19 @@ def test_integers_that_floats_cannot_hold_are_refused():
     assert "2**53" in refusal("cf.id == 1", [Feature("id", (10**400,), ordered=True)])
 
 
+def test_integers_of_more_digits_than_python_reads_are_no_problem():
+    zeros = "0" * 5000
+    assert (
+        parse_constraint(f"cf.age == {zeros}20 or cf.age == {zeros}").formula
+        == parse_constraint("cf.age == 20 or cf.age == 0").formula
+    )
+    huge = Feature("huge", (1, 10**5000), ordered=True)
+    with pytest.raises(
+        ConstraintError, match="fit a 64-bit float exactly.*`cf.huge`, which can be an integer of hundreds"
+    ):
+        bind_constraint(parse_constraint("cf.huge >= 3"), [huge])
+
+
 def test_only_text_is_parsed():
     with pytest.raises(ConstraintError, match=r"must be a string such as .*, got None"):
         parse_constraint(None)

@@ -65,6 +65,9 @@ from ironrule.space.feature import Feature, Value
 MAX_LISTED_NAMES = 12
 """How many names an error lists."""
 
+MAX_SHOWN_INTEGER = 10**400
+"""From here on an error does not write an integer out: Python refuses to do that beyond 4,300 digits."""
+
 
 @dataclass(frozen=True, slots=True)
 class NameResolver:
@@ -174,7 +177,8 @@ def _convert_exactly(names: NameResolver, value: int | float, expression: Expres
     except OverflowError:
         pass
     rule = "integers must fit a 64-bit float exactly, as all up to 2**53 do"
-    raise names.error_at(expression.column, expected=rule, got=f"`{expression}`, which can be {value}")
+    shown = value if abs(value) < MAX_SHOWN_INTEGER else "an integer of hundreds of digits"
+    raise names.error_at(expression.column, expected=rule, got=f"`{expression}`, which can be {shown}")
 
 
 # Categories.

@@ -125,7 +125,9 @@ def read_number(text: str, token: Token) -> int | float:
         raise build_located_error(
             text, token.column, expected="a number must be at most about 1.8e308", got="a larger one"
         )
-    return int(token.text) if token.text.replace("_", "").isdigit() else value
+    digits = token.text.replace("_", "")
+    # Python reads integers of up to 4,300 digits; those that are not too large have more only as zeros in front.
+    return int(digits.lstrip("0") or "0") if digits.isdigit() else value
 
 
 def _skip_space(text: str, column: int) -> int:
