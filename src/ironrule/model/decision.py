@@ -12,7 +12,7 @@ of the threshold: that is the same model with a lower threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
                 code="threshold-required",
             )
         return _build_function_decision(model.predict, desired, threshold)
-    known = [to_python_value(label) for label in np.asarray(classes).ravel()]
+    known = list_labels(classes)
     wanted = resolve_desired_labels(desired, known)
     others = [label for label in known if label not in wanted]
     name = repr(others[0]) if len(others) == 1 else _name_undesired(wanted, None)
@@ -93,9 +93,9 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
             got=f"{type(model).__name__} without it",
             hint="leave the threshold out",
         )
-    places = tuple(place for place, label in enumerate(known) if label in wanted)
+    positions, _ = split_classes(known, wanted)
     named = " or ".join(map(repr, wanted))
-    return Decision(model.predict_proba, ColumnCriterion(places, threshold), _name_below(threshold, named))
+    return Decision(model.predict_proba, ColumnCriterion(tuple(positions), threshold), _name_below(threshold, named))
 
 
 def require_probability_threshold(model: Any, threshold: float | None) -> None:
@@ -128,6 +128,19 @@ def resolve_desired_labels(desired: Any, known: list[Any]) -> tuple[Any, ...]:
     if len(wanted) == len(known):
         raise OutcomeError(expected="at least one class must be undesired", got=f"all of {known} as desired")
     return wanted
+
+
+def list_labels(classes: Any) -> list[Any]:
+    """The labels of a classifier as Python values."""
+    return [to_python_value(label) for label in np.asarray(classes).ravel()]
+
+
+def split_classes(labels: Sequence[Any], desired: Sequence[Any]) -> tuple[list[int], list[int]]:
+    """The positions of the desired labels, and of the others."""
+    positions: tuple[list[int], list[int]] = [], []
+    for position, label in enumerate(labels):
+        positions[label not in desired].append(position)
+    return positions
 
 
 def as_labels(desired: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ that the tables give. That serves only if it decides as the whole pipeline does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,68 +25,23 @@ from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.space.feature import is_missing
 
-COLUMNWISE_TRANSFORMERS = frozenset(
-    (
-        "StandardScaler",
-        "MinMaxScaler",
-        "MaxAbsScaler",
-        "RobustScaler",
-        "Binarizer",
-        "KBinsDiscretizer",
-        "OneHotEncoder",
-        "OrdinalEncoder",
-        "TargetEncoder",
-        "SimpleImputer",
-        "MissingIndicator",
-        "PowerTransformer",
-        "QuantileTransformer",
-        "SplineTransformer",
-        "VarianceThreshold",
-        "SelectKBest",
-        "SelectPercentile",
-        "SelectFpr",
-        "SelectFdr",
-        "SelectFwe",
-        "GenericUnivariateSelect",
-        "SelectFromModel",
-        "SequentialFeatureSelector",
-        "RFE",
-        "RFECV",
-    )
+MONOTONE_TRANSFORMERS = frozenset(
+    ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer", "VarianceThreshold")
 )
-
-HYPERPARAMETER_SEARCHES = frozenset(
-    (
-        "GridSearchCV",
-        "RandomizedSearchCV",
-        "HalvingGridSearchCV",
-        "HalvingRandomSearchCV",
-    )
-)
-
-THRESHOLD_WRAPPERS = frozenset(
-    (
-        "FixedThresholdClassifier",
-        "TunedThresholdClassifierCV",
-    )
-)
-
-NO_OPERATIONS = (None, "passthrough", "drop")
+NON_MONOTONE_TRANSFORMERS = frozenset(("PowerTransformer", "QuantileTransformer"))
 ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
 IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
-
-MONOTONE_TRANSFORMERS = frozenset(
-    (
-        "StandardScaler",
-        "MinMaxScaler",
-        "MaxAbsScaler",
-        "RobustScaler",
-        "Binarizer",
-        "VarianceThreshold",
-    )
+SELECTIONS = frozenset(
+    {"SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe", "GenericUnivariateSelect"}
+    | {"SelectFromModel", "SequentialFeatureSelector", "RFE", "RFECV"}
 )
-
-NON_MONOTONE_TRANSFORMERS = frozenset(("PowerTransformer", "QuantileTransformer"))
+COLUMNWISE_TRANSFORMERS = MONOTONE_TRANSFORMERS | NON_MONOTONE_TRANSFORMERS | ENCODERS | IMPUTERS | SELECTIONS
+COLUMNWISE_TRANSFORMERS |= {"KBinsDiscretizer", "SplineTransformer"}
+HYPERPARAMETER_SEARCHES = frozenset(
+    ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+)
+THRESHOLD_WRAPPERS = frozenset(("FixedThresholdClassifier", "TunedThresholdClassifierCV"))
+NO_OPERATIONS = (None, "passthrough", "drop")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,22 +145,10 @@ def _is_passthrough(step: Any) -> bool:
     return get_library_class_name(step, "sklearn") == "FunctionTransformer" and step.func is None
 
 
-def _iterate_pipeline(step: Any) -> Iterator[tuple[str, Any]]:
-    yield from step.steps
-
-
-def _iterate_union(step: Any) -> Iterator[tuple[str, Any]]:
-    yield from step.transformer_list
-
-
-def _iterate_column_transformer(step: Any) -> Iterator[tuple[str, Any]]:
-    yield from ((name, part) for name, part, _ in step.transformers_)
-
-
-STEP_CONTAINERS: dict[str, Callable[[Any], Iterator[tuple[str, Any]]]] = {
-    "Pipeline": _iterate_pipeline,
-    "FeatureUnion": _iterate_union,
-    "ColumnTransformer": _iterate_column_transformer,
+STEP_CONTAINERS: dict[str, Callable[[Any], Iterable[tuple[str, Any]]]] = {
+    "Pipeline": lambda step: step.steps,
+    "FeatureUnion": lambda step: step.transformer_list,
+    "ColumnTransformer": lambda step: [(name, part) for name, part, _ in step.transformers_],
 }
 
 MAX_TABLE_VALUES = 4_000_000

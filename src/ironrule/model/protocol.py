@@ -20,3 +20,9 @@ class Model(Protocol):
 
 class Unreadable(Exception):  # noqa: N818  # an answer, not a failure: the black-box search serves instead
     """Why a model cannot be read; the message is for the user."""
+
+
+def require_readable(holds: bool, reason: str) -> None:
+    """Raise Unreadable with the reason unless this holds."""
+    if not holds:
+        raise Unreadable(reason)

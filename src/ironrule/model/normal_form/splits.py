@@ -78,6 +78,29 @@ def group_equivalent_thresholds(
     return first, inverse.ravel()
 
 
+@dataclass(slots=True, eq=False)
+class TreeBuilder:
+    """A tree that grows node by node, parents first; ``left`` and ``right`` are set once the children are numbered."""
+
+    splits: list[TreeSplit | None] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def add(self, split: TreeSplit | None, value: float = 0.0) -> int:
+        """Add a node, a leaf so far; its number."""
+        self.splits.append(split)
+        self.left.append(-1)
+        self.right.append(-1)
+        self.values.append(value)
+        return len(self.splits) - 1
+
+    def build(self) -> Tree:
+        """The tree of all nodes that were added."""
+        left, right = (np.array(side, dtype=np.int32) for side in (self.left, self.right))
+        return Tree(tuple(self.splits), left, right, np.array(self.values))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CodeRangeSplit:
     """A split of a feature's codes by their places in an order: those from ``start`` on and before ``end`` go left."""
@@ -101,24 +124,17 @@ def build_code_tree(feature: int, values: Float64Array) -> Tree:
 
 def build_class_tree(feature: int, values: Float64Array, places: npt.NDArray[np.intp]) -> Tree:
     """A balanced tree over a feature's codes with a leaf for every class; ``places`` has the class of every code."""
-    splits: list[TreeSplit | None] = []
-    left: list[int] = []
-    right: list[int] = []
-    results: list[float] = []
-    pending = [(0, len(values), -1)]
-    for start, end, parent in pending:  # which grows on the way
-        node = len(splits)
-        if parent >= 0 and left[parent] == 0:
-            left[parent] = node
-        elif parent >= 0:
-            right[parent] = node
-        leaf, middle = end - start == 1, (start + end) // 2
-        splits.append(None if leaf else CodeRangeSplit(feature, places, start, middle))
-        left.append(-1 if leaf else 0)
-        right.append(-1 if leaf else 0)
-        results.append(float(values[start]) if leaf else 0.0)
-        pending += [] if leaf else [(start, middle, node), (middle, end, node)]
-    return Tree(tuple(splits), np.array(left, dtype=np.int32), np.array(right, dtype=np.int32), np.array(results))
+    builder = TreeBuilder()
+    spans = [(0, len(values))]
+    for start, end in spans:  # one node each, level by level: the spans of its two children join the list
+        if end - start == 1:
+            builder.add(None, float(values[start]))
+            continue
+        middle = (start + end) // 2
+        node = builder.add(CodeRangeSplit(feature, places, start, middle))
+        builder.left[node], builder.right[node] = len(spans), len(spans) + 1
+        spans += [(start, middle), (middle, end)]
+    return builder.build()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,44 +179,25 @@ class LookupSplit:
 
 def build_table_tree(lookups: Sequence[Lookup], points: Float64Array) -> Tree:
     """The tree of a table with one axis per column: the first axis is halved until it is settled, then the next."""
-    grown = _TableTreeBuilder(lookups)
-    grown.add_table(points)
-    left, right = (np.array(side, dtype=np.int32) for side in (grown.left, grown.right))
-    return Tree(tuple(grown.splits), left, right, np.array(grown.values))
+    builder = TreeBuilder()
 
-
-@dataclass(slots=True, eq=False)
-class _TableTreeBuilder:
-    """A tree on its way, parents first."""
-
-    lookups: Sequence[Lookup]
-    splits: list[TreeSplit | None] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-
-    def add_table(self, points: Float64Array) -> int:
+    def add_table(points: Float64Array) -> int:
         """Add a table over the last axes; the node where it begins."""
         if points.ndim == 0:
-            return self._add_node(None, float(points))
+            return builder.add(None, float(points))
         rows = points.reshape(len(points), -1)
         changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
-        return self._add_span(points, [0, *changes.tolist(), len(points)])
+        return add_span(points, [0, *changes.tolist(), len(points)])
 
-    def _add_span(self, points: Float64Array, marks: list[int]) -> int:
+    def add_span(points: Float64Array, marks: list[int]) -> int:
         """Add the places between the first mark and the last; points change only at marks."""
         if len(marks) == 2:
-            return self.add_table(points[marks[0]])
+            return add_table(points[marks[0]])
         middle = len(marks) // 2
-        axis = len(self.lookups) - points.ndim
-        node = self._add_node(LookupSplit(self.lookups[axis], marks[middle]), 0.0)
-        self.left[node] = self._add_span(points, marks[: middle + 1])
-        self.right[node] = self._add_span(points, marks[middle:])
+        node = builder.add(LookupSplit(lookups[len(lookups) - points.ndim], marks[middle]))
+        builder.left[node] = add_span(points, marks[: middle + 1])
+        builder.right[node] = add_span(points, marks[middle:])
         return node
 
-    def _add_node(self, split: TreeSplit | None, value: float) -> int:
-        self.splits.append(split)
-        self.left.append(-1)
-        self.right.append(-1)
-        self.values.append(value)
-        return len(self.splits) - 1
+    add_table(points)
+    return builder.build()

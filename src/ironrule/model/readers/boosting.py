@@ -3,7 +3,8 @@
 A booster's raw score for a class is a base plus one leaf of every tree. What decides is a monotone function of the
 scores:
 
-- two classes, or a regression: the score against the inverse of the link at the threshold (:func:`read_threshold`);
+- two classes, or a regression: the score against the inverse of the link at the threshold (:func:`read_two_classes`,
+  :func:`read_prediction`);
 - the largest of several (:func:`read_largest_score`): a margin for every pair of a desired and an undesired class;
 - a sum of softmax probabilities against a threshold (:func:`read_softmax_threshold`);
 - a sum of each class's own sigmoid against a threshold (:func:`read_sigmoid_threshold`).
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +28,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Int32Array
-from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSplit, TreeSum
-from ironrule.model.protocol import Unreadable
-from ironrule.space.table import to_python_value
+from ironrule.model.decision import list_labels, split_classes
+from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
+from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
+from ironrule.model.protocol import Unreadable, require_readable
 
-SINGLE_ROUNDOFF = 2.0**-24
-DOUBLE_ROUNDOFF = 2.0**-53
 HIGHER_ORDER_FACTOR = 1.01  # the terms of higher order in u, for any ensemble of fewer than 2^16 trees
-ALWAYS_DESIRED = TreeSum(((Margin(1.0, ()),),))
-NEVER_DESIRED = TreeSum(((Margin(-1.0, ()),),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +53,11 @@ class BoostedScore:
     trees: tuple[Tree, ...]
     error: float
     size_bound: float
+
+
+def build_constant_sum(outcome: bool) -> TreeSum:
+    """The normal form of a model that always decides the same."""
+    return TreeSum(((Margin(1.0 if outcome else -1.0, ()),),))
 
 
 def sum_trees(offset: float, trees: Sequence[Tree], unit: float, extra: float = 0.0) -> BoostedScore:
@@ -110,12 +113,41 @@ def read_threshold(
     """Desired where response(slope score) > threshold; for the first of two classes, where 1 - response > threshold."""
     crossed = find_crossing(response, threshold, noise, slope, first=first)
     if crossed is None:
-        return ALWAYS_DESIRED if threshold < response.minimum else NEVER_DESIRED
+        return build_constant_sum(threshold < response.minimum)
     cut, wide = crossed
-    sign = -1.0 if first else 1.0
-    return TreeSum(
-        ((Margin(sign * (score.offset - cut), _as_groups(_scale_trees(score.trees, sign)), score.error + wide),),)
-    )
+    sign, trees = (-1.0, _negate_trees(score.trees)) if first else (1.0, score.trees)
+    return TreeSum(((Margin(sign * (score.offset - cut), _as_groups(trees), score.error + wide),),))
+
+
+def read_two_classes(
+    score: BoostedScore,
+    response: Response,
+    wanted: Sequence[int],
+    threshold: float | None,
+    unit: float,
+    slope: float = 1.0,
+) -> TreeSum:
+    """Desired where the probability of the desired one of two classes is above the threshold, one half if None."""
+    require_readable(len(wanted) == 1, "one of two classes must be desired")
+    level = 0.5 if threshold is None else threshold
+    return read_threshold(score, response, level, bound_probability_error(unit), slope, first=list(wanted) == [0])
+
+
+def read_prediction(
+    scores: Sequence[BoostedScore],
+    response: Response | None,
+    desired: tuple[Any, ...],
+    threshold: float | None,
+    unit: float,
+    no_response: str | None = None,
+) -> TreeSum:
+    """Desired where the prediction of a regressor is above the threshold; ``no_response`` says why there is none."""
+    required = "a regressor is read where one prediction is compared with a threshold, which must be given"
+    if threshold is None or desired or len(scores) != 1:
+        raise Unreadable(required)
+    if response is None:
+        raise Unreadable(no_response or required)
+    return read_threshold(scores[0], response, threshold, bound_probability_error(unit))
 
 
 def read_largest_score(scores: Sequence[BoostedScore], wanted: Sequence[int], tie: float) -> TreeSum:
@@ -138,7 +170,7 @@ def read_softmax_threshold(
     others = [place for place in range(len(scores)) if place not in wanted]
     noise = bound_probability_error(unit, len(scores))
     if threshold < 0 or threshold > 1 + noise:
-        return ALWAYS_DESIRED if threshold < 0 else NEVER_DESIRED
+        return build_constant_sum(threshold < 0)
     if len(others) > 1 and len(wanted) > 1:
         raise Unreadable("a threshold on the sum of several classes' probabilities, against several others, is no sum")
     if not 0 < threshold < 1 - 8 * noise or noise > threshold / 8:
@@ -170,7 +202,7 @@ def _build_capped_margin(
     error = max(stretch * c_high - c, c - c_low / stretch) + c * c / cap + 2.0**-48 * len(pairs) * cap
     groups = []
     for d, u in pairs:
-        trees = scores[d].trees + _scale_trees(scores[u].trees, -1.0)
+        trees = scores[d].trees + _negate_trees(scores[u].trees)
         gap = scores[d].offset - scores[u].offset
         # alone: -M logistic(-x - log M) = -M + M logistic(x + log M), x = s_d - s_u: rising as links must
         groups.append(LinkedGroup(trees, Link("logistic", cap, 1.0, gap + math.log(cap) * (1 if alone else -1))))
@@ -190,30 +222,7 @@ def read_sigmoid_threshold(
 
 def find_class_positions(estimator: Any, desired: tuple[Any, ...]) -> list[int]:
     """The positions of the desired labels among the estimator's classes."""
-    labels = [to_python_value(label) for label in np.asarray(estimator.classes_).ravel()]
-    return [place for place, label in enumerate(labels) if label in desired]
-
-
-def build_preorder_tree(root: Hashable, look: Callable[[Any], tuple[TreeSplit, Any, Any] | float]) -> Tree:
-    """The tree under a root, where ``look`` gives a leaf's value or a node's split, left and right; parents first."""
-    splits: list[TreeSplit | None] = []
-    left, right, value = [], [], []
-    waiting: list[tuple[Any, list[int], int]] = [(root, [], 0)]
-    while waiting:
-        node, slots, slot = waiting.pop()
-        if slots:
-            slots[slot] = len(splits)
-        seen = look(node)
-        left.append(-1)
-        right.append(-1)
-        if isinstance(seen, tuple):
-            waiting += [(seen[2], right, len(splits)), (seen[1], left, len(splits))]
-            splits.append(seen[0])
-            value.append(0.0)
-        else:
-            splits.append(None)
-            value.append(seen)
-    return Tree(tuple(splits), np.array(left, np.int32), np.array(right, np.int32), np.array(value, np.float64))
+    return split_classes(list_labels(estimator.classes_), desired)[0]
 
 
 def order_parents_first(
@@ -236,14 +245,12 @@ def order_parents_first(
 def _build_lead_margin(first: BoostedScore, second: BoostedScore, least: float, tie: float) -> Margin:
     offset = first.offset - second.offset - least
     error = first.error + second.error + tie + 4 * DOUBLE_ROUNDOFF * (abs(offset) + abs(least))
-    return Margin(offset, _as_groups(first.trees + _scale_trees(second.trees, -1.0)), error)
+    return Margin(offset, _as_groups(first.trees + _negate_trees(second.trees)), error)
 
 
 def _as_groups(trees: tuple[Tree, ...]) -> tuple[LinkedGroup, ...]:
     return (LinkedGroup(trees),) if trees else ()
 
 
-def _scale_trees(trees: tuple[Tree, ...], factor: float) -> tuple[Tree, ...]:
-    return (
-        tuple(Tree(tree.splits, tree.left, tree.right, factor * tree.value) for tree in trees) if factor != 1 else trees
-    )
+def _negate_trees(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    return tuple(Tree(tree.splits, tree.left, tree.right, -1.0 * tree.value) for tree in trees)

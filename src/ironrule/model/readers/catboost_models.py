@@ -20,22 +20,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import BoolArray
-from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
+from ironrule.model.normal_form.splits import ThresholdSplits, TreeBuilder
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.boosting import (
-    DOUBLE_ROUNDOFF,
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
     LOGISTIC_RESPONSE,
     BoostedScore,
     bound_probability_error,
-    build_preorder_tree,
     find_class_positions,
     read_largest_score,
+    read_prediction,
     read_sigmoid_threshold,
     read_softmax_threshold,
-    read_threshold,
+    read_two_classes,
     sum_trees,
 )
 from ironrule.model.readers.library_class import require_own_methods
@@ -43,11 +43,8 @@ from ironrule.model.readers.library_class import require_own_methods
 # of probabilities: CatBoost's own vector exponential is less exact than the C library's
 PROBABILITY_ROUNDOFF = 2.0**-44
 
-RESPONSES = dict.fromkeys(
-    ("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE"), IDENTITY_RESPONSE
-)
-
-
+IDENTITY_LOSSES = ("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE")
+RESPONSES = dict.fromkeys(IDENTITY_LOSSES, IDENTITY_RESPONSE)
 RESPONSES |= dict.fromkeys(("Poisson", "Tweedie"), EXPONENTIAL_RESPONSE)
 
 
@@ -123,11 +120,8 @@ def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     scores = _read_scores(content)
     if isinstance(estimator, library.CatBoostClassifier):
         return _read_classifier(estimator, scores, loss, desired, threshold)
-    if threshold is None or desired or len(scores) != 1:
-        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
-    if loss not in RESPONSES:
-        raise Unreadable(f"CatBoost's loss {loss} is not a threshold on a sum of trees")
-    return read_threshold(scores[0], RESPONSES[loss], threshold, bound_probability_error(PROBABILITY_ROUNDOFF))
+    reason = f"CatBoost's loss {loss} is not a threshold on a sum of trees"
+    return read_prediction(scores, RESPONSES.get(loss), desired, threshold, PROBABILITY_ROUNDOFF, reason)
 
 
 def _read_classifier(
@@ -138,9 +132,7 @@ def _read_classifier(
     if loss in ("Logloss", "CrossEntropy") and len(scores) == 1 and count == 2 and len(wanted) == 1:
         level = float(estimator.get_probability_threshold())  # of labels: 0.5 unless the user has set another
         asked = threshold if threshold is not None else level if wanted == [1] else 1 - level
-        return read_threshold(
-            scores[0], LOGISTIC_RESPONSE, asked, bound_probability_error(PROBABILITY_ROUNDOFF), first=wanted == [0]
-        )
+        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, asked, PROBABILITY_ROUNDOFF)
     if loss not in ("MultiClass", "MultiClassOneVsAll") or len(scores) != count:
         raise Unreadable(f"CatBoost's loss {loss} with {len(scores)} outputs for {count} classes is not read")
     if threshold is None:
@@ -224,15 +216,16 @@ def _make_split(column: int, border: float, nan_left: int) -> TreeSplit:
 def _build_free_tree(
     tree: dict[str, Any], split: Callable[[dict[str, Any]], TreeSplit], output: int, scale: float
 ) -> Tree:
-    """A tree whose nodes ask what they like."""
-    nodes = [tree]
+    """A tree whose nodes ask what they like; at most 16 levels, as CatBoost grows them."""
+    builder = TreeBuilder()
 
-    def look(place: int) -> tuple[TreeSplit, int, int] | float:
-        node = nodes[place]
+    def add(node: dict[str, Any]) -> int:
         if "split" not in node:
             value = node["value"]
-            return scale * float(value[output] if isinstance(value, list) else value)
-        nodes.extend((node["left"], node["right"]))
-        return split(node["split"]), len(nodes) - 2, len(nodes) - 1
+            return builder.add(None, scale * float(value[output] if isinstance(value, list) else value))
+        place = builder.add(split(node["split"]))
+        builder.left[place], builder.right[place] = add(node["left"]), add(node["right"])
+        return place
 
-    return build_preorder_tree(0, look)
+    add(tree)
+    return builder.build()

@@ -17,13 +17,13 @@ from ironrule.errors import InputError, ModelError
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
 from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.boosting import build_constant_sum
 from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.tree_scores import (
     GRID,
     LINK_ERROR,
     MAX_GRID_SUM,
     bound_rounding,
-    build_constant_sum,
     find_log_odds,
     is_on_grid,
 )
@@ -120,11 +120,9 @@ def _read_rules(model: RuleClassifier, sign: float) -> TreeSum:
     trees = [_build_rule_tree(rule, names, -sign) for rule in model.rules]
     if sign > 0:
         return TreeSum(((Margin(0.5, (LinkedGroup(tuple(trees)),) if trees else ()),),))
-    return (
-        TreeSum(tuple((Margin(-0.5, (LinkedGroup((tree,)),)),) for tree in trees))
-        if trees
-        else build_constant_sum(False)
-    )
+    if not trees:
+        return build_constant_sum(False)
+    return TreeSum(tuple((Margin(-0.5, (LinkedGroup((tree,)),)),) for tree in trees))
 
 
 def _build_rule_tree(rule: Rule, names: list[str], value: float) -> Tree:

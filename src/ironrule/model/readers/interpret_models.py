@@ -15,21 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import IntpArray
+from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.boosting import (
-    DOUBLE_ROUNDOFF,
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
     LOGISTIC_RESPONSE,
     BoostedScore,
-    bound_probability_error,
     find_class_positions,
     read_largest_score,
+    read_prediction,
     read_sigmoid_threshold,
     read_softmax_threshold,
-    read_threshold,
+    read_two_classes,
     sum_trees,
 )
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
@@ -53,11 +53,7 @@ def read_ebm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
     link = str(estimator.link_)
     if kind.__name__ in CLASSIFIERS:
         return _read_classifier(estimator, link, desired, threshold)
-    if threshold is None or desired or link not in RESPONSES:
-        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
-    return read_threshold(
-        _read_scores(estimator)[0], RESPONSES[link], threshold, bound_probability_error(PROBABILITY_ROUNDOFF)
-    )
+    return read_prediction(_read_scores(estimator), RESPONSES.get(link), desired, threshold, PROBABILITY_ROUNDOFF)
 
 
 def _read_classifier(estimator: Any, link: str, desired: tuple[Any, ...], threshold: float | None) -> TreeSum:
@@ -66,17 +62,13 @@ def _read_classifier(estimator: Any, link: str, desired: tuple[Any, ...], thresh
         raise Unreadable(f"interpret's link {link} of {count} classes is not read")
     scores = _read_scores(estimator)
     if link == "logit" and count == 2 and len(wanted) == 1:
-        level = 0.5 if threshold is None else threshold
-        return read_threshold(
-            scores[0], LOGISTIC_RESPONSE, level, bound_probability_error(PROBABILITY_ROUNDOFF), first=wanted == [0]
-        )
+        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, PROBABILITY_ROUNDOFF)
     if len(scores) != count:
         raise Unreadable(f"{len(scores)} scores for {count} classes are not one decision")
     if threshold is None:
         return read_largest_score(scores, wanted, 0.0)
-    return (read_softmax_threshold if link == "mlogit" else read_sigmoid_threshold)(
-        scores, wanted, threshold, PROBABILITY_ROUNDOFF
-    )
+    read_probabilities = read_softmax_threshold if link == "mlogit" else read_sigmoid_threshold
+    return read_probabilities(scores, wanted, threshold, PROBABILITY_ROUNDOFF)
 
 
 def _read_scores(estimator: Any) -> list[BoostedScore]:

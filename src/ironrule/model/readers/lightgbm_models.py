@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import BoolArray
+from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.boosting import (
-    DOUBLE_ROUNDOFF,
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
     LOGISTIC_RESPONSE,
@@ -32,9 +32,10 @@ from ironrule.model.readers.boosting import (
     find_class_positions,
     order_parents_first,
     read_largest_score,
+    read_prediction,
     read_sigmoid_threshold,
     read_softmax_threshold,
-    read_threshold,
+    read_two_classes,
     sum_trees,
 )
 from ironrule.model.readers.library_class import require_own_methods, require_same_labels
@@ -42,13 +43,9 @@ from ironrule.model.readers.xgboost_models import encode_categories
 
 ZERO_THRESHOLD = float(np.float32(1e-35))
 
-RESPONSES = dict.fromkeys(
-    ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"), IDENTITY_RESPONSE
-)
-
-
+IDENTITY_OBJECTIVES = ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom")
+RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, IDENTITY_RESPONSE)
 RESPONSES |= dict.fromkeys(("poisson", "gamma", "tweedie"), EXPONENTIAL_RESPONSE)
-
 
 MAX_SIGMOID_SCORE = 25.0  # beyond, a sigmoid in float64 cannot tell scores apart well enough
 CategoryLabels = tuple[Hashable, ...]
@@ -125,11 +122,9 @@ def read_lightgbm(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     scores = _read_scores(booster, head, trees)
     if isinstance(estimator, library.LGBMClassifier):
         return _read_classifier(estimator, scores, name, slope, desired, threshold)
-    if threshold is None or desired or len(scores) != 1:
-        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
-    if name not in RESPONSES or "sqrt" in rest.split():
-        raise Unreadable(f"LightGBM's objective {name} {rest} is not a threshold on a sum of trees")
-    return read_threshold(scores[0], RESPONSES[name], threshold, bound_probability_error(DOUBLE_ROUNDOFF))
+    response = None if "sqrt" in rest.split() else RESPONSES.get(name)
+    reason = f"LightGBM's objective {name} {rest} is not a threshold on a sum of trees"
+    return read_prediction(scores, response, desired, threshold, DOUBLE_ROUNDOFF, reason)
 
 
 def _read_classifier(
@@ -144,22 +139,14 @@ def _read_classifier(
     wanted = find_class_positions(estimator, desired)
     count = len(estimator.classes_)
     if name == "binary" and len(scores) == 1 and count <= 2:
-        if len(wanted) != 1:
-            raise Unreadable("one of two classes must be desired")
-        level = 0.5 if threshold is None else threshold
-        return read_threshold(
-            scores[0], LOGISTIC_RESPONSE, level, bound_probability_error(DOUBLE_ROUNDOFF), slope, first=wanted == [0]
-        )
+        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, DOUBLE_ROUNDOFF, slope)
     if name not in ("multiclass", "multiclassova") or len(scores) != count or count < 3:
         raise Unreadable(f"LightGBM's objective {name} with {len(scores)} outputs for {count} classes is not read")
-    if name == "multiclass":
-        rounding = bound_probability_error(DOUBLE_ROUNDOFF, count)
-        return (
-            read_largest_score(scores, wanted, rounding)
-            if threshold is None
-            else read_softmax_threshold(scores, wanted, threshold, DOUBLE_ROUNDOFF)
-        )
-    return _read_one_vs_all(scores, wanted, slope, threshold)
+    if name == "multiclassova":
+        return _read_one_vs_all(scores, wanted, slope, threshold)
+    if threshold is None:
+        return read_largest_score(scores, wanted, bound_probability_error(DOUBLE_ROUNDOFF, count))
+    return read_softmax_threshold(scores, wanted, threshold, DOUBLE_ROUNDOFF)
 
 
 def _read_one_vs_all(scores: list[BoostedScore], wanted: list[int], slope: float, threshold: float | None) -> TreeSum:

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Float64Array
+from ironrule.model.decision import split_classes
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, FUNCTION_UNITS, Activation, Layer, Network, OutputMargin
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.sklearn_additive import ScoreThreshold, find_logit_threshold
@@ -249,8 +250,7 @@ def read_outputs(
     if classes is None:
         alternatives = _read_regression(network, body, desired, threshold)
     else:
-        wanted = [place for place, label in enumerate(classes) if label in desired]
-        others = [place for place, label in enumerate(classes) if label not in desired]
+        wanted, others = split_classes(classes, desired)
         if not wanted or not others:
             raise Unreadable("some class must be desired and some undesired")
         alternatives = _read_classes(network, body, (wanted, others), threshold)

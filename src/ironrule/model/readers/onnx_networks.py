@@ -1,7 +1,7 @@
 """ONNX networks: a chain of matrix products, sums, activations and batch normalisation from the input to an output.
 
 The graph is walked from its input on. What depends on constants alone is computed (only moves of numbers and
-operations that are rounded once, so that everybody gets the same). What depends on the input must be a chain of
+operations that are rounded once, so that every library gets the same). What depends on the input must be a chain of
 steps, each a row at a time: every node takes a chain and constants and gives a longer chain, or is refused because it
 would mix rows, bring two chains together, or do what no layer does. A probability p with 1 - p put beside it, as
 exporters of scikit-learn write it, counts as the one probability that it is.
@@ -309,21 +309,10 @@ ONNX_STEPS: dict[str, Callable[[OnnxNode], StepChain]] = {
     "Concat": _concat,
 }
 
-MOVING_OPERATIONS = (
-    "Constant",
-    "Identity",
-    "Cast",
-    "Transpose",
-    "Reshape",
-    "Squeeze",
-    "Unsqueeze",
-    "Concat",
-    "Slice",
-    "Gather",
-)
-
+# that move numbers, or round once: what they give for constants is the same in every library
 CONSTANT_OPERATIONS = frozenset(
-    (*MOVING_OPERATIONS, "ConstantOfShape", "Shape", "Expand", "Flatten", "Add", "Sub", "Mul", "Div", "Neg")
+    {"Constant", "Identity", "Cast", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather"}
+    | {"ConstantOfShape", "Shape", "Expand", "Flatten", "Add", "Sub", "Mul", "Div", "Neg"}
 )
 
 OPERATION_DOMAINS = {"Scaler": "ai.onnx.ml"}  # where it is not ONNX itself

@@ -14,17 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Float64Array
+from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.boosting import (
-    ALWAYS_DESIRED,
-    DOUBLE_ROUNDOFF,
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
     LOGISTIC_RESPONSE,
-    NEVER_DESIRED,
     Response,
     bound_probability_error,
+    build_constant_sum,
     find_crossing,
 )
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
@@ -60,14 +59,14 @@ def _read_classifier(estimator: Any, desired: tuple[Any, ...], threshold: float 
     """It predicts True where the probability is above one half; a threshold is one on True (1) and False (0)."""
     wanted = [outcome in desired if threshold is None else outcome > threshold for outcome in (False, True)]
     if wanted[0] == wanted[1]:
-        return ALWAYS_DESIRED if wanted[0] else NEVER_DESIRED
+        return build_constant_sum(wanted[0])
     return _read_threshold(estimator, LOGISTIC_RESPONSE, 0.5, first=wanted[0])
 
 
 def _read_threshold(estimator: Any, response: Response, threshold: float, *, first: bool = False) -> TreeSum:
     crossed = find_crossing(response, threshold, bound_probability_error(PROBABILITY_ROUNDOFF), first=first)
     if crossed is None:
-        return ALWAYS_DESIRED if threshold < response.minimum else NEVER_DESIRED
+        return build_constant_sum(threshold < response.minimum)
     cut, wide = crossed
     sign = -1.0 if first else 1.0
     intercept, terms = _read_terms(estimator, sign, MAX_SCORES[response])

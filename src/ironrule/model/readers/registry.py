@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ironrule.model.decision import as_labels, resolve_desired_labels
+from ironrule.model.decision import as_labels, list_labels, resolve_desired_labels
 from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
 from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
@@ -32,7 +30,6 @@ from ironrule.model.readers.sklearn_mlp import read_mlp
 from ironrule.model.readers.sklearn_trees import read_sklearn_trees
 from ironrule.model.readers.torch_networks import read_torch
 from ironrule.model.readers.xgboost_models import read_xgboost
-from ironrule.space.table import to_python_value
 
 TREE_SUM_READERS: tuple[Reader, ...] = (
     read_sklearn_trees,
@@ -95,7 +92,7 @@ def read_network(estimator: Any, desired: tuple[Any, ...], threshold: float | No
 
 def list_desired_labels(estimator: Any, desired: Any) -> tuple[Any, ...]:
     """The desired labels, checked where a classifier lists its classes; none for a regression with a threshold."""
-    labels = [to_python_value(label) for label in np.asarray(getattr(estimator, "classes_", ())).ravel()]
+    labels = list_labels(getattr(estimator, "classes_", ()))
     if labels:
         return resolve_desired_labels(desired, labels)
     return () if desired is None else as_labels(desired)

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Float64Array
+from ironrule.model.decision import list_labels, split_classes
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
-from ironrule.space.table import to_python_value
 
 Shape = Callable[[npt.NDArray[Any]], Float64Array]
 
@@ -176,11 +176,9 @@ def find_logit_threshold(threshold: float, epsilon: float, spread: bool = False)
     size = 1 + abs(math.log(threshold)) + abs(math.log1p(-threshold))
     error = max(places[2] - places[1], places[1] - places[0]) + 16 * epsilon * size
     nearest = min(threshold, 1 - threshold)
-    return (
-        ScoreThreshold(places[1], error + 64 * epsilon * size / nearest, 6 / nearest)
-        if spread
-        else ScoreThreshold(places[1], error)
-    )
+    if spread:
+        return ScoreThreshold(places[1], error + 64 * epsilon * size / nearest, 6 / nearest)
+    return ScoreThreshold(places[1], error)
 
 
 def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
@@ -208,40 +206,13 @@ def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | N
 
 
 LINEAR_REGRESSIONS = frozenset(
-    (
-        "LinearRegression",
-        "Ridge",
-        "RidgeCV",
-        "Lasso",
-        "LassoCV",
-        "ElasticNet",
-        "ElasticNetCV",
-        "SGDRegressor",
-        "Lars",
-        "LarsCV",
-        "LassoLars",
-        "LassoLarsCV",
-        "LassoLarsIC",
-        "OrthogonalMatchingPursuit",
-        "HuberRegressor",
-        "TheilSenRegressor",
-        "PassiveAggressiveRegressor",
-        "LinearSVR",
-    )
+    {"LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "SGDRegressor"}
+    | {"Lars", "LarsCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "OrthogonalMatchingPursuit", "HuberRegressor"}
+    | {"TheilSenRegressor", "PassiveAggressiveRegressor", "LinearSVR"}
 )
-
 LINEAR_CLASSIFIERS = frozenset(
-    (
-        "LogisticRegression",
-        "LogisticRegressionCV",
-        "LinearSVC",
-        "SGDClassifier",
-        "RidgeClassifier",
-        "RidgeClassifierCV",
-        "Perceptron",
-        "PassiveAggressiveClassifier",
-        "LinearDiscriminantAnalysis",
-    )
+    {"LogisticRegression", "LogisticRegressionCV", "LinearSVC", "SGDClassifier", "RidgeClassifier"}
+    | {"RidgeClassifierCV", "Perceptron", "PassiveAggressiveClassifier", "LinearDiscriminantAnalysis"}
 )
 
 
@@ -260,9 +231,8 @@ def _read_classifier(
     scores: tuple[AdditiveScore, ...], estimator: Any, desired: tuple[Any, ...], cut: ScoreThreshold
 ) -> TreeSum:
     """The normal form of a classifier with one score for its second class, or with one for every class."""
-    classes = [to_python_value(label) for label in np.asarray(estimator.classes_).ravel()]
-    wanted = [place for place, label in enumerate(classes) if label in desired]
-    others = [place for place, label in enumerate(classes) if label not in desired]
+    classes = list_labels(estimator.classes_)
+    wanted, others = split_classes(classes, desired)
     if not wanted or not others:
         raise Unreadable("some class must be desired and some undesired")
     if len(scores) == 1 and len(classes) == 2:

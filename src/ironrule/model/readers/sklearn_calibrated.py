@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Reader, Term, Tree, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
-from ironrule.space.table import to_python_value
 
 PROBE_ROWS = 256
 LOW_THRESHOLD, HIGH_THRESHOLD = 0.25, 0.75
@@ -33,7 +33,7 @@ def read_calibrated(
     if get_library_class_name(estimator, "sklearn") != "CalibratedClassifierCV":
         return None
     require_own_methods(estimator)
-    classes = _list_labels(estimator.classes_)
+    classes = list_labels(estimator.classes_)
     folds = [_read_fold(one, classes) for one in estimator.calibrated_classifiers_]
     positive = desired == (classes[1],)
     level = 0.5 if threshold is None else float(threshold)
@@ -71,14 +71,10 @@ class CalibrationFold:
         return np.asarray(asked)
 
 
-def _list_labels(classes: Any) -> list[Any]:
-    return [to_python_value(label) for label in np.asarray(classes).ravel()]
-
-
 def _read_fold(one: Any, classes: list[Any]) -> CalibrationFold:
     frozen = get_library_class_name(one.estimator, "sklearn") == "FrozenEstimator"
     base = one.estimator.estimator if frozen else one.estimator
-    if len(classes) != 2 or _list_labels(base.classes_) != classes:
+    if len(classes) != 2 or list_labels(base.classes_) != classes:
         raise Unreadable("a calibrated classifier can be read only with two classes that every fold knows")
     if one.method not in ("sigmoid", "isotonic") or len(one.calibrators) != 1:
         raise Unreadable(f"calibration by {one.method!r} cannot be read; sigmoid and isotonic can")

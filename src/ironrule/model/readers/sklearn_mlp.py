@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, Activation, Network
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods, require_same_labels
 from ironrule.model.readers.network_steps import LibraryNetwork, OutputKind, Step, make_dense, read_outputs
-from ironrule.space.table import to_python_value
 
 OUTPUT_KINDS = {
     "logistic": OutputKind.LOGISTIC,
@@ -23,14 +23,12 @@ OUTPUT_KINDS = {
     "identity": OutputKind.SCORES,
     "exp": OutputKind.EXPONENTIAL,
 }
-
 ACTIVATIONS = {
     "identity": Activation("identity"),
     "relu": Activation("relu"),
     "tanh": Activation("tanh"),
     "logistic": Activation("logistic"),
 }
-
 ROUNDOFFS = {np.dtype(np.float32): SINGLE_ROUNDOFF, np.dtype(np.float64): DOUBLE_ROUNDOFF}
 
 
@@ -52,7 +50,7 @@ def read_mlp(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
         raise Unreadable("the network gives several labels at once")
     if name == "MLPClassifier":
         require_same_labels(estimator.classes_, estimator._label_binarizer.classes_)
-    classes = [to_python_value(label) for label in estimator.classes_] if name == "MLPClassifier" else None
+    classes = list_labels(estimator.classes_) if name == "MLPClassifier" else None
     network = LibraryNetwork(_list_steps(estimator), OUTPUT_KINDS[estimator.out_activation_], _find_roundoff(estimator))
     return read_outputs(network, classes, desired, threshold)
 

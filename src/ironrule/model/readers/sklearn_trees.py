@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Float64Array
+from ironrule.model.decision import list_labels, split_classes
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
+from ironrule.model.readers.boosting import build_constant_sum
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods, require_same_labels
 from ironrule.model.readers.tree_scores import (
     LINK_ERROR,
@@ -30,18 +32,15 @@ from ironrule.model.readers.tree_scores import (
     add_scores,
     apply_logistic,
     bound_rounding,
-    build_constant_sum,
     build_tree_sum,
     find_deciding_score,
     map_scores,
     read_binary,
     read_classes,
     require_fitted,
-    require_readable,
     scale_scores,
     score_tree,
 )
-from ironrule.space.table import to_python_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +94,8 @@ def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: floa
     require_readable(getattr(estimator, "n_outputs_", 1) == 1, "it answers several questions at once (multi-output)")
     if not hasattr(estimator, "classes_"):
         return _read_number(estimator, threshold)
-    known = [to_python_value(label) for label in np.asarray(estimator.classes_).ravel()]
-    wanted = [place for place, label in enumerate(known) if label in desired]
+    known = list_labels(estimator.classes_)
+    wanted, _ = split_classes(known, desired)
     if len(known) == 1 or len(wanted) in (0, len(known)):
         return _read_constant(estimator, len(known), len(wanted), threshold)
     if _is_tree(estimator) and (threshold is None or len(wanted) == 1):
@@ -404,22 +403,20 @@ def _build_voting(estimator: Any) -> ScoredModel:
     return ClassScores(total, sum(weights)) if classifier else NumberScore(total, sum(weights))
 
 
+def _with_regressor(family: str) -> tuple[str, str]:
+    return f"{family}Classifier", f"{family}Regressor"
+
+
 MODEL_BUILDERS: dict[str, Callable[[Any], ScoredModel]] = {
-    "DecisionTreeClassifier": _build_tree_model,
-    "DecisionTreeRegressor": _build_tree_model,
-    "ExtraTreeClassifier": _build_tree_model,
-    "ExtraTreeRegressor": _build_tree_model,
-    "RandomForestClassifier": _build_forest_model,
-    "RandomForestRegressor": _build_forest_model,
-    "ExtraTreesClassifier": _build_forest_model,
-    "ExtraTreesRegressor": _build_forest_model,
-    "GradientBoostingClassifier": _build_gradient_boosting,
-    "GradientBoostingRegressor": _build_gradient_boosting,
-    "HistGradientBoostingClassifier": _build_histogram_boosting,
-    "HistGradientBoostingRegressor": _build_histogram_boosting,
-    "BaggingClassifier": _build_bagging,
-    "BaggingRegressor": _build_bagging,
-    "AdaBoostClassifier": _build_adaboost,
-    "VotingClassifier": _build_voting,
-    "VotingRegressor": _build_voting,
+    name: build
+    for build, names in (
+        (_build_tree_model, (*_with_regressor("DecisionTree"), *_with_regressor("ExtraTree"))),
+        (_build_forest_model, (*_with_regressor("RandomForest"), *_with_regressor("ExtraTrees"))),
+        (_build_gradient_boosting, _with_regressor("GradientBoosting")),
+        (_build_histogram_boosting, _with_regressor("HistGradientBoosting")),
+        (_build_bagging, _with_regressor("Bagging")),
+        (_build_adaboost, ("AdaBoostClassifier",)),
+        (_build_voting, _with_regressor("Voting")),
+    )
+    for name in names
 }

@@ -28,12 +28,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ironrule.arrays import Float64Array, Int32Array
+from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
-from ironrule.model.protocol import Unreadable
-from ironrule.model.readers.boosting import BoostedScore, read_softmax_threshold
+from ironrule.model.protocol import Unreadable, require_readable
+from ironrule.model.readers.boosting import BoostedScore, build_constant_sum, read_softmax_threshold
 
-DOUBLE_ROUNDOFF = 2.0**-53
 LINK_ERROR = 2.0**-46  # exp, expit and softmax are good to a few units; this is 128
 GRID, MAX_GRID_SUM = 2.0**-20, 2.0**20  # sums of multiples of GRID below MAX_GRID_SUM are exact, also after a division
 UNDERFLOW_BOUND = 1e-290  # above whatever underflow can do, so that a tie is never sure
@@ -107,11 +107,6 @@ class NumberScore:
 
 ScoredModel = ClassScores | BinaryScore | NumberScore
 MarginSpec = tuple[Float64Array, float, float]  # a margin: weights of the columns, a constant, the error
-
-
-def build_constant_sum(outcome: bool) -> TreeSum:
-    """The normal form of a model that always decides the same."""
-    return TreeSum(((Margin(1.0 if outcome else -1.0, ()),),))
 
 
 def read_binary(model: BinaryScore, wanted: Sequence[int], threshold: float | None) -> TreeSum:
@@ -302,9 +297,3 @@ def require_fitted(estimator: Any) -> None:
         check_is_fitted(estimator)
     except NotFittedError as error:
         raise Unreadable(f"the {type(estimator).__name__} must be fitted first") from error
-
-
-def require_readable(holds: bool, reason: str) -> None:
-    """Raise Unreadable with the reason unless this holds."""
-    if not holds:
-        raise Unreadable(reason)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import BoolArray
+from ironrule.model.normal_form.network import SINGLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable
@@ -25,7 +26,6 @@ from ironrule.model.readers.boosting import (
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
     LOGISTIC_RESPONSE,
-    SINGLE_ROUNDOFF,
     STEP_RESPONSE,
     BoostedScore,
     Response,
@@ -33,8 +33,9 @@ from ironrule.model.readers.boosting import (
     find_class_positions,
     order_parents_first,
     read_largest_score,
+    read_prediction,
     read_softmax_threshold,
-    read_threshold,
+    read_two_classes,
     sum_trees,
 )
 from ironrule.model.readers.library_class import require_own_methods
@@ -116,21 +117,14 @@ def _to_float32(values: npt.NDArray[Any], missing: float | None) -> tuple[npt.ND
     return numbers, np.isnan(numbers) | (numbers == alias)
 
 
-_RESPONSES: dict[str, Response] = {
-    "binary:logistic": LOGISTIC_RESPONSE,
-    "reg:logistic": LOGISTIC_RESPONSE,
-    "binary:logitraw": IDENTITY_RESPONSE,
-    "binary:hinge": STEP_RESPONSE,  # 1 where the score is above 0, else 0
-    "reg:squarederror": IDENTITY_RESPONSE,
-    "reg:linear": IDENTITY_RESPONSE,
-    "reg:absoluteerror": IDENTITY_RESPONSE,
-    "reg:pseudohubererror": IDENTITY_RESPONSE,
-    "reg:quantileerror": IDENTITY_RESPONSE,
-    "reg:squaredlogerror": IDENTITY_RESPONSE,
-    "count:poisson": EXPONENTIAL_RESPONSE,
-    "reg:gamma": EXPONENTIAL_RESPONSE,
-    "reg:tweedie": EXPONENTIAL_RESPONSE,
-}
+IDENTITY_OBJECTIVES = (
+    *("binary:logitraw", "reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror"),
+    *("reg:quantileerror", "reg:squaredlogerror"),
+)
+RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, IDENTITY_RESPONSE)
+RESPONSES |= dict.fromkeys(("binary:logistic", "reg:logistic"), LOGISTIC_RESPONSE)
+RESPONSES |= dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), EXPONENTIAL_RESPONSE)
+RESPONSES["binary:hinge"] = STEP_RESPONSE  # 1 where the score is above 0, else 0
 
 
 def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
@@ -146,29 +140,22 @@ def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | No
     booster = estimator.get_booster()
     learner = json.loads(booster.save_raw("json"))["learner"]
     objective = str(learner["objective"]["name"])
-    if objective not in _RESPONSES and objective not in ("multi:softprob", "multi:softmax"):
+    if objective not in RESPONSES and objective not in ("multi:softprob", "multi:softmax"):
         raise Unreadable(f"XGBoost's objective {objective} is not a threshold on a sum of trees")
     if (estimator.objective == "multi:softmax") != (objective == "multi:softmax"):
         raise Unreadable(f"its objective was set to {estimator.objective!r} after it was fitted with {objective!r}")
     scores = _read_scores(estimator, booster, learner, objective)
     if isinstance(estimator, library.XGBClassifier):
         return _read_classifier(estimator, scores, objective, desired, threshold)
-    if threshold is None or desired or len(scores) != 1 or objective not in _RESPONSES:
-        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
-    return read_threshold(scores[0], _RESPONSES[objective], threshold, bound_probability_error(SINGLE_ROUNDOFF))
+    return read_prediction(scores, RESPONSES.get(objective), desired, threshold, SINGLE_ROUNDOFF)
 
 
 def _read_classifier(
     estimator: Any, scores: list[BoostedScore], objective: str, desired: tuple[Any, ...], threshold: float | None
 ) -> TreeSum:
     wanted = find_class_positions(estimator, desired)
-    if len(scores) == 1 and len(estimator.classes_) <= 2 and objective in _RESPONSES:
-        if len(wanted) != 1:
-            raise Unreadable("one of two classes must be desired")
-        level = 0.5 if threshold is None else threshold
-        return read_threshold(
-            scores[0], _RESPONSES[objective], level, bound_probability_error(SINGLE_ROUNDOFF), first=wanted == [0]
-        )
+    if len(scores) == 1 and len(estimator.classes_) <= 2 and objective in RESPONSES:
+        return read_two_classes(scores[0], RESPONSES[objective], wanted, threshold, SINGLE_ROUNDOFF)
     if len(scores) != len(estimator.classes_) or len(scores) < 3:
         raise Unreadable(f"{len(scores)} outputs for {len(estimator.classes_)} classes are not one decision")
     if threshold is None:
@@ -211,7 +198,7 @@ def _read_score(
     if not trees:
         return sum_trees(asked, (), SINGLE_ROUNDOFF)
     rest = asked - float(sum(tree.evaluate(blank)[0] for tree in trees))
-    base = min(_list_base_scores(np.float32(stored), _RESPONSES.get(objective)), key=lambda b: abs(b - rest))
+    base = min(_list_base_scores(np.float32(stored), RESPONSES.get(objective)), key=lambda b: abs(b - rest))
     # Its logarithm is within 2 units. Dart multiplies each tree by its weight, with the base added and taken off again.
     extra = 4 * SINGLE_ROUNDOFF * abs(base)
     if dart:
