@@ -77,7 +77,7 @@ def _choose_unsigned_type(column: npt.NDArray[Any]) -> npt.DTypeLike:
 def build_history(
     space: Space, codes: EncodedTable, outcomes: npt.NDArray[np.bool_], desired: EncodedTable | None = None
 ) -> History:
-    """Prepare a history for searches; ``desired`` are its desired rows, where somebody has them already."""
+    """Prepare a history for searches; ``desired`` are its desired rows, where they are at hand already."""
     places = np.flatnonzero(outcomes)
     if len(places) > SEED_ROWS:
         places = np.sort(np.random.default_rng(0).choice(places, SEED_ROWS, replace=False))

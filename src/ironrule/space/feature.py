@@ -71,8 +71,8 @@ class Feature:
             self._check_one_hot()
 
     def _check_one_hot(self) -> None:
-        nobody = len(self.values) - len(self.columns)  # whether all columns may be zero: one value more than columns
-        if nobody not in (0, 1) or self.missing or (self.ordered and nobody):
+        extra = len(self.values) - len(self.columns)  # 1 if all columns may be zero, which is a value of its own
+        if extra not in (0, 1) or self.missing or (self.ordered and extra):
             raise SpaceError(
                 expected=f"the one-hot feature {self.name!r} must have one value per column (one more for rows without "
                 "a 1 is allowed if it is nominal) and cannot be missing",

@@ -26,7 +26,7 @@ from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Feature, Value, is_missing
 from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
-from ironrule.space.table import Table, read_table, to_python_value
+from ironrule.space.table import Table, read_table, require_columns, to_python_value
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 MAX_FEATURES = 128
+COLUMNS_HINT = "rename its columns, or add what is missing"
 SCALAR_TYPES = frozenset((int, float, str, np.int64, np.float64))
 
 
@@ -99,9 +100,7 @@ class Space:
         """
         read = _read_source_values(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
-        absent = [name for name in chosen if name not in read.names]
-        if absent:
-            raise _build_absent_error(absent, read.names)
+        require_columns(chosen, read.names, COLUMNS_HINT)
         options = InferenceOptions(nominal, dict(ordered or {}), dict(domains or {}), missing, one_hot, constant)
         return cls(infer_features(read, chosen, options, progress), tuple(as_constraint(c) for c in constraints))
 
@@ -195,25 +194,21 @@ class Space:
     def encode(self, table: Any, progress: bool | None = None) -> EncodedTable:
         """A whole table as codes, column by column."""
         read = read_table(table, None if not isinstance(table, np.ndarray) else self.columns)
-        absent = [name for name in self.columns if name not in read.names]
-        if absent:
-            raise _build_absent_error(absent, read.names)
+        require_columns(self.columns, read.names, COLUMNS_HINT)
         features = track(self.features, "Encoding", len(self.features), progress)
         return EncodedTable(tuple(encode_feature(feature, read) for feature in features))
 
     def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
         """One row, given by column (or by feature, for a one-hot group), as codes."""
         others = set(ignore).difference(self.columns)
-        unknown = (
-            [] if row.keys() <= self._row_keys else [n for n in row if n not in self._row_keys and n not in others]
-        )
+        unknown = [name for name in row if name not in self._row_keys and name not in others]
         if unknown:
             raise TableError(expected="a row may only have columns of the space", got=", ".join(map(repr, unknown)))
         codes = []
-        for feature, places in zip(self.features, self._code_tables, strict=True):
+        for feature, code_by_value in zip(self.features, self._code_tables, strict=True):
             value = row.get(feature.name)
-            known = type(value) in SCALAR_TYPES and value in places
-            codes.append(places[value] if known else _encode_feature_of_row(feature, row, others))
+            is_plain = type(value) in SCALAR_TYPES and value in code_by_value  # most are, and need no conversion
+            codes.append(code_by_value[value] if is_plain else _encode_feature_of_row(feature, row, others))
         return np.array(codes, dtype=np.int32)
 
     def decode_row(self, point: Points) -> dict[str, Value]:
@@ -235,13 +230,16 @@ class Space:
         units = units or {}
         for name in (*labels, *units):
             self.index(name)
-        told = ((one, labels.get(one.name, one.label), units.get(one.name, one.unit)) for one in self.features)
-        return replace(self, features=tuple(replace(one, label=label, unit=unit) for one, label, unit in told))
+        labelled = (
+            replace(feature, label=labels.get(feature.name, feature.label), unit=units.get(feature.name, feature.unit))
+            for feature in self.features
+        )
+        return replace(self, features=tuple(labelled))
 
     def __repr__(self) -> str:
-        kinds = sum(feature.ordered for feature in self.features)
-        some = f"{kinds} ordered, {len(self) - kinds} nominal"
-        text = f"Space({format_count(len(self), 'feature')}: {some}; {self.size:.3g} points"
+        ordered = sum(feature.ordered for feature in self.features)
+        kinds = f"{ordered} ordered, {len(self) - ordered} nominal"
+        text = f"Space({format_count(len(self), 'feature')}: {kinds}; {self.size:.3g} points"
         return text + (f"; {format_count(len(self.constraints), 'constraint')})" if self.constraints else ")")
 
 
@@ -281,25 +279,15 @@ def _check_finite(features: Sequence[Feature]) -> None:
 
 
 def _encode_feature_of_row(feature: Feature, row: Mapping[str, Value], others: set[str]) -> int:
-    given = [name for name in feature.columns if name in row]
-    if feature.name in row and feature.name not in others and (feature.columns == (feature.name,) or not given):
+    present = [name for name in feature.columns if name in row]
+    if feature.name in row and feature.name not in others and (feature.columns == (feature.name,) or not present):
         return _encode_value(feature, row[feature.name])
-    if len(given) < len(feature.columns):
+    if len(present) < len(feature.columns):
         absent = [name for name in feature.columns if name not in row]
         raise TableError(expected=f"a row must have a value for {', '.join(map(repr, absent))}", got="none")
     if feature.name in row and feature.name not in others:
-        raise TableError(expected=f"a row must have either {feature.name!r} or its columns {given}", got="both")
-    return _encode_one_hot_columns(feature, row) if feature.one_hot else _encode_value(feature, row[given[0]])
-
-
-def _build_absent_error(names: Sequence[str], there: Sequence[str]) -> TableError:
-    columns = "column" if len(names) == 1 else "columns"
-    return TableError(
-        expected=f"the table must have the {columns} {', '.join(map(repr, names))}",
-        got=f"columns {', '.join(map(repr, there))}",
-        hint="rename its columns, or add what is missing",
-        code="missing-columns",
-    )
+        raise TableError(expected=f"a row must have either {feature.name!r} or its columns {present}", got="both")
+    return _encode_one_hot_columns(feature, row) if feature.one_hot else _encode_value(feature, row[present[0]])
 
 
 def _encode_value(feature: Feature, value: Value) -> int:

@@ -52,12 +52,7 @@ class Table:
 
     def column(self, name: str) -> TableColumn:
         """One column; text and booleans come as an object array; raises TableError, naming it, if it cannot be read."""
-        if name not in self.names:
-            raise TableError(
-                expected=f"the table must have the column {name!r}",
-                got=f"columns {', '.join(map(repr, self.names))}",
-                code="missing-columns",
-            )
+        require_columns((name,), self.names)
         try:
             if self.frame is None:
                 return _read_array_column(self.native[:, self.names.index(name)])
@@ -79,6 +74,18 @@ class Table:
             return {name: to_python_value(value) for name, value in zip(self.names, self.native[position], strict=True)}
         values = self.frame[[position % len(self)]].row(0)
         return {name: to_python_value(value) for name, value in zip(self.names, values, strict=True)}
+
+
+def require_columns(names: Iterable[str], available: Sequence[str], hint: str | None = None) -> None:
+    """Raise TableError unless all these columns are available."""
+    absent = [name for name in names if name not in available]
+    if absent:
+        raise TableError(
+            expected=f"the table must have the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}",
+            got=f"columns {', '.join(map(repr, available))}",
+            hint=hint,
+            code="missing-columns",
+        )
 
 
 def read_table(data: Any, names: Sequence[str] | None = None) -> Table:

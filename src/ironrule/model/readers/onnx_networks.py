@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array
+from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, Activation, Network
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import require_own_methods
@@ -32,7 +33,6 @@ from ironrule.model.readers.network_steps import (
     strip_final_logistic,
 )
 from ironrule.model.wrappers.networks import OnnxNetwork
-from ironrule.space.table import to_python_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,7 +323,7 @@ def read_onnx(estimator: Any, desired: tuple[Any, ...], threshold: float | None)
     if not isinstance(estimator, OnnxNetwork):
         return None
     require_own_methods(estimator)
-    classes = None if estimator.classes is None else [to_python_value(label) for label in estimator.classes_]
+    classes = None if estimator.classes is None else list_labels(estimator.classes_)
     return read_outputs(_describe_network(estimator), classes, desired, threshold)
 
 

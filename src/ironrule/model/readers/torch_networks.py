@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Float64Array
+from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, Activation, Network
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import require_own_methods
@@ -34,7 +35,6 @@ from ironrule.model.wrappers.networks import (
     iterate_tensors,
     iterate_torch_modules,
 )
-from ironrule.space.table import to_python_value
 
 
 def read_torch(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Network | None:
@@ -42,7 +42,7 @@ def read_torch(estimator: Any, desired: tuple[Any, ...], threshold: float | None
     if not isinstance(estimator, TorchNetwork):
         return None
     require_own_methods(estimator)
-    classes = None if estimator.classes is None else [to_python_value(label) for label in estimator.classes_]
+    classes = None if estimator.classes is None else list_labels(estimator.classes_)
     return read_outputs(_describe_network(estimator), classes, desired, threshold)
 
 

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,7 +26,7 @@ from ironrule.errors import InputError, ModelError, TableError
 from ironrule.model.model_input import as_matrix
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, is_missing, value_from_json, value_to_json
-from ironrule.space.table import read_table
+from ironrule.space.table import read_table, require_columns
 from ironrule.wording import format_count
 
 Labels = tuple[Any, Any]
@@ -33,15 +34,48 @@ Labels = tuple[Any, Any]
 
 def require_two_labels(labels: Sequence[Any]) -> Labels:
     """Two distinct labels; raises InputError otherwise."""
-    given = tuple(labels) if not isinstance(labels, str) else (labels,)
-    if len(given) != 2 or given[0] == given[1]:
+    pair = () if isinstance(labels, str) else tuple(labels)
+    if len(pair) != 2 or pair[0] == pair[1]:
         raise InputError(expected="classes must be two distinct labels", got=repr(labels))
-    return given[0], given[1]
+    return pair[0], pair[1]
 
 
 def choose_labels(second: npt.NDArray[np.bool_], labels: Labels) -> npt.NDArray[Any]:
     """The second label where it holds, the first elsewhere."""
     return np.array(labels)[second.astype(np.intp)]
+
+
+def _require_keys(data: Mapping[str, Any], required: set[str], optional: set[str], rule: str) -> None:
+    if not required <= set(data) <= required | optional:
+        raise InputError(expected=rule, got=f"keys {sorted(data)}")
+
+
+def _require_finite(**numbers: float) -> None:
+    if not np.isfinite(list(numbers.values())).all():
+        got = " and ".join(map(repr, numbers.values()))
+        raise InputError(expected=f"{' and '.join(numbers)} must be finite", got=got)
+
+
+class TwoClassModel(ABC):
+    """What handwritten models have in common with a fitted classifier of scikit-learn: labels and names of columns."""
+
+    __slots__ = ()
+    classes: Labels
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The two labels."""
+        return np.array(self.classes)
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the model looks at, each once, in order."""
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The same as scikit-learn has them."""
+        return np.array(self.columns, dtype=object)
 
 
 BINS_KEYS = {"column", "edges", "points", "values", "missing", "other"}
@@ -76,8 +110,8 @@ class Bins:
         object.__setattr__(self, "points", tuple(float(points) for points in self.points))
         object.__setattr__(self, "values", tuple((value, float(points)) for value, points in pairs))
         for name in ("missing", "other"):
-            given = getattr(self, name)
-            object.__setattr__(self, name, None if given is None else float(given))
+            points = getattr(self, name)
+            object.__setattr__(self, name, None if points is None else float(points))
         self._check()
 
     def _check(self) -> None:
@@ -146,11 +180,8 @@ class Bins:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bins:
         """The points that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
-        if "column" not in data or not set(data) <= BINS_KEYS:
-            raise InputError(
-                expected=f"points must have the key 'column', and no keys but {sorted(BINS_KEYS)}",
-                got=f"keys {sorted(data)}",
-            )
+        rule = f"points must have the key 'column', and no keys but {sorted(BINS_KEYS)}"
+        _require_keys(data, {"column"}, BINS_KEYS, rule)
         values = tuple((value_from_json(value), points) for value, points in data.get("values", ()))
         return cls(**{**data, "values": values})
 
@@ -181,19 +212,13 @@ def read_columns(table: Any, names: Sequence[str]) -> dict[str, npt.NDArray[Any]
         seen = as_matrix(table)
         return {name: seen[:, place] for place, name in enumerate(names)}
     read = read_table(table)
-    absent = [name for name in names if name not in read.names]
-    if absent:
-        raise TableError(
-            expected=f"the table must have the column {absent[0]!r}",
-            got=f"columns {', '.join(map(repr, read.names))}",
-            code="missing-columns",
-        )
+    require_columns(names, read.names)
     return {name: as_matrix(read.frame.select(name).to_native())[:, 0] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
-class Scorecard:
-    """Whoever has ``cutoff`` points or more gets the second class, everybody else the first.
+class Scorecard(TwoClassModel):
+    """A row with ``cutoff`` points or more gets the second class, any other row the first.
 
     >>> import pandas as pd
     >>> card = Scorecard(
@@ -213,22 +238,16 @@ class Scorecard:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         object.__setattr__(self, "classes", require_two_labels(self.classes))
-        if not np.isfinite([self.cutoff, self.base]).all():
-            raise InputError(expected="cutoff and base must be finite", got=f"{self.cutoff!r} and {self.base!r}")
+        _require_finite(cutoff=self.cutoff, base=self.base)
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The two labels."""
-        return np.array(self.classes)
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+    def columns(self) -> tuple[str, ...]:
         """The columns that the scorecard looks at."""
-        return np.array(list_columns(self.parts), dtype=object)
+        return list_columns(self.parts)
 
     def points(self, table: Any) -> Float64Array:
         """The points of every row: the base, and those of every part, added in order."""
-        columns = read_columns(table, list_columns(self.parts))
+        columns = read_columns(table, self.columns)
         total = np.full(len(table), float(self.base))
         for part in self.parts:
             total += part.look_up(columns[part.column])
@@ -246,11 +265,8 @@ class Scorecard:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scorecard:
         """The scorecard that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
-        if not {"parts", "cutoff"} <= set(data) <= {"parts", "cutoff", "base", "classes"}:
-            raise InputError(
-                expected="a scorecard must have the keys 'parts' and 'cutoff', and may have 'base' and 'classes'",
-                got=f"keys {sorted(data)}",
-            )
+        rule = "a scorecard must have the keys 'parts' and 'cutoff', and may have 'base' and 'classes'"
+        _require_keys(data, {"parts", "cutoff"}, {"base", "classes"}, rule)
         parts = tuple(Bins.from_dict(part) for part in data["parts"])
         return cls(parts, data["cutoff"], data.get("base", 0.0), tuple(data.get("classes", (0, 1))))
 
@@ -265,12 +281,22 @@ class Subscale:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
-        if not np.isfinite([self.weight, self.bias]).all():
-            raise InputError(expected="weight and bias must be finite", got=f"{self.weight!r} and {self.bias!r}")
+        _require_finite(weight=self.weight, bias=self.bias)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The subscale as plain data."""
+        return {"weight": self.weight, "bias": self.bias, "parts": [part.to_dict() for part in self.parts]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Subscale:
+        """The subscale that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
+        rule = "every subscale must have the keys 'weight', 'bias' and 'parts'"
+        _require_keys(data, {"weight", "bias", "parts"}, set(), rule)
+        return cls(data["weight"], data["bias"], tuple(Bins.from_dict(part) for part in data["parts"]))
 
 
 @dataclass(frozen=True, slots=True)
-class TwoLayerAdditive:
+class TwoLayerAdditive(TwoClassModel):
     """The second class has the probability logistic(bias + the sum of the subscales); above one half it is predicted.
 
     >>> import pandas as pd
@@ -288,25 +314,16 @@ class TwoLayerAdditive:
     def __post_init__(self) -> None:
         object.__setattr__(self, "subscales", tuple(self.subscales))
         object.__setattr__(self, "classes", require_two_labels(self.classes))
-        if not np.isfinite(self.bias):
-            raise InputError(expected="bias must be finite", got=repr(self.bias))
+        _require_finite(bias=self.bias)
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The two labels."""
-        return np.array(self.classes)
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+    def columns(self) -> tuple[str, ...]:
         """The columns that the model looks at."""
-        return np.array(self._names(), dtype=object)
-
-    def _names(self) -> tuple[str, ...]:
         return list_columns([part for subscale in self.subscales for part in subscale.parts])
 
     def decision_function(self, table: Any) -> Float64Array:
         """The log odds of the second class."""
-        columns = read_columns(table, self._names())
+        columns = read_columns(table, self.columns)
         total = np.full(len(table), float(self.bias))
         for subscale in self.subscales:
             inner = np.full(len(table), float(subscale.bias))
@@ -326,29 +343,15 @@ class TwoLayerAdditive:
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain data."""
-        subscales = [
-            {"weight": one.weight, "bias": one.bias, "parts": [part.to_dict() for part in one.parts]}
-            for one in self.subscales
-        ]
+        subscales = [subscale.to_dict() for subscale in self.subscales]
         return {"subscales": subscales, "bias": self.bias, "classes": list(self.classes)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TwoLayerAdditive:
         """The model that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
-        if not {"subscales", "bias"} <= set(data) <= {"subscales", "bias", "classes"}:
-            raise InputError(
-                expected="a two-layer model must have the keys 'subscales' and 'bias', and may have 'classes'",
-                got=f"keys {sorted(data)}",
-            )
-        odd = [one for one in data["subscales"] if set(one) != {"weight", "bias", "parts"}]
-        if odd:
-            raise InputError(
-                expected="every subscale must have the keys 'weight', 'bias' and 'parts'", got=f"keys {sorted(odd[0])}"
-            )
-        subscales = tuple(
-            Subscale(one["weight"], one["bias"], tuple(Bins.from_dict(part) for part in one["parts"]))
-            for one in data["subscales"]
-        )
+        rule = "a two-layer model must have the keys 'subscales' and 'bias', and may have 'classes'"
+        _require_keys(data, {"subscales", "bias"}, {"classes"}, rule)
+        subscales = tuple(Subscale.from_dict(subscale) for subscale in data["subscales"])
         return cls(subscales, data["bias"], tuple(data.get("classes", (0, 1))))
 
 
@@ -358,8 +361,8 @@ def _apply_logistic(values: Float64Array) -> Float64Array:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleClassifier:
-    """Whoever satisfies one of the rules gets the first class, everybody else the second.
+class RuleClassifier(TwoClassModel):
+    """A row that satisfies one of the rules gets the first class, any other row the second.
 
     >>> import pandas as pd
     >>> from ironrule import Component, Rule
@@ -380,20 +383,15 @@ class RuleClassifier:
             raise InputError(expected="rules must be Rule objects", got=type(odd[0]).__name__)
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The two labels."""
-        return np.array(self.classes)
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """The columns that the rules speak of."""
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules speak of; of a one-hot feature those of its pattern."""
         parts = [component for rule in self.rules for component in rule.components]
         names = [name for c in parts for name in ([name for name, _ in c.one_hot_columns] or [c.column])]
-        return np.array(list(dict.fromkeys(names)), dtype=object)
+        return tuple(dict.fromkeys(names))
 
     def predict(self, table: Any) -> npt.NDArray[Any]:
         """The class of every row."""
-        read = read_table(table, self.feature_names_in_.tolist() if isinstance(table, np.ndarray) else None)
+        read = read_table(table, self.columns if isinstance(table, np.ndarray) else None)
         free = np.ones(len(read), dtype=np.bool_)
         for rule in self.rules:
             free &= ~rule.covers(read)
@@ -406,9 +404,6 @@ class RuleClassifier:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RuleClassifier:
         """The classifier that :meth:`to_dict` wrote; raises InputError if the data is malformed."""
-        if not {"rules"} <= set(data) <= {"rules", "classes"}:
-            raise InputError(
-                expected="a RuleClassifier must have the key 'rules', and may have 'classes'",
-                got=f"keys {sorted(data)}",
-            )
+        rule = "a RuleClassifier must have the key 'rules', and may have 'classes'"
+        _require_keys(data, {"rules"}, {"classes"}, rule)
         return cls(tuple(Rule.from_dict(rule) for rule in data["rules"]), tuple(data.get("classes", (0, 1))))

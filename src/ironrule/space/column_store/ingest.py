@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Int64Array
-from ironrule.errors import StorageError, TableError
+from ironrule.errors import TableError
 from ironrule.progress import ProgressBar
 from ironrule.space.codes import choose_code_type
-from ironrule.space.column_store.storage import TempFolder
+from ironrule.space.column_store.storage import TempFolder, create_folder, report_write_errors
 from ironrule.space.infer import group_by_prefix
 from ironrule.space.sources.protocol import Source
-from ironrule.space.table import Table, read_table
+from ironrule.space.table import Table, read_table, require_columns
 
 Segment = tuple[str, int]
 """So many rows of one type."""
@@ -313,7 +313,7 @@ CACHE_FORMAT = 2  # part of a folder's name: what another version left in the ca
 
 @dataclass(frozen=True)
 class OpenedSource:
-    """A source that was read, and the folder that goes when nobody needs it any more, if it does."""
+    """A source that was read, and its temporary folder if it has one, which goes with the last reference to it."""
 
     table: IngestedTable
     folder: TempFolder | None = field(default=None, repr=False)
@@ -321,41 +321,15 @@ class OpenedSource:
 
 def open_source(source: Source, columns: Sequence[str], cache: Path | None, progress: bool | None) -> OpenedSource:
     """Read a source, or find what an earlier pass over the same data left in the cache."""
-    absent = [name for name in columns if name not in source.names]
-    if absent:
-        raise TableError(
-            expected=f"the data must have the column {absent[0]!r}",
-            got=f"columns {', '.join(source.names)}",
-            code="missing-columns",
-        )
+    require_columns(columns, source.names)
     fingerprint = source.fingerprint()
     if cache is None or fingerprint is None:
         temporary = TempFolder.create(cache)
-        _ingest_or_raise(source, columns, temporary.path, progress)
+        with report_write_errors("positions", temporary.path):
+            ingest_source(source, columns, temporary.path, progress)
         return OpenedSource(read_ingested(source, temporary.path), temporary)
     folder = cache / hashlib.sha256(repr((CACHE_FORMAT, fingerprint, tuple(columns))).encode()).hexdigest()[:32]
     if not folder.exists():
-        _ingest_atomically(source, columns, folder, progress)
+        with report_write_errors("positions", folder), create_folder(folder) as unfinished:
+            ingest_source(source, columns, unfinished, progress)
     return OpenedSource(read_ingested(source, folder))
-
-
-def _ingest_atomically(source: Source, columns: Sequence[str], folder: Path, progress: bool | None) -> None:
-    """In a folder that appears when all is there."""
-    with TempFolder.create(folder.parent) as temporary:
-        unfinished = temporary.path / folder.name
-        unfinished.mkdir()
-        _ingest_or_raise(source, columns, unfinished, progress)
-        if not folder.exists():  # else another process was faster
-            unfinished.rename(folder)
-
-
-def _ingest_or_raise(source: Any, columns: Sequence[str], folder: Path, progress: bool | None) -> None:
-    try:
-        ingest_source(source, columns, folder, progress)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise StorageError(
-            f"cannot write positions to {str(folder)!r}: {error.strerror or error}",
-            hint="free some disk space, or use another cache",
-        ) from error

@@ -71,7 +71,7 @@ def _try_lock(lock: IO[bytes]) -> bool:
 
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody has it, or the file system knows no locks
+    except OSError:  # another process has it, or the file system knows no locks
         return False
     return True
 
@@ -92,17 +92,32 @@ BLOCK_ROWS = 1 << 20
 
 def write_columns(folder: Path, columns: Iterable[Iterator[npt.NDArray[Any]]]) -> None:
     """Write every column, which comes in pieces, to a file of its own, in a folder that appears when all is there."""
+    with report_write_errors("codes", folder), create_folder(folder) as unfinished:
+        for place, pieces in enumerate(columns):
+            _write_column(unfinished, place, pieces)
+
+
+@contextlib.contextmanager
+def create_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder to write to, which becomes ``folder`` when all is there."""
+    with TempFolder.create(folder.parent) as temporary:
+        unfinished = temporary.path / folder.name
+        unfinished.mkdir()
+        yield unfinished
+        if not folder.exists():  # else another process was faster
+            unfinished.rename(folder)
+
+
+@contextlib.contextmanager
+def report_write_errors(what: str, folder: Path) -> Iterator[None]:
+    """Raise StorageError, naming what could not be written, for the operating system's errors."""
     try:
-        with TempFolder.create(folder.parent) as temporary:
-            unfinished = temporary.path / folder.name
-            unfinished.mkdir()
-            for place, pieces in enumerate(columns):
-                _write_column(unfinished, place, pieces)
-            if not folder.exists():  # else another process was faster
-                unfinished.rename(folder)
+        yield
     except OSError as error:
+        if error.errno is None:  # not of the operating system, such as a StorageError
+            raise
         raise StorageError(
-            f"cannot write codes to {str(folder)!r}: {error.strerror or error}",
+            f"cannot write {what} to {str(folder)!r}: {error.strerror or error}",
             hint="free some disk space, or use another cache",
         ) from error
 

@@ -36,7 +36,7 @@ class DuckDbQuery:
 
     @property
     def row_count(self) -> None:
-        """Nobody knows before the end."""
+        """Not known before all rows were read."""
         return
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -96,7 +96,7 @@ class SqlQuery:
 
     @property
     def row_count(self) -> None:
-        """Nobody knows before the end."""
+        """Not known before all rows were read."""
         return
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:

@@ -110,7 +110,7 @@ class CsvFile:
 
     @property
     def row_count(self) -> None:
-        """Nobody knows before the end."""
+        """Not known before all rows were read."""
         return
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:

@@ -35,5 +35,5 @@ class Source(Protocol):
         ...
 
     def fingerprint(self) -> str | None:
-        """What changes when the data does; None if nobody can tell."""
+        """What changes when the data does; None if that cannot be told."""
         ...
