@@ -80,7 +80,7 @@ def match_column_names(fitted_on: Iterable[Any], names: Sequence[str]) -> tuple[
 
 
 def _match_column_name(name: str, fitted: Sequence[str], names: Sequence[str]) -> str:
-    alike = [one for one in names if one.replace(" ", "_") == name and (one == name or one not in fitted)]
+    alike = [own for own in names if own.replace(" ", "_") == name and (own == name or own not in fitted)]
     if len(alike) > 1:
         raise TableError(
             expected=f"the data must have one column that the model calls {name!r}",

@@ -81,9 +81,9 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
                 code="threshold-required",
             )
         return _build_function_decision(model.predict, desired, threshold)
-    known = list_labels(classes)
-    wanted = resolve_desired_labels(desired, known)
-    others = [label for label in known if label not in wanted]
+    labels = list_labels(classes)
+    wanted = resolve_desired_labels(desired, labels)
+    others = [label for label in labels if label not in wanted]
     name = repr(others[0]) if len(others) == 1 else _name_undesired(wanted, None)
     if threshold is None:
         return Decision(model.predict, LabelCriterion(wanted), name)
@@ -93,7 +93,7 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
             got=f"{type(model).__name__} without it",
             hint="leave the threshold out",
         )
-    positions, _ = split_classes(known, wanted)
+    positions, _ = split_classes(labels, wanted)
     named = " or ".join(map(repr, wanted))
     return Decision(model.predict_proba, ColumnCriterion(tuple(positions), threshold), _name_below(threshold, named))
 
@@ -110,23 +110,23 @@ def require_probability_threshold(model: Any, threshold: float | None) -> None:
         )
 
 
-def resolve_desired_labels(desired: Any, known: list[Any]) -> tuple[Any, ...]:
+def resolve_desired_labels(desired: Any, labels: list[Any]) -> tuple[Any, ...]:
     """The desired labels, checked against those that a classifier knows."""
     if desired is None:
-        if len(known) == 2 and set(known) <= {0, 1}:
+        if len(labels) == 2 and set(labels) <= {0, 1}:
             return (1,)
         raise OutcomeError(
-            expected=f"the desired class must be one of {known}",
+            expected=f"the desired class must be one of {labels}",
             got="none",
             hint="pass desired=...",
             code="desired-required",
         )
     wanted = as_labels(desired)
-    unknown = [label for label in wanted if label not in known]
+    unknown = [label for label in wanted if label not in labels]
     if unknown:
-        raise OutcomeError(expected=f"the desired class must be one of {known}", got=repr(unknown[0]))
-    if len(wanted) == len(known):
-        raise OutcomeError(expected="at least one class must be undesired", got=f"all of {known} as desired")
+        raise OutcomeError(expected=f"the desired class must be one of {labels}", got=repr(unknown[0]))
+    if len(wanted) == len(labels):
+        raise OutcomeError(expected="at least one class must be undesired", got=f"all of {labels} as desired")
     return wanted
 
 

@@ -21,6 +21,7 @@ from ironrule.space.space import Space
 
 SEED_ROWS = 50_000
 FINGERPRINT_ROWS = 4096
+COMPILED_TYPES = (np.uint8, np.uint16, np.uint32)  # of codes that the compiled passes know
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +41,8 @@ class History:
     item_sizes: npt.NDArray[np.int64] = field(init=False, repr=False)  # how many bytes a code of it takes
 
     def __post_init__(self) -> None:
-        columns = tuple(
-            np.ascontiguousarray(column, dtype=_choose_unsigned_type(column)) for column in self.codes.columns
-        )
+        types = [column.dtype if column.dtype in COMPILED_TYPES else np.uint32 for column in self.codes.columns]
+        columns = tuple(map(np.ascontiguousarray, self.codes.columns, types))
         object.__setattr__(self, "codes", EncodedTable(columns))
         object.__setattr__(self, "addresses", np.array([column.ctypes.data for column in columns], dtype=np.int64))
         object.__setattr__(self, "item_sizes", np.array([column.itemsize for column in columns], dtype=np.int64))
@@ -67,11 +67,6 @@ class History:
         from ironrule.rule.kernels import count_rows_inside
 
         return count_rows_inside((self.addresses, self.item_sizes), (box.low, box.high), sizes, len(self))
-
-
-def _choose_unsigned_type(column: npt.NDArray[Any]) -> npt.DTypeLike:
-    """A type that the compiled pass knows: the column's own, as a rule."""
-    return column.dtype if column.dtype in (np.uint8, np.uint16, np.uint32) else np.dtype(np.uint32)
 
 
 def build_history(
@@ -108,8 +103,8 @@ class RowCounter:
     @classmethod
     def from_history(cls, history: History, sizes: npt.NDArray[np.int32]) -> RowCounter:
         """All past rows."""
-        known = history.codes.columns, history.addresses, history.item_sizes
-        return cls(*known, np.arange(len(sizes)), sizes, len(history))
+        arrays = history.codes.columns, history.addresses, history.item_sizes
+        return cls(*arrays, np.arange(len(sizes)), sizes, len(history))
 
     def count(self, box: Box) -> int:
         """How many of the rows lie in a box."""
@@ -129,13 +124,13 @@ class RowCounter:
         """The rows in a box, to be counted in boxes inside it that differ from it in some features alone."""
         from ironrule.rule.kernels import list_rows_inside
 
-        found = np.empty(self.count(box) + 1, dtype=np.int64)
-        list_rows_inside(found, *self._build_arguments(box))
+        rows = np.empty(self.count(box) + 1, dtype=np.int64)
+        list_rows_inside(rows, *self._build_arguments(box))
         chosen = np.array([np.flatnonzero(self.features == feature)[0] for feature in features], dtype=np.int64)
-        columns = tuple(self.columns[place][found[:-1]] for place in chosen)
+        columns = tuple(self.columns[place][rows[:-1]] for place in chosen)
         places = np.array([column.ctypes.data for column in columns], dtype=np.int64)
         return RowCounter(
-            columns, places, self.item_sizes[chosen], self.features[chosen], self.sizes[chosen], len(found) - 1
+            columns, places, self.item_sizes[chosen], self.features[chosen], self.sizes[chosen], len(rows) - 1
         )
 
     def _build_arguments(self, box: Box) -> tuple[Any, ...]:

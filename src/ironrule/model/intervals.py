@@ -113,7 +113,7 @@ class Gaps:
             case NegationEvaluator(inner):
                 return self._is_respected(inner, instance, not negated)
             case ConjunctionEvaluator(evaluators) | DisjunctionEvaluator(evaluators):
-                return all(self._is_respected(one, instance, negated) for one in evaluators)
+                return all(self._is_respected(part, instance, negated) for part in evaluators)
             case _:  # whether a value is missing: no number is
                 return True
 
@@ -209,8 +209,8 @@ def iterate_comparisons(evaluator: TruthEvaluator) -> Iterator[ComparisonEvaluat
         case NegationEvaluator(inner):
             yield from iterate_comparisons(inner)
         case ConjunctionEvaluator(evaluators) | DisjunctionEvaluator(evaluators):
-            for one in evaluators:
-                yield from iterate_comparisons(one)
+            for part in evaluators:
+                yield from iterate_comparisons(part)
 
 
 def find_point_features(comparison: ComparisonEvaluator) -> set[int]:
@@ -238,18 +238,18 @@ def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedM
     Raises Unreadable if these are unknown, and ConstraintError if those of a constraint are.
     """
     values: list[set[Any]] = [set(feature.values) for feature in space.features]
+    # per feature the values join where a model's splits turn, the constants of constraints, and listed whole numbers
     for model, read in zip(models, reads, strict=True):
         for place, feature in enumerate(_refine_features(space, model, read, table)):
             values[place] |= set(feature.values)
-    for place, some in _find_constants(space):
-        values[place] |= some
+    for place, constants in _find_constants(space):
+        values[place] |= constants
     for place in _find_listed_features(space, reads):
         first, *_, last = space.features[place].values
         values[place] = set(range(first, last + 1))
-    changed = [len(some) > len(feature.values) for some, feature in zip(values, space.features, strict=True)]
     features = (
-        replace(feature, values=tuple(sorted(some))) if more else feature
-        for feature, some, more in zip(space.features, values, changed, strict=True)
+        replace(feature, values=tuple(sorted(enlarged))) if len(enlarged) > len(feature.values) else feature
+        for feature, enlarged in zip(space.features, values, strict=True)
     )
     refined = replace(space, features=tuple(features))
     _require_safe_constraints(refined, find_gaps(refined, reads))
@@ -276,14 +276,14 @@ def _iterate_space_comparisons(space: Space) -> chain[ComparisonEvaluator]:
 
 def _find_constants(space: Space) -> list[tuple[int, set[Any]]]:
     """For features that constraints compare with a constant, the numbers on both sides of it, and the constant."""
-    found = []
+    constants = []
     for bound in map(find_constant_bound, _iterate_space_comparisons(space)):
         if bound is None or not is_interval_feature(feature := space.features[bound.read.index]) or not feature.values:
             continue
         if math.isfinite(constant := bound.constant + 0.0):  # no negative zero
             near = _list_neighbours(constant, has_only_integers(feature))
-            found.append((bound.read.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
-    return found
+            constants.append((bound.read.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
+    return constants
 
 
 def _list_neighbours(constant: float, whole: bool) -> set[Any]:
@@ -297,7 +297,7 @@ def _require_safe_constraints(space: Space, gaps: Gaps) -> None:
     """Raise ConstraintError if a constraint may hold between two values and at neither of them."""
     for predicate in space.feasible.predicates:
         if not gaps.are_respected_by([predicate]):
-            tied = {place for one in iterate_comparisons(predicate.evaluator) for place in find_point_features(one)}
+            tied = set().union(*map(find_point_features, iterate_comparisons(predicate.evaluator)))
             names = ", ".join(repr(space.features[place].name) for place in sorted(tied) if gaps.open[place].any())
             raise ConstraintError(
                 expected=f"with intervals, a constraint must compare each number with a constant, or be about integers "
@@ -315,10 +315,11 @@ def _refine_features(space: Space, model: Any, tabulated_model: TabulatedModel, 
     _require_monotone_terms(space, tabulated_model)
     layout = make_layout_builder(model, table)
     searches = [_start_split_search(feature, j, tabulated_model) for j, feature in enumerate(space.features)]
+    # All features are halved at once: each round asks the preprocessing about one table with every middle value.
     while any(search.is_open.any() for search in searches):
         middles = [search.middle_values for search in searches]
-        features = [_replace_values(feature, some) for feature, some in zip(space.features, middles, strict=True)]
-        ends = np.array([max(len(some), 1) - 1 for some in middles], dtype=np.int32)
+        features = [_replace_values(feature, middle) for feature, middle in zip(space.features, middles, strict=True)]
+        ends = np.array([max(len(middle), 1) - 1 for middle in middles], dtype=np.int32)
         points = np.minimum(np.arange(ends.max() + 1, dtype=np.int32)[:, None], ends)
         laid = layout(features)
         seen = compute_model_input(transform, laid.decode(points), get_input_conversion(final), laid.names)
@@ -360,6 +361,7 @@ def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel) -> No
     """Terms of numbers that are not all listed must rise or fall all the way, and in one direction for each way to the
     desired outcome; else a number could be desired although its neighbours in the domain are not.
     """
+    # Features that a sum speaks of and whose values are not all in the domain; the rest needs no condition.
     for place in sorted(find_summed_features(tabulated_model) - _find_listed_features(space, [tabulated_model])):
         feature = space.features[place]
         if not find_open_gaps(feature).any():
@@ -380,17 +382,18 @@ def _find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin],
     """Whether the terms of a feature with so many values rise (1) or fall (-1) with it, over all sums of one way to the
     desired outcome.
     """
-    found = set()
+    directions = set()
     for group in (group for margin in margins for group in margin.groups):
+        # A group may have several terms of one column; what counts is their sum.
         factors: dict[int, list[float]] = {}
         for term in group.terms:
             if tabulated_model.columns.features[term.column] == place and isinstance(term.contribution, ScaledShape):
                 factors.setdefault(term.column, []).append(term.contribution.factor)
-        for column, some in factors.items():
+        for column, slopes in factors.items():
             numbers = tabulated_model.columns.values[column][:values]  # missing comes after them
             seen = np.asarray(numbers, dtype=np.float64)
-            found |= {int(np.sign(math.fsum(some)) * np.sign(seen[-1] - seen[0]))} - {0}
-    return found
+            directions |= {int(np.sign(math.fsum(slopes)) * np.sign(seen[-1] - seen[0]))} - {0}
+    return directions
 
 
 @dataclass(slots=True, eq=False)
@@ -418,13 +421,15 @@ class _SplitSearch:
         return self._to_values(np.unique(self._middle_ordinals))
 
     def _to_values(self, places: Int64Array) -> npt.NDArray[Any]:
-        return places if has_only_integers(self.feature) else _from_ordinals(places)
+        if has_only_integers(self.feature):
+            return places
+        return np.asarray((places ^ ((places >> 63) & MAGNITUDE_BITS)).view(np.float64))
 
     def halve(self, seen: npt.NDArray[Any]) -> None:
         """Take the half in which each split changes its answer."""
         middle, opened = self._middle_ordinals, self.is_open
         row = np.searchsorted(np.unique(middle), middle)
-        for place in np.flatnonzero(opened).tolist():
+        for place in np.flatnonzero(opened).tolist():  # the splits that are not yet between two neighbours
             split = self.splits[place]
             answer = split.goes_left(seen[row[place] : row[place] + 1, split.column])[0]
             (self.low if answer == self.first_answers[place] else self.high)[place] = middle[place]
@@ -434,8 +439,8 @@ class _SplitSearch:
         """The feature with the numbers on both sides of every change."""
         if not self.splits:
             return self.feature
-        found = self._to_values(np.concatenate([self.low, self.high])).tolist()
-        return replace(self.feature, values=tuple(sorted({*self.feature.values, *found})))
+        turning_values = self._to_values(np.concatenate([self.low, self.high])).tolist()
+        return replace(self.feature, values=tuple(sorted({*self.feature.values, *turning_values})))
 
 
 def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedModel) -> _SplitSearch:
@@ -443,6 +448,7 @@ def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedMode
     places = _to_ordinals(feature) if is_interval_feature(feature) else np.zeros(0, dtype=np.int64)
     splits, first = [], []
     ends: list[tuple[int, int]] = []
+    # Each split that changes its answer between two neighbours of the domain is searched for between these two.
     for split in _list_splits(tabulated_model, j) if len(places) else ():
         answers = split.goes_left(tabulated_model.columns.values[split.column])[: len(places)]
         changes = np.flatnonzero(answers[1:] != answers[:-1]).tolist()
@@ -469,7 +475,3 @@ def _to_ordinals(feature: Feature) -> Int64Array:
         return np.array(feature.values, dtype=np.int64)
     bits = (np.array(feature.values, dtype=np.float64) + 0.0).view(np.int64)  # no negative zero
     return np.asarray(bits ^ ((bits >> 63) & MAGNITUDE_BITS))
-
-
-def _from_ordinals(places: Int64Array) -> npt.NDArray[np.float64]:
-    return np.asarray((places ^ ((places >> 63) & MAGNITUDE_BITS)).view(np.float64))

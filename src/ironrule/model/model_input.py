@@ -126,11 +126,9 @@ def _find_inexact_columns(table: Any, names: Sequence[str]) -> Iterator[str]:
 def _has_inexact_column(column: npt.NDArray[Any]) -> bool:
     if column.dtype.kind not in "iu":
         return has_inexact_integer(column.tolist())
-    far = (
-        column[(column > MAX_EXACT_INTEGER) | (column < -MAX_EXACT_INTEGER)]
-        if column.dtype.itemsize == 8
-        else column[:0]
-    )
+    if column.dtype.itemsize < 8:
+        return False
+    far = column[(column > MAX_EXACT_INTEGER) | (column < -MAX_EXACT_INTEGER)]
     return has_inexact_integer(np.unique(far).tolist())
 
 

@@ -59,7 +59,7 @@ class TransformerSteps:
 def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
     parts: list[Any] = []
-    while True:
+    while True:  # peel off what stands around the final estimator, from the outside in
         name = get_library_class_name(model, "sklearn")
         if name in HYPERPARAMETER_SEARCHES | {"FrozenEstimator", "Pipeline"}:
             require_own_methods(model, deep=False)

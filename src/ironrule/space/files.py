@@ -35,6 +35,7 @@ from ironrule.wording import format_count
 
 SpaceDocument = dict[str, Any]
 MAX_GRID_VALUES = 1_000_000
+KIND_NAMES: dict[type, str] = {list: "a list", bool: "true or false", str: "a string"}
 FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit"}
 
 
@@ -107,25 +108,18 @@ def _parse_feature(name: str, entry: Mapping[str, Any], table: Table | None) -> 
 
 
 def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
-    if (
-        not isinstance(entry, Mapping)
-        or set(entry) - FEATURE_KEYS
-        or entry.get("kind") not in (None, "ordered", "nominal")
-    ):
+    keys_fit = isinstance(entry, Mapping) and set(entry) <= FEATURE_KEYS
+    if not keys_fit or entry.get("kind") not in (None, "ordered", "nominal"):
         raise SpaceError(
             expected=f"feature {name!r} may only have {', '.join(sorted(FEATURE_KEYS))}, "
             "with kind 'ordered' or 'nominal'",
             got=repr(entry),
         )
-    for key, kind, word in (
-        ("values", list, "a list"),
-        ("columns", list, "a list"),
-        ("missing", bool, "true or false"),
-        ("label", str, "a string"),
-        ("unit", str, "a string"),
-    ):
+    kinds = {"values": list, "columns": list, "missing": bool, "label": str, "unit": str}
+    for key, kind in kinds.items():
         if not isinstance(entry.get(key, kind()), kind):
-            raise SpaceError(expected=f"{key!r} of feature {name!r} must be {word}", got=repr(entry[key]))
+            rule = f"{key!r} of feature {name!r} must be {KIND_NAMES[kind]}"
+            raise SpaceError(expected=rule, got=repr(entry[key]))
 
 
 def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: Table | None) -> Feature:

@@ -52,7 +52,7 @@ def infer_features(
     groups = dict(_find_one_hot_groups(table, columns, options))
     grouped = {name: group for group, names in groups.items() for name in names}
     features: dict[str, Feature] = {}
-    for name in track(columns, "Reading domains", len(columns), progress):
+    for name in track(columns, "Reading domains", len(columns), progress):  # a group stands where its first column does
         if name not in grouped:
             features[name] = _infer_feature(name, table.column(name), options)
         elif grouped[name] not in features:

@@ -172,7 +172,10 @@ class Space:
         for readers: they change nothing that is claimed, and so are left out of it.
         """
         document = self.to_dict()
-        entries = {name: _drop_labels(entry) for name, entry in document["features"].items()}
+        entries = {
+            name: {key: part for key, part in entry.items() if key not in ("label", "unit")}
+            for name, entry in document["features"].items()
+        }
         text = json.dumps(document | {"features": entries}, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -259,10 +262,6 @@ def as_constraint(constraint: str | Constraint) -> Constraint:
     return parse_constraint(constraint) if isinstance(constraint, str) else constraint
 
 
-def _drop_labels(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: part for key, part in entry.items() if key not in ("label", "unit")}
-
-
 def _check_unique_names(features: Sequence[Feature]) -> None:
     for names, what in (([f.name for f in features], "feature"), ([c for f in features for c in f.columns], "column")):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -323,7 +322,7 @@ def _check_value_type(feature: Feature, value: Value) -> Value:
     numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
     if numbers and not number:
         raise TableError(expected=f"{feature.name!r} must be a number", got=repr(value))
-    if not numbers and number and all(isinstance(known, str) for known in feature.values):
+    if not numbers and number and all(isinstance(entry, str) for entry in feature.values):
         raise TableError(
             expected=f"{feature.name!r} must be a string, {feature.describe()}", got=f"the number {value!r}"
         )

@@ -38,7 +38,8 @@ from ironrule.model.readers.network_steps import (
     make_normalisation,
     make_unitwise,
 )
-from ironrule.model.readers.registry import NETWORK_READERS, read_estimator, read_network
+from ironrule.model.readers.registry import NETWORK_READERS, read_estimator
+from ironrule.model.readers.sklearn_mlp import read_mlp
 
 ACTIVATIONS = ("relu", "tanh", "logistic", "identity")
 
@@ -273,7 +274,7 @@ def test_what_cannot_be_read_says_why() -> None:
         read_estimator(several, 1, 0.4)
     both = fitted(MLPClassifier, 0, lambda X: X[:, :2] > 0)
     with pytest.raises(Unreadable, match="several labels"):
-        read_network(both, (0,), None)
+        read_mlp(both, (0,), None)
     two = fitted(MLPClassifier, 0)
     for threshold in (0.0, 1.0, -1.0, 1e-18):
         with pytest.raises(Unreadable, match="decides nothing"):
@@ -284,7 +285,7 @@ def test_what_cannot_be_read_says_why() -> None:
     with pytest.raises(Unreadable, match="2 numbers at once"):
         read_estimator(fitted(MLPRegressor, 0, lambda X: X[:, :2]), None, 0.0)
     with pytest.raises(Unreadable, match="not fitted"):
-        read_network(MLPClassifier(), (1,), None)
+        read_mlp(MLPClassifier(), (1,), None)
     two.coefs_ = [weights.astype(np.float16) for weights in two.coefs_]
     with pytest.raises(Unreadable, match="float16"):
         read_estimator(two, "good", None)

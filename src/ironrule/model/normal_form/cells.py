@@ -54,13 +54,13 @@ class DistinctSplits:
         """Number the splits of these trees."""
         distinct = {id(tree.splits): tree.splits for tree in trees}
         packed: dict[SplitFactory, list[ThresholdSplits]] = {}
-        for splits in distinct.values():
+        for splits in distinct.values():  # those in arrays are numbered together, by what makes them
             if isinstance(splits, ThresholdSplits):
                 packed.setdefault(splits.make_split, []).append(splits)
             else:
                 self._add_plain(splits)
-        for make, some in packed.items():
-            self._add_packed(make, some)
+        for make, packed_splits in packed.items():
+            self._add_packed(make, packed_splits)
 
     def number_nodes(self, tree: Tree) -> Int64Array:
         """Per node of a tree that was added the number of its split, -1 at a leaf."""
@@ -70,28 +70,28 @@ class DistinctSplits:
         numbers = [-1 if split is None else self._number_split(split) for split in splits]
         self.numbers_by_splits[id(splits)] = np.array(numbers, dtype=np.int64)
 
-    def _add_packed(self, make: SplitFactory, some: list[ThresholdSplits]) -> None:
+    def _add_packed(self, make: SplitFactory, packed: list[ThresholdSplits]) -> None:
         column, threshold, kind = (
-            np.concatenate([getattr(splits, name) for splits in some]) for name in ("column", "threshold", "kind")
+            np.concatenate([getattr(splits, name) for splits in packed]) for name in ("column", "threshold", "kind")
         )
         numbers = np.full(len(column), -1, dtype=np.int64)
+        # Of all splits of a column, one of each class with the same answers is made an object and asked.
         for each in np.unique(column[column >= 0]).tolist():
-            here = np.flatnonzero(column == each)
-            first, classes = group_equivalent_thresholds(threshold[here], kind[here], self.columns.values[each])
-            distinct = zip(threshold[here[first]].tolist(), kind[here[first]].tolist(), strict=True)
-            numbers[here] = np.array([self._number_split(make(each, *one)) for one in distinct], dtype=np.int64)[
-                classes
-            ]
-        parts = np.split(numbers, compute_starts(np.array([len(splits) for splits in some]))[1:-1])
-        for splits, part in zip(some, parts, strict=True):
+            nodes = np.flatnonzero(column == each)
+            first, classes = group_equivalent_thresholds(threshold[nodes], kind[nodes], self.columns.values[each])
+            distinct = zip(threshold[nodes[first]].tolist(), kind[nodes[first]].tolist(), strict=True)
+            class_numbers = [self._number_split(make(each, *threshold_and_kind)) for threshold_and_kind in distinct]
+            numbers[nodes] = np.array(class_numbers, dtype=np.int64)[classes]
+        parts = np.split(numbers, compute_starts(np.array([len(splits) for splits in packed]))[1:-1])
+        for splits, part in zip(packed, parts, strict=True):  # back to one array of numbers per tree
             for node, split in splits.other_splits.items():
                 part[node] = self._number_split(split)
             self.numbers_by_splits[id(splits)] = part
 
     def _number_split(self, split: TreeSplit) -> int:
-        known = self.number_by_split.get(split)
-        if known is not None:
-            return known
+        number = self.number_by_split.get(split)
+        if number is not None:
+            return number
         feature, flags = self._find_left_codes(split)
         left = np.packbits(flags).tobytes()
         before = len(self.numbers)
@@ -119,8 +119,8 @@ class DistinctSplits:
             numbers[feature].append(number)
             rows[feature].append(left)
         return [
-            (np.array(some, dtype=np.int64), np.frombuffer(b"".join(left), dtype=np.uint8).reshape(len(some), width))
-            for some, left in zip(numbers, rows, strict=True)
+            (np.array(own, dtype=np.int64), np.frombuffer(b"".join(left), dtype=np.uint8).reshape(len(own), width))
+            for own, left in zip(numbers, rows, strict=True)
             for width in [len(left[0]) if left else 0]
         ]
 
@@ -128,7 +128,7 @@ class DistinctSplits:
 def build_cells(sizes: list[int], splits: list[tuple[Int64Array, UInt8Array]]) -> tuple[Cells, list[Int64Array]]:
     """The cells, and per feature the first code of each; ``splits`` has the numbers and codes of every feature's."""
     of_code, firsts = [], []
-    for size, (_, rows) in zip(sizes, splits, strict=True):
+    for size, (_, rows) in zip(sizes, splits, strict=True):  # a feature each: equal columns of answers are one cell
         answers = _transpose_bits(rows, size)
         _, first, inverse = np.unique(answers, axis=0, return_index=True, return_inverse=True)
         of_code.append(np.argsort(np.argsort(first))[inverse.ravel()].astype(np.int64))
@@ -146,7 +146,7 @@ def _transpose_bits(rows: UInt8Array, size: int) -> UInt8Array:
     if len(rows) == 0:
         return np.zeros((size, 1), dtype=np.uint8)
     blocks = (rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS))
-    return np.concatenate([np.packbits(np.unpackbits(some, axis=1, count=size), axis=0) for some in blocks]).T
+    return np.concatenate([np.packbits(np.unpackbits(block, axis=1, count=size), axis=0) for block in blocks]).T
 
 
 def build_cell_masks(first: Int64Array, rows: UInt8Array) -> UInt64Array:

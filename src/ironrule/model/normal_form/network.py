@@ -100,7 +100,7 @@ class Network:
     def __post_init__(self) -> None:
         """Refuse what is no network: NaN, infinity, sizes that do not fit."""
         width = len(self.layers[0].weights) if self.layers else 0
-        for layer in self.layers:
+        for layer in self.layers:  # each takes as many inputs (width) as the one before has units
             if layer.weights.ndim != 2 or layer.weights.shape != (width, len(layer.bias)):
                 raise Unreadable(f"its layers do not fit together: {width} inputs meet weights {layer.weights.shape}")
             if not (np.isfinite(layer.weights).all() and np.isfinite(layer.bias).all()):
@@ -108,9 +108,9 @@ class Network:
             if not 0.0 <= layer.activation.slope <= 1.0:
                 raise Unreadable(f"slopes below zero must be from 0 to 1, got {layer.activation.slope}")
             width = len(layer.bias)
-        for preference in (one for margins in self.alternatives for one in margins):
-            numbers = np.array([preference.offset, preference.error, *preference.coefficients])
-            if len(preference.coefficients) != width or not np.isfinite(numbers).all():
+        for margin in (margin for margins in self.alternatives for margin in margins):
+            numbers = np.array([margin.offset, margin.error, *margin.coefficients])
+            if len(margin.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
 
     @property
@@ -129,7 +129,7 @@ class Network:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
         outputs = self.outputs(seen)
         return tuple(
-            np.min([outputs @ one.coefficients + one.offset for one in margins], axis=0)
+            np.min([outputs @ margin.coefficients + margin.offset for margin in margins], axis=0)
             for margins in self.alternatives
         )
 
@@ -142,17 +142,17 @@ def bound_arithmetic_errors(network: Network, largest: Float64Array) -> tuple[tu
     (Higham, "Accuracy and Stability of Numerical Algorithms", chapter 3), to first order; twice that is allowed here.
     Activations have slopes of at most 1, so errors pass through them undiminished at the worst.
     """
-    both = [_propagate_errors(network, largest, unit) for unit in (network.roundoff, DOUBLE_ROUNDOFF)]
+    model, ours = (_propagate_errors(network, largest, unit) for unit in (network.roundoff, DOUBLE_ROUNDOFF))
     return tuple(
-        tuple(one + other + preference.error for one, other, preference in zip(*three, strict=True))
-        for three in zip(*both, network.alternatives, strict=True)
+        tuple(first + second + margin.error for first, second, margin in zip(*parts, strict=True))
+        for parts in zip(model, ours, network.alternatives, strict=True)
     )
 
 
 def _propagate_errors(network: Network, largest: Float64Array, unit: float) -> tuple[tuple[float, ...], ...]:
     size, error = np.asarray(largest, dtype=np.float64), unit * np.asarray(largest, dtype=np.float64)
     _require_no_overflow(size, unit)
-    for layer in network.layers:
+    for layer in network.layers:  # sizes and errors of its units, from those of what goes into it
         size, error = _propagate_sums(size, error, layer.weights, layer.bias, unit)
         _require_no_overflow(size, unit)
         if layer.activation.is_bounded:
@@ -161,7 +161,7 @@ def _propagate_errors(network: Network, largest: Float64Array, unit: float) -> t
         elif layer.activation.kind == "leaky":
             error = error + 2.0 * unit * size
     return tuple(
-        tuple(_bound_margin_error(one, size, error, unit) for one in margins) for margins in network.alternatives
+        tuple(_bound_margin_error(margin, size, error, unit) for margin in margins) for margins in network.alternatives
     )
 
 
@@ -172,9 +172,9 @@ def _require_no_overflow(size: Float64Array, unit: float) -> None:
         raise Unreadable(f"its weights, or what it sees, are so large that {kind.__name__} may not hold its sums")
 
 
-def _bound_margin_error(preference: OutputMargin, size: Float64Array, error: Float64Array, unit: float) -> float:
-    weights = np.asarray(preference.coefficients, dtype=np.float64)[:, None]
-    _, total = _propagate_sums(size, error, weights, np.array([preference.offset]), unit)
+def _bound_margin_error(margin: OutputMargin, size: Float64Array, error: Float64Array, unit: float) -> float:
+    weights = np.asarray(margin.coefficients, dtype=np.float64)[:, None]
+    _, total = _propagate_sums(size, error, weights, np.array([margin.offset]), unit)
     if not np.isfinite(total[0]):
         raise Unreadable("its weights are so large that its arithmetic overflows")
     return float(total[0])

@@ -148,11 +148,11 @@ class Lookup:
 
     def find_places(self, values: npt.NDArray[Any]) -> IntpArray:
         """The places of values; those of the values asked about last are remembered, since every split asks again."""
-        known = self.cached[0] if self.cached else None
-        if known is None or known[0] is not values:
-            known = (values, self.locate(values))
-            self.cached[:] = [known]
-        return known[1]
+        last = self.cached[0] if self.cached else None
+        if last is None or last[0] is not values:
+            last = (values, self.locate(values))
+            self.cached[:] = [last]
+        return last[1]
 
 
 @dataclass(frozen=True, slots=True)

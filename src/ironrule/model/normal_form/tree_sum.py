@@ -69,7 +69,7 @@ class Tree:
         """The tree's value for rows of what the model sees: the plain meaning, not the fast one."""
         values = np.empty(len(seen))
         waiting = [(0, np.arange(len(seen)))]
-        while waiting:
+        while waiting:  # nodes with the rows that reach them
             node, rows = waiting.pop()
             split = self.splits[node]
             if split is None or self.left[node] < 0:
@@ -77,7 +77,7 @@ class Tree:
                 continue
             goes = split.goes_left(seen[rows, split.column])
             sides = ((int(self.left[node]), rows[goes]), (int(self.right[node]), rows[~goes]))
-            waiting += [(child, some) for child, some in sides if len(some)]
+            waiting += [(child, child_rows) for child, child_rows in sides if len(child_rows)]
         return values
 
 

@@ -230,7 +230,7 @@ def order_parents_first(
 ) -> tuple[npt.NDArray[np.intp], Int32Array, Int32Array]:
     """The nodes under node 0 level by level, and their children in that order; a child below 0 is none."""
     levels = [np.zeros(1, dtype=np.intp)]
-    while len(levels[-1]):
+    while len(levels[-1]):  # the children of a level are the next one
         inner = levels[-1][left[levels[-1]] >= 0]
         levels.append(np.concatenate([left[inner], right[inner]]).astype(np.intp))
         if len(levels) > len(left) + 1:

@@ -74,8 +74,8 @@ class CatBoostCategorySplit:
     def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
         """Which of these values of the column go left."""
         texts = [_format_category(value, self.column) for value in values.tolist()]
-        known = _hash_categories(tuple(sorted(set(texts))))
-        return np.array([known[text] != self.hash for text in texts], dtype=np.bool_)
+        hash_by_text = _hash_categories(tuple(sorted(set(texts))))
+        return np.array([hash_by_text[text] != self.hash for text in texts], dtype=np.bool_)
 
 
 def _format_category(value: Any, column: int) -> str:
@@ -148,7 +148,7 @@ def _read_scores(content: dict[str, Any]) -> list[BoostedScore]:
     biases = biases if isinstance(biases, list) else [biases]
     split = _make_split_reader(content["features_info"])
     sums: list[list[Tree]] = [[] for _ in biases]
-    for tree in content.get("oblivious_trees", []):
+    for tree in content.get("oblivious_trees", []):  # a leaf has a value per output: a tree each
         asked = [split(asked) for asked in tree["splits"] or []]
         leaves = np.array(tree["leaf_values"], dtype=np.float64).reshape(-1, len(biases)) * scale
         for output, each in enumerate(sums):
@@ -201,9 +201,9 @@ def _build_splits(splits: Sequence[TreeSplit], levels: npt.NDArray[np.intp], lea
         for split in splits
     ]
     column, kind = (
-        np.array([getattr(one, name) for one in numeric] + [-1], np.int32) for name in ("column", "nan_left")
+        np.array([getattr(split, name) for split in numeric] + [-1], np.int32) for name in ("column", "nan_left")
     )
-    border = np.array([np.float32(one.border) for one in numeric] + [0.0], dtype=np.float64)
+    border = np.array([np.float32(split.border) for split in numeric] + [0.0], dtype=np.float64)
     asked = np.concatenate([levels, np.full(leaves, len(splits))])
     others = {node: splits[k] for node, k in enumerate(levels.tolist()) if numeric[k] is not splits[k]}
     return ThresholdSplits(column[asked], border[asked], kind[asked], _make_split, others)

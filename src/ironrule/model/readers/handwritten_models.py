@@ -91,9 +91,8 @@ def _read_two_layer(model: TwoLayerAdditive, sign: float, threshold: float | Non
 
 def _build_trees(parts: Sequence[Bins], names: list[str], sign: float) -> tuple[Tree, ...]:
     lookups = [Lookup(names.index(part.column), BinLocator(part), _is_increasing(part)) for part in parts]
-    return tuple(
-        build_table_tree((one,), sign * np.array(part.point_table)) for one, part in zip(lookups, parts, strict=True)
-    )
+    tables = [sign * np.array(part.point_table) for part in parts]
+    return tuple(build_table_tree((lookup,), table) for lookup, table in zip(lookups, tables, strict=True))
 
 
 def _is_increasing(part: Bins) -> bool:

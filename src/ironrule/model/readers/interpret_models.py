@@ -78,7 +78,7 @@ def _read_scores(estimator: Any) -> list[BoostedScore]:
     if not all(np.isfinite(table).all() for table in (intercepts, *tables)):
         raise Unreadable("the scores of its terms must be finite")
     sums = []
-    for place, intercept in enumerate(intercepts.tolist()):
+    for place, intercept in enumerate(intercepts.tolist()):  # a class each, the last axis of a table
         trees = [
             build_table_tree(
                 _build_lookups(estimator, columns), table if table.ndim == len(columns) else table[..., place]
@@ -96,9 +96,8 @@ def _build_lookups(estimator: Any, columns: tuple[int, ...]) -> list[Lookup]:
         levels = estimator.bins_[column]
         bins = levels[min(len(levels), len(columns)) - 1]
         continuous = not isinstance(bins, dict)
-        lookups.append(
-            Lookup(int(column), ContinuousBins(bins) if continuous else CategoryBins(dict(bins)), continuous)
-        )
+        locate = ContinuousBins(bins) if continuous else CategoryBins(dict(bins))
+        lookups.append(Lookup(int(column), locate, continuous))
     return lookups
 
 

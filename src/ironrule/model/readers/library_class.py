@@ -27,13 +27,9 @@ from ironrule.model.protocol import Unreadable
 
 LIBRARIES = frozenset(("sklearn", "xgboost", "lightgbm", "catboost", "_catboost", "interpret", "pygam", "ironrule"))
 COMPILED_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType)
-
-
 # Methods that no answer of a fitted model depends on; tools for tracking experiments replace some of them.
 IGNORED_METHODS = frozenset(("fit", "fit_predict", "fit_transform", "partial_fit", "score", "__init__", "__repr__"))
 HEAP_TYPE_FLAG = 1 << 9  # the flag of classes whose attributes can be set: those made in Python, not compiled ones
-
-
 # An unfitted template, or what a selection of columns was made by.
 TEMPLATE_ATTRIBUTES = frozenset(("estimator_",))
 
@@ -51,7 +47,7 @@ def require_own_methods(*things: Any, deep: bool = True) -> None:
     seen_objects: set[int] = set()
     seen_classes: set[type] = set()
     pending = list(things)
-    while pending:
+    while pending:  # objects still to be looked at: those that were passed, then what they hold
         thing = pending.pop()
         if id(thing) in seen_objects or not _is_of_library(type(thing)):
             continue
@@ -80,10 +76,10 @@ def _get_root_package(module: str) -> str:
 
 def _is_registered(kind: type) -> bool:
     """Whether a class is the one that its module has under its name."""
-    found: Any = sys.modules.get(kind.__module__)
+    registered: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is kind
+        registered = getattr(registered, name, None)
+    return registered is kind
 
 
 def _require_own_class(kind: type) -> None:
@@ -95,7 +91,7 @@ def _require_own_class(kind: type) -> None:
             if base is not kind
             else f"{kind.__name__} is not the class of that name in {kind.__module__}; load the model again"
         )
-    for each in kind.__mro__:
+    for each in kind.__mro__:  # of classes that were made in Python, and may have been changed since
         if each.__flags__ & HEAP_TYPE_FLAG and _get_root_package(each.__module__) not in sys.stdlib_module_names:
             for name, attribute in vars(each).items():
                 if name not in IGNORED_METHODS and not _is_library_attribute(attribute, each):
@@ -152,7 +148,7 @@ def _is_known_module(module: str | None) -> bool:
 
 
 def _require_no_hidden_method(thing: Any) -> None:
-    for name in getattr(thing, "__dict__", {}):
+    for name in getattr(thing, "__dict__", {}):  # an attribute of the object with the name of a method hides it
         hidden = next((vars(base)[name] for base in type(thing).__mro__ if name in vars(base)), None)
         is_method = hasattr(type(hidden), "__get__") and not isinstance(hidden, functools.cached_property)
         if hidden is not None and is_method and name not in IGNORED_METHODS:

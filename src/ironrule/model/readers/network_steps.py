@@ -37,8 +37,6 @@ from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.sklearn_additive import ScoreThreshold, find_logit_threshold
 
 COVERED_ROUNDINGS = 1.5  # roundings per input that the normal form allows for; it has 2, the rest is for higher orders
-
-
 # of batch normalisation: the root and its inverse, twice over, the shift, two products and two sums
 NORMALISATION_ROUNDINGS = 12
 SINGLE_OR_DOUBLE = 2.0**-40  # between the units of single and of double precision
@@ -147,7 +145,7 @@ def fold_steps(steps: Sequence[Step], unit: float) -> FoldedNetwork:
 def _fold_unitwise(steps: Sequence[Step]) -> list[Step]:
     """The steps, factors and shifts per unit folded into the weights beside them; what does nothing is left out."""
     folded: list[Step] = []
-    for step in steps:
+    for step in steps:  # in the order in which the library runs them; each joins the one before, or follows it
         if isinstance(step, Activation) and step.kind == "identity":
             continue
         last = folded[-1] if folded else None
@@ -164,7 +162,7 @@ def _pair_activations(steps: Sequence[Step]) -> list[tuple[Affine, Activation]]:
     if width == 0:
         raise Unreadable("the network has no weights")
     pairs: list[tuple[Affine, Activation]] = []
-    for step in steps:
+    for step in steps:  # an activation completes the pair before it, or gets weights that change nothing
         if isinstance(step, Affine):
             pairs.append((step, Activation()))
         elif pairs and pairs[-1][1].kind == "identity":
@@ -220,13 +218,9 @@ def strip_final_logistic(steps: Sequence[Step], ending: OutputKind, unit: float)
     if ending is OutputKind.PROBABILITIES:
         if before and _is_probability_pair(before[-1]):
             before = before[:-1]
-        if before and _is_logistic(before[-1]) and _find_width(before) == 1:
+        if before and before[-1] == Activation("logistic") and find_width(before) == 1:
             return LibraryNetwork(before[:-1], OutputKind.LOGISTIC, unit)
     return LibraryNetwork(tuple(steps), ending, unit)
-
-
-def _is_logistic(step: Step) -> bool:
-    return isinstance(step, Activation) and step.kind == "logistic"
 
 
 def _is_probability_pair(step: Step) -> bool:
@@ -238,8 +232,9 @@ def _is_probability_pair(step: Step) -> bool:
     )
 
 
-def _find_width(steps: Sequence[Step]) -> int:
-    return next((len(step.bias) for step in reversed(steps) if isinstance(step, Affine)), 0)
+def find_width(steps: Sequence[Step]) -> int | None:
+    """How many units come out of these steps; None if none of them has weights."""
+    return next((len(step.bias) for step in reversed(steps) if isinstance(step, Affine)), None)
 
 
 def read_outputs(
@@ -289,8 +284,8 @@ def _read_classes(
         raise Unreadable(f"the network has {outputs} outputs for {classes} classes")
     if threshold is None:
         tie = 4.0 * FUNCTION_UNITS * network.roundoff
-        told = ScoreThreshold(0.0, tie if network.output_kind in (OutputKind.SOFTMAX, OutputKind.LOG_SOFTMAX) else 0.0)
-        return _compare_outputs(body, places, told)
+        cut = ScoreThreshold(0.0, tie if network.output_kind in (OutputKind.SOFTMAX, OutputKind.LOG_SOFTMAX) else 0.0)
+        return _compare_outputs(body, places, cut)
     if network.output_kind is OutputKind.PROBABILITIES:
         together = np.isin(np.arange(outputs), places[0]).astype(np.float64)
         return ((body.build_margin(together, -threshold, 4 * network.roundoff * abs(threshold)),),)

@@ -25,6 +25,7 @@ from ironrule.model.readers.network_steps import (
     LibraryNetwork,
     OutputKind,
     Step,
+    find_width,
     make_dense,
     make_leaky_relu,
     make_normalisation,
@@ -104,10 +105,6 @@ def _broadcast_per_unit(node: OnnxNode, chain: StepChain, constant: AnyArray) ->
     return np.broadcast_to(_to_floats(row).ravel(), chain.width)
 
 
-def _mat_mul(node: OnnxNode) -> StepChain:
-    return node.chain.append(make_dense(_require_matrix(node, node.require_constant(1))))
-
-
 def _require_matrix(node: OnnxNode, constant: AnyArray) -> Float64Array:
     chain = node.chain
     if constant.ndim != 2 or chain.is_flat or chain.width not in (None, len(constant)):
@@ -119,8 +116,8 @@ def _gemm(node: OnnxNode) -> StepChain:
     alpha, beta = (float(node.attributes.get(name, 1.0)) for name in ("alpha", "beta"))
     if node.attributes.get("transA", 0):
         raise Unreadable("its Gemm turns its input")
-    given = node.require_constant(1)
-    chain = node.chain.append(make_dense(_require_matrix(node, given.T if node.attributes.get("transB", 0) else given)))
+    weights = node.require_constant(1).T if node.attributes.get("transB", 0) else node.require_constant(1)
+    chain = node.chain.append(make_dense(_require_matrix(node, weights)))
     bias = node.constant(2)
     if alpha != 1.0:
         chain = chain.append(make_unitwise(np.full(chain.width or 0, alpha), np.zeros(1), 1))
@@ -156,10 +153,6 @@ def _div(node: OnnxNode) -> StepChain:
     return chain.append(make_unitwise(factor, np.zeros(1), 3))
 
 
-def _neg(node: OnnxNode) -> StepChain:
-    return node.chain.append(make_unitwise(np.full(node.chain.width or 0, -1.0), np.zeros(1), 0))
-
-
 def _split_operands(node: OnnxNode) -> tuple[StepChain, AnyArray]:
     """The value that depends on the input and the constant, in whichever order they come."""
     first, second = node.inputs
@@ -191,10 +184,6 @@ def _make_activation(activation: Activation) -> Callable[[OnnxNode], StepChain]:
     return lambda node: node.chain.append(activation)
 
 
-def _leaky_relu(node: OnnxNode) -> StepChain:
-    return node.chain.append(make_leaky_relu(float(node.attributes.get("alpha", 0.01))))
-
-
 def _make_softmax(ending: OutputKind) -> Callable[[OnnxNode], StepChain]:
     def step(node: OnnxNode) -> StepChain:
         if node.chain.is_flat or node.chain.output_kind is not None or node.attributes.get("axis", -1) not in (1, -1):
@@ -202,10 +191,6 @@ def _make_softmax(ending: OutputKind) -> Callable[[OnnxNode], StepChain]:
         return replace(node.chain, output_kind=ending)
 
     return step
-
-
-def _pass_through(node: OnnxNode) -> StepChain:
-    return node.chain
 
 
 def _dropout(node: OnnxNode) -> StepChain:
@@ -259,7 +244,7 @@ def _concat(node: OnnxNode) -> StepChain:
     """Columns put side by side that are made by factors and shifts of the same values."""
     chains = [value for value in node.inputs if isinstance(value, StepChain)]
     shared = min(len(chain.steps) for chain in chains)
-    base = replace(chains[0], steps=chains[0].steps[:shared], width=_find_chain_width(chains[0].steps[:shared]))
+    base = replace(chains[0], steps=chains[0].steps[:shared], width=find_width(chains[0].steps[:shared]))
     if len(chains) < len(node.inputs) or node.attributes["axis"] not in (1, -1) or base.width is None:
         raise Unreadable("its Concat brings together what does not come from the same values")
     parts = [_find_unitwise_steps(base, chain) for chain in chains]
@@ -270,7 +255,7 @@ def _concat(node: OnnxNode) -> StepChain:
 
 def _find_unitwise_steps(base: StepChain, chain: StepChain) -> Affine:
     """What makes a chain of its first steps: factors and shifts."""
-    if any(one is not other for one, other in zip(base.steps, chain.steps, strict=False)) or chain.is_flat:
+    if any(step is not other for step, other in zip(base.steps, chain.steps, strict=False)) or chain.is_flat:
         raise Unreadable("its Concat brings together what does not come from the same values")
     whole = make_unitwise(np.ones(base.width or 0), np.zeros(1), 0)
     for step in chain.steps[len(base.steps) :]:
@@ -280,27 +265,23 @@ def _find_unitwise_steps(base: StepChain, chain: StepChain) -> Affine:
     return whole
 
 
-def _find_chain_width(steps: tuple[Step, ...]) -> int | None:
-    return next((len(step.bias) for step in reversed(steps) if isinstance(step, Affine)), None)
-
-
 ONNX_STEPS: dict[str, Callable[[OnnxNode], StepChain]] = {
-    "MatMul": _mat_mul,
+    "MatMul": lambda node: node.chain.append(make_dense(_require_matrix(node, node.require_constant(1)))),
     "Gemm": _gemm,
     "Add": _add,
     "Sub": _sub,
     "Mul": _mul,
     "Div": _div,
-    "Neg": _neg,
+    "Neg": lambda node: node.chain.append(make_unitwise(np.full(node.chain.width or 0, -1.0), np.zeros(1), 0)),
     "BatchNormalization": _batch_normalisation,
     "Scaler": _scaler,
     "Relu": _make_activation(Activation("relu")),
-    "LeakyRelu": _leaky_relu,
+    "LeakyRelu": lambda node: node.chain.append(make_leaky_relu(float(node.attributes.get("alpha", 0.01)))),
     "Tanh": _make_activation(Activation("tanh")),
     "Sigmoid": _make_activation(Activation("logistic")),
     "Softmax": _make_softmax(OutputKind.SOFTMAX),
     "LogSoftmax": _make_softmax(OutputKind.LOG_SOFTMAX),
-    "Identity": _pass_through,
+    "Identity": lambda node: node.chain,
     "Dropout": _dropout,
     "Cast": _cast,
     "Flatten": _flatten,
@@ -319,7 +300,7 @@ OPERATION_DOMAINS = {"Scaler": "ai.onnx.ml"}  # where it is not ONNX itself
 
 
 def read_onnx(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Network | None:
-    """Read an OnnxNetwork; None for anything else."""
+    """The normal form of an OnnxNetwork; None for anything else."""
     if not isinstance(estimator, OnnxNetwork):
         return None
     require_own_methods(estimator)
@@ -338,22 +319,24 @@ def _describe_network(estimator: OnnxNetwork) -> LibraryNetwork:
 def _walk_graph(estimator: OnnxNetwork) -> StepChain:
     from onnx import numpy_helper
 
-    model, face = estimator.model, estimator.signature
-    opsets = {one.domain: one.version for one in model.opset_import}
+    model, signature = estimator.model, estimator.signature
+    opsets = {entry.domain: entry.version for entry in model.opset_import}
     values: dict[str, StepChain | AnyArray | None] = {"": None}
-    values |= {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-    values[face.input] = StepChain((), face.columns, face.dtype, find_roundoff(face.dtype))
-    for node in _list_needed_nodes(model.graph, face.output):
+    values |= {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    values[signature.input] = StepChain((), signature.columns, signature.dtype, find_roundoff(signature.dtype))
+    # ONNX lists nodes in an order in which every value is there before it is used.
+    for node in _list_needed_nodes(model.graph, signature.output):
         values[node.output[0]] = _evaluate_node(node, tuple(values[name] for name in node.input), opsets)
-    found = values[face.output]
-    if not isinstance(found, StepChain):
+    result = values[signature.output]
+    if not isinstance(result, StepChain):
         raise Unreadable("its output does not depend on its input")
-    return found
+    return result
 
 
 def _list_needed_nodes(graph: Any, output: str) -> list[Any]:
     """The nodes that an output depends on, in order."""
     wanted, needed = {output}, []
+    # From the last node back: one is needed if a later one wants what it gives, and then its inputs are wanted too.
     for node in reversed(graph.node):
         if wanted & set(node.output):
             if node.output[0] not in wanted or wanted & set(node.output[1:]):
@@ -374,7 +357,7 @@ def _evaluate_node(
         return _evaluate_constant(node, inputs, opsets)
     if node.op_type not in ONNX_STEPS:
         raise Unreadable(f"its {node.op_type} is not among the steps that can be read: {', '.join(sorted(ONNX_STEPS))}")
-    attributes = {one.name: get_attribute_value(one) for one in node.attribute}
+    attributes = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
     return ONNX_STEPS[node.op_type](OnnxNode(node.op_type, inputs, attributes))
 
 

@@ -31,8 +31,6 @@ from ironrule.model.readers.library_class import get_library_class_name, require
 PROBABILITY_ROUNDOFF = 2.0**-46  # of probabilities and exponentials, as NumPy computes them
 RESPONSES = {"IdentityLink": IDENTITY_RESPONSE, "LogLink": EXPONENTIAL_RESPONSE, "LogitLink": LOGISTIC_RESPONSE}
 REGRESSIONS = ("GAM", "LinearGAM", "PoissonGAM", "GammaGAM", "InvGaussGAM", "ExpectileGAM")
-
-
 # beyond, exponentials overflow
 MAX_SCORES = {IDENTITY_RESPONSE: 1e200, EXPONENTIAL_RESPONSE: 600.0, LOGISTIC_RESPONSE: 600.0}
 
@@ -82,13 +80,13 @@ def _read_terms(estimator: Any, sign: float, most: float) -> tuple[float, tuple[
         raise Unreadable("a coefficient of the model is not a finite number")
     terms = list(estimator.terms._terms)
     own = [coefficients[estimator.terms.get_coef_indices(place)] for place in range(len(terms))]
-    intercept = sum(float(some[0]) for term, some in zip(terms, own, strict=True) if term.isintercept)
+    intercept = sum(float(factors[0]) for term, factors in zip(terms, own, strict=True) if term.isintercept)
     width = int(estimator.statistics_["m_features"])
-    found: list[Term] = []
-    for term, some in zip(terms, own, strict=True):
+    spline_terms: list[Term] = []
+    for term, factors in zip(terms, own, strict=True):
         if not term.isintercept:
-            found += _split_by_sign(term, sign * some, width, most / len(terms))
-    return intercept, tuple(found)
+            spline_terms += _split_by_sign(term, sign * factors, width, most / len(terms))
+    return intercept, tuple(spline_terms)
 
 
 def _split_by_sign(term: Any, coefficients: Float64Array, width: int, most: float) -> Iterator[Term]:

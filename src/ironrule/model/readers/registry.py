@@ -1,10 +1,19 @@
-"""The registry of readers: which one reads an estimator.
+"""The registry of readers, and the contract that every reader keeps.
 
-A new reader is one new file and one line in :data:`TREE_SUM_READERS`, or in :data:`NETWORK_READERS`. A reader gets a
-fitted estimator, the desired labels and the threshold (None: the estimator's own decision), and gives a
-:class:`~ironrule.model.normal_form.tree_sum.TreeSum` or a :class:`~ironrule.model.normal_form.network.Network` over
-the columns that the estimator sees, raises :class:`~ironrule.model.protocol.Unreadable` with a reason for the user,
-or says by None that the estimator is not one of its own.
+A reader is a function ``read_yours(estimator, desired, threshold)`` in a file of this folder, and one line in
+:data:`TREE_SUM_READERS` or :data:`NETWORK_READERS`. It gets a fitted estimator, the desired labels (empty for a
+regression) and the threshold (None: the estimator's own decision), and does the same steps in the same order:
+
+1. It gives None unless the estimator is of a class that it reads, so that the next reader is asked.
+2. It calls :func:`~ironrule.model.readers.library_class.require_own_methods`: what was fitted says what the model
+   decides only if the library's own code uses it.
+3. It raises :class:`~ironrule.model.protocol.Unreadable`, with a reason for the user, for what it cannot read.
+4. It gives a :class:`~ironrule.model.normal_form.tree_sum.TreeSum` or a
+   :class:`~ironrule.model.normal_form.network.Network` over the columns that the estimator sees. Its margins are
+   exact in real arithmetic, and their errors are proven bounds on the rounding of the library.
+
+What several readers need is shared: decisions by scores of boosted trees and tables in :mod:`.boosting`, sums of
+trees of scikit-learn in :mod:`.tree_scores`, steps and outputs of networks in :mod:`.network_steps`.
 """
 
 from __future__ import annotations
@@ -52,42 +61,34 @@ NETWORK_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], Network | 
 def read_estimator(estimator: Any, desired: Any, threshold: float | None) -> TreeSum | Network:
     """Read an estimator by the first reader that knows it; raises Unreadable if none does."""
     wanted = list_desired_labels(estimator, desired)
-    calibrated = read_calibrated(estimator, wanted, threshold, read_tree_sum)
-    tree_sum = calibrated if calibrated is not None else read_tree_sum(estimator, wanted, threshold)
-    found = tree_sum if tree_sum is not None else read_network(estimator, wanted, threshold)
-    if found is None:
+    normal_form: TreeSum | Network | None = read_calibrated(estimator, wanted, threshold, read_tree_sum)
+    for reader in (*TREE_SUM_READERS, *NETWORK_READERS):
+        if normal_form is None:
+            normal_form = reader(estimator, wanted, threshold)
+    if normal_form is None:
         raise Unreadable(f"{type(estimator).__name__} is not one of the models that can be read")
-    return found
+    return normal_form
 
 
 def get_input_conversion(estimator: Any) -> InputConversion:
     """What the estimator's library makes of tables of whole numbers and of sparse ones."""
-    if get_library_class_name(estimator, "sklearn") == "CalibratedClassifierCV":
-        return next(
-            (get_input_conversion(one.estimator) for one in estimator.calibrated_classifiers_), DEFAULT_CONVERSION
-        )
-    if get_library_class_name(estimator, "sklearn") == "FrozenEstimator":
+    name = get_library_class_name(estimator, "sklearn")
+    if name == "CalibratedClassifierCV":  # all folds are of one kind
+        folds = estimator.calibrated_classifiers_
+        return get_input_conversion(folds[0].estimator) if folds else DEFAULT_CONVERSION
+    if name == "FrozenEstimator":
         return get_input_conversion(estimator.estimator)
     if get_library_class_name(estimator, "lightgbm"):
         return InputConversion(integers_as_float32=True)
-    return (
-        InputConversion(unstored_is_missing=True)
-        if get_library_class_name(estimator, "xgboost")
-        else DEFAULT_CONVERSION
-    )
+    if get_library_class_name(estimator, "xgboost"):
+        return InputConversion(unstored_is_missing=True)
+    return DEFAULT_CONVERSION
 
 
 def read_tree_sum(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
     """The sum of trees of the first reader that knows the estimator."""
-    return next(
-        (found for reader in TREE_SUM_READERS if (found := reader(estimator, desired, threshold)) is not None), None
-    )
-
-
-def read_network(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Network | None:
-    """The network of the first reader that knows the estimator."""
-    networks = (reader(estimator, desired, threshold) for reader in NETWORK_READERS)
-    return next((found for found in networks if found is not None), None)
+    tree_sums = (reader(estimator, desired, threshold) for reader in TREE_SUM_READERS)
+    return next((tree_sum for tree_sum in tree_sums if tree_sum is not None), None)
 
 
 def list_desired_labels(estimator: Any, desired: Any) -> tuple[Any, ...]:

@@ -67,8 +67,8 @@ class StepShape:
     threshold: float
 
     def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
-        known = as_floats(values)
-        return np.where(np.isfinite(known), np.asarray(known > self.threshold, dtype=np.float64), np.nan)
+        numbers = as_floats(values)
+        return np.where(np.isfinite(numbers), np.asarray(numbers > self.threshold, dtype=np.float64), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class TableShape:
     entries: tuple[float, ...]
 
     def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
-        known = as_floats(values)
-        if not (np.isfinite(known) & (known >= 0) & (known < len(self.entries))).all():
+        numbers = as_floats(values)
+        if not (np.isfinite(numbers) & (numbers >= 0) & (numbers < len(self.entries))).all():
             raise Unreadable(f"the model knows only the categories 0 to {len(self.entries) - 1} of a column")
-        return np.array(self.entries)[known.astype(np.intp)]
+        return np.array(self.entries)[numbers.astype(np.intp)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def find_logit_threshold(threshold: float, epsilon: float, spread: bool = False)
 
 
 def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
-    """Read an additive model of scikit-learn; None if it is none.
+    """The normal form of an additive model of scikit-learn; None for anything else.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])

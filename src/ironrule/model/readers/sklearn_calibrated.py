@@ -29,12 +29,12 @@ LOW_THRESHOLD, HIGH_THRESHOLD = 0.25, 0.75
 def read_calibrated(
     estimator: Any, desired: tuple[Any, ...], threshold: float | None, read_base: Reader
 ) -> TreeSum | None:
-    """Read a CalibratedClassifierCV over bases that can be read; None if the estimator is none."""
+    """The normal form of a CalibratedClassifierCV over bases that ``read_base`` reads; None for anything else."""
     if get_library_class_name(estimator, "sklearn") != "CalibratedClassifierCV":
         return None
     require_own_methods(estimator)
     classes = list_labels(estimator.classes_)
-    folds = [_read_fold(one, classes) for one in estimator.calibrated_classifiers_]
+    folds = [_read_fold(fold, classes) for fold in estimator.calibrated_classifiers_]
     positive = desired == (classes[1],)
     level = 0.5 if threshold is None else float(threshold)
     if not 1e-5 < level < 1 - 1e-5:
@@ -71,16 +71,16 @@ class CalibrationFold:
         return np.asarray(asked)
 
 
-def _read_fold(one: Any, classes: list[Any]) -> CalibrationFold:
-    frozen = get_library_class_name(one.estimator, "sklearn") == "FrozenEstimator"
-    base = one.estimator.estimator if frozen else one.estimator
+def _read_fold(fold: Any, classes: list[Any]) -> CalibrationFold:
+    frozen = get_library_class_name(fold.estimator, "sklearn") == "FrozenEstimator"
+    base = fold.estimator.estimator if frozen else fold.estimator
     if len(classes) != 2 or list_labels(base.classes_) != classes:
         raise Unreadable("a calibrated classifier can be read only with two classes that every fold knows")
-    if one.method not in ("sigmoid", "isotonic") or len(one.calibrators) != 1:
-        raise Unreadable(f"calibration by {one.method!r} cannot be read; sigmoid and isotonic can")
+    if fold.method not in ("sigmoid", "isotonic") or len(fold.calibrators) != 1:
+        raise Unreadable(f"calibration by {fold.method!r} cannot be read; sigmoid and isotonic can")
     if hasattr(base, "steps"):
         raise Unreadable("every fold has a preprocessing of its own; put the calibrated classifier inside the Pipeline")
-    return CalibrationFold(base, one.calibrators[0], classes)
+    return CalibrationFold(base, fold.calibrators[0], classes)
 
 
 def _read_base_margin(fold: CalibrationFold, positive: bool, threshold: float | None, read_base: Reader) -> Margin:
@@ -158,7 +158,7 @@ def _average_folds(folds: list[CalibrationFold], positive: bool, level: float, r
     """The mean of the folds' sigmoids: the second class's is logistic in -(a score + b), the first's in a score + b."""
     groups: list[LinkedGroup] = []
     offset, error, relative = -level, 0.0, 0.0
-    for fold in folds:
+    for fold in folds:  # each adds its share of the mean: a linked group, or a constant where its slope is 0
         if not fold.is_sigmoid:
             raise Unreadable("isotonic calibration over several folds is a sum of steps; use sigmoid or ensemble=False")
         a, b = float(fold.calibrator.a_), float(fold.calibrator.b_)
@@ -200,7 +200,7 @@ def _merge_margins(low: Margin, high: Margin) -> Margin:
     """
     trees, others = (tuple(tree for group in margin.groups for tree in group.trees) for margin in (low, high))
     alike = len(trees) == len(others) and len(low.groups) == len(high.groups)
-    if alike and all(np.array_equal(one.value, other.value) for one, other in zip(trees, others, strict=True)):
+    if alike and all(np.array_equal(tree.value, other.value) for tree, other in zip(trees, others, strict=True)):
         half = (low.offset - high.offset) / 2
         error = max(m.error + m.relative_error * abs(m.offset) for m in (low, high)) + half
         return Margin(high.offset + half, low.groups, error, max(low.relative_error, high.relative_error))

@@ -33,7 +33,7 @@ ROUNDOFFS = {np.dtype(np.float32): SINGLE_ROUNDOFF, np.dtype(np.float64): DOUBLE
 
 
 def read_mlp(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Network | None:
-    """Read a multi-layer perceptron of scikit-learn; None if it is none.
+    """The normal form of a multi-layer perceptron of scikit-learn; None for anything else.
 
     >>> from sklearn.neural_network import MLPClassifier
     >>> model = MLPClassifier((2,), solver="lbfgs", random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])

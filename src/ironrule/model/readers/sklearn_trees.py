@@ -86,7 +86,7 @@ def _make_float64_split(column: int, threshold: float, missing_left: int) -> Tre
 
 
 def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
-    """The normal form of a fitted scikit-learn model made of trees; None if it is not one."""
+    """The normal form of a scikit-learn model made of trees; None for anything else."""
     if _get_class_name(estimator) not in MODEL_BUILDERS:
         return None
     require_own_methods(estimator)
@@ -94,10 +94,10 @@ def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: floa
     require_readable(getattr(estimator, "n_outputs_", 1) == 1, "it answers several questions at once (multi-output)")
     if not hasattr(estimator, "classes_"):
         return _read_number(estimator, threshold)
-    known = list_labels(estimator.classes_)
-    wanted, _ = split_classes(known, desired)
-    if len(known) == 1 or len(wanted) in (0, len(known)):
-        return _read_constant(estimator, len(known), len(wanted), threshold)
+    labels = list_labels(estimator.classes_)
+    wanted, _ = split_classes(labels, desired)
+    if len(labels) == 1 or len(wanted) in (0, len(labels)):
+        return _read_constant(estimator, len(labels), len(wanted), threshold)
     if _is_tree(estimator) and (threshold is None or len(wanted) == 1):
         return _read_tree(estimator, wanted, threshold)
     require_readable(
@@ -111,10 +111,10 @@ def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: floa
     )
 
 
-def _read_constant(estimator: Any, known: int, wanted: int, threshold: float | None) -> TreeSum:
+def _read_constant(estimator: Any, classes: int, wanted: int, threshold: float | None) -> TreeSum:
     """Nothing or everything is desired, or there is a single class."""
     if threshold is None:
-        return build_constant_sum(wanted == known)
+        return build_constant_sum(wanted == classes)
     require_readable(wanted == 0 or not _get_class_name(estimator).startswith("Hist"), "it knows a single class")
     require_readable(wanted < 2, "all its classes are desired, and probabilities add up to 1 only up to rounding")
     return build_constant_sum(float(wanted) > threshold)
@@ -312,8 +312,8 @@ def _read_encoding(estimator: Any) -> CategoryEncoding:
     categorical = np.asarray(estimator.is_categorical_, dtype=np.bool_)
     order = [*np.flatnonzero(categorical).tolist(), *np.flatnonzero(~categorical).tolist()]
     categories = estimator._preprocessor.named_transformers_["encoder"].categories_
-    known, rows = estimator._bin_mapper.make_known_categories_bitsets()
-    return order.__getitem__, lambda column: (categories[column].tolist(), known[rows[column]])
+    bitsets, rows = estimator._bin_mapper.make_known_categories_bitsets()
+    return order.__getitem__, lambda column: (categories[column].tolist(), bitsets[rows[column]])
 
 
 def _read_histogram_tree(
@@ -355,6 +355,7 @@ def _build_bagging(estimator: Any) -> ScoredModel:
     count = len(estimator.estimators_)
     require_readable(estimator.n_estimators == count, "n_estimators was changed after fitting")
     parts = []
+    # A member sees some of the columns, and may know some of the classes: both are put in their places.
     for member, features in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
         places = [int(label) for label in member.classes_] if classifier else [0]
         scores = map_scores(_score_probabilities(member, len(places)), np.eye(columns)[places])
@@ -391,10 +392,10 @@ def _score_boosted_tree(member: Any, weight: float, labels: list[Any]) -> ScoreC
 
 
 def _build_voting(estimator: Any) -> ScoredModel:
-    classifier, given = hasattr(estimator, "classes_"), estimator._weights_not_none
+    classifier, own_weights = hasattr(estimator, "classes_"), estimator._weights_not_none
     if classifier:
         require_same_labels(estimator.classes_, estimator.le_.classes_)
-    weights = [1.0] * len(estimator.estimators_) if given is None else [float(weight) for weight in given]
+    weights = [1.0] * len(estimator.estimators_) if own_weights is None else [float(weight) for weight in own_weights]
     require_readable(min(weights, default=0.0) >= 0 and sum(weights) > 0, "votes must have positive weights")
     columns = len(estimator.classes_) if classifier else 1
     hard = classifier and estimator.voting == "hard"

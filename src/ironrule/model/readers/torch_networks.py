@@ -38,7 +38,7 @@ from ironrule.model.wrappers.networks import (
 
 
 def read_torch(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Network | None:
-    """Read a TorchNetwork; None for anything else."""
+    """The normal form of a TorchNetwork; None for anything else."""
     if not isinstance(estimator, TorchNetwork):
         return None
     require_own_methods(estimator)
@@ -58,8 +58,8 @@ def _describe_network(estimator: TorchNetwork) -> LibraryNetwork:
         leaf, name = working.pop()
         if leaf.dim not in (1, -1):
             raise Unreadable(f"its {leaf} must be over the outputs of a row, dim=1")
-        return LibraryNetwork(tuple(_read_step(*one) for one in working), SOFTMAX_KINDS[name], unit)
-    return strip_final_logistic([_read_step(*one) for one in working], ending, unit)
+        return LibraryNetwork(tuple(_read_step(*module) for module in working), SOFTMAX_KINDS[name], unit)
+    return strip_final_logistic([_read_step(*module) for module in working], ending, unit)
 
 
 def _require_known_module(leaf: Any) -> str:

@@ -171,12 +171,13 @@ def _build_threshold_case(model: ClassScores, wanted: Sequence[int], threshold: 
 def build_tree_sum(scores: ScoreColumns, cases: Sequence[Sequence[MarginSpec]]) -> TreeSum:
     """One alternative per list of cases; two where a doubtful vote makes a careful and a hopeful one."""
     if not any(part.uncertainty for part in scores.linked):
-        return TreeSum(tuple(tuple(_build_margin(scores, case, 0.0) for case in some) for some in cases))
-    careful = tuple(tuple(_build_margin(scores, case, 1.0) for case in some) for some in cases)
-    hopeful = tuple(
-        tuple(_leave_to_model(_build_margin(scores, case, -1.0), scores.size) for case in some) for some in cases
+        return TreeSum(tuple(tuple(_build_margin(scores, case, 0.0) for case in alternative) for alternative in cases))
+    careful, hopeful = (
+        tuple(tuple(_build_margin(scores, case, lean) for case in alternative) for alternative in cases)
+        for lean in (1.0, -1.0)
     )
-    return TreeSum(careful + hopeful, ("votes on which rounding could decide are left to the model",))
+    left = tuple(tuple(_leave_to_model(margin, scores.size) for margin in margins) for margins in hopeful)
+    return TreeSum(careful + left, ("votes on which rounding could decide are left to the model",))
 
 
 def _leave_to_model(margin: Margin, size: float) -> Margin:
@@ -219,10 +220,6 @@ def bound_rounding(terms: int, size: float) -> float:
     return 4 * (terms + 1) * DOUBLE_ROUNDOFF * size + UNDERFLOW_BOUND
 
 
-def _find_largest(values: Float64Array) -> float:
-    return float(np.abs(values).max(initial=0.0))
-
-
 def is_on_grid(values: Float64Array) -> bool:
     """Whether all values are multiples of GRID."""
     return bool((np.rint(values / GRID) * GRID == values).all())
@@ -230,8 +227,8 @@ def is_on_grid(values: Float64Array) -> bool:
 
 def score_tree(tree: VectorTree) -> ScoreColumns:
     """The scores of one tree."""
-    zero = np.zeros(tree.values.shape[1])
-    return ScoreColumns(zero, (tree,), size=_find_largest(tree.values), exact=is_on_grid(tree.values))
+    zero, size = np.zeros(tree.values.shape[1]), float(np.abs(tree.values).max(initial=0.0))
+    return ScoreColumns(zero, (tree,), size=size, exact=is_on_grid(tree.values))
 
 
 def add_scores(parts: Sequence[ScoreColumns], columns: int) -> ScoreColumns:

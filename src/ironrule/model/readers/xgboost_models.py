@@ -97,10 +97,10 @@ def encode_categories(
     values: npt.NDArray[Any], labels: tuple[Hashable, ...], column: int, unseen: float | None = None
 ) -> Any:
     """The category numbers of labels, NaN where missing; an unknown label is ``unseen`` or refused."""
-    known = {label: float(code) for code, label in enumerate(labels)}
+    code_by_label = {label: float(code) for code, label in enumerate(labels)}
     codes = np.empty(len(values))
     for row, value in enumerate(values.tolist()):
-        code = math.nan if value is None or value != value else known.get(value, unseen)
+        code = math.nan if value is None or value != value else code_by_label.get(value, unseen)
         if code is None:
             raise Unreadable(
                 f"the value {value!r} of column {column} is none of the categories that the model was fitted on"
@@ -227,7 +227,7 @@ def _read_labels(cats: dict[str, Any] | None) -> list[tuple[Hashable, ...] | Non
     XGBoost 3 counts offsets in characters but cuts bytes, so labels beyond ASCII are lost: () stands for that.
     """
     labels: list[tuple[Hashable, ...] | None] = []
-    for kept in (cats or {}).get("enc", []):
+    for kept in (cats or {}).get("enc", []):  # a column each, empty where it has no categories
         if "offsets" in kept:
             text = bytes(value % 256 for value in kept["values"])
             ends = kept["offsets"]
@@ -252,11 +252,11 @@ def _read_tree(
     chosen = {node: frozenset(tree["categories"][start : start + size]) for node, start, size in spans}
 
     def outside(place: int) -> TreeSplit:
-        here = int(column[place])
-        kept = labels[here] if here < len(labels) else None
+        own_column = int(column[place])
+        kept = labels[own_column] if own_column < len(labels) else None
         if kept == ():
-            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {here}")
-        return XGBoostCategorySplit(here, chosen[int(order[place])], bool(default[place]), missing, kept)
+            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {own_column}")
+        return XGBoostCategorySplit(own_column, chosen[int(order[place])], bool(default[place]), missing, kept)
 
     others = {place: outside(place) for place in np.flatnonzero(inner & (kind != 0)).tolist()}
     splits = ThresholdSplits(

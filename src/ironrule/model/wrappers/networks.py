@@ -213,7 +213,7 @@ class TorchNetwork(TrainedNetwork):
     def run(self, rows: Float64Array) -> npt.NDArray[Any]:
         """The module's outputs for rows of numbers, in its own arithmetic."""
         torch = _import_torch()
-        like = next((one for one in iterate_tensors(self.module) if one.is_floating_point()), torch.zeros(()))
+        like = next((tensor for tensor in iterate_tensors(self.module) if tensor.is_floating_point()), torch.zeros(()))
         with _use_evaluation_mode(self.module), torch.no_grad(), torch.autocast(like.device.type, enabled=False):
             answers = self.module(torch.from_numpy(rows).to(like.device, like.dtype))
         return np.asarray(answers.to("cpu", torch.float64).numpy())
@@ -269,14 +269,14 @@ def _is_run_as(module: Any, kind: Any) -> bool:
 @contextmanager
 def _use_evaluation_mode(module: Any) -> Iterator[None]:
     """Evaluation mode; what was in training mode is so again afterwards."""
-    training = [one for one in module.modules() if one.training]
-    for one in training:
-        one.training = False
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
     try:
         yield
     finally:
-        for one in training:
-            one.training = True
+        for part in training:
+            part.training = True
 
 
 def _import_torch() -> Any:
@@ -418,8 +418,8 @@ def _open_session(model: Any) -> Any:
 
 
 def _read_signature(graph: Any, output: str | None) -> OnnxSignature:
-    constants = {one.name for one in graph.initializer}
-    inputs = [one for one in graph.input if one.name not in constants]
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [tensor for tensor in graph.input if tensor.name not in constants]
     if len(inputs) != 1:
         raise InputError(
             expected="the model must take one input, a matrix of all columns", got=format_count(len(inputs), "input")
@@ -437,19 +437,19 @@ def _read_signature(graph: Any, output: str | None) -> OnnxSignature:
 
 def _choose_output(graph: Any, wanted: str | None) -> str:
     """The output to look at: the wanted one, or the only one that is a tensor of floating-point numbers."""
-    found = [one.name for one in graph.output if one.type.tensor_type.elem_type in _list_float_types()]
-    if wanted is not None and wanted not in found:
-        raise InputError(expected=f"output must be one of {found}", got=repr(wanted))
-    if wanted is None and len(found) != 1:
+    names = [tensor.name for tensor in graph.output if tensor.type.tensor_type.elem_type in _list_float_types()]
+    if wanted is not None and wanted not in names:
+        raise InputError(expected=f"output must be one of {names}", got=repr(wanted))
+    if wanted is None and len(names) != 1:
         zipped = any(node.op_type == "ZipMap" for node in graph.node)
         hint = "export it without its ZipMap (options={'zipmap': False})" if zipped else "name one: output=..."
         raise InputError(
             expected="the model must have one output of floating-point numbers",
-            got=repr(found) if found else "none",
-            hint=hint if found or zipped else None,
-            code="output-required" if found and not zipped else None,
+            got=repr(names) if names else "none",
+            hint=hint if names or zipped else None,
+            code="output-required" if names and not zipped else None,
         )
-    return wanted or str(found[0])
+    return wanted or str(names[0])
 
 
 def _list_float_types() -> dict[int, np.dtype[Any]]:
@@ -462,18 +462,14 @@ def _find_last_operations(graph: Any, output: str) -> set[str]:
     """The steps that an output comes out of, as far back as factors and shifts go."""
     makers = {name: node for node in graph.node for name in node.output}
     waiting, seen = [output], set[str]()
-    while waiting:
+    while waiting:  # names of values; back through steps that leave probabilities what they are
         node = makers.get(waiting.pop())
         if node is not None:
             seen.add(node.op_type)
-            inputs = (
-                node.input
-                if node.op_type in ONNX_UNITWISE
-                else node.input[:1]
-                if node.op_type in ONNX_PASS_THROUGH
-                else ()
-            )
-            waiting.extend(inputs)
+            if node.op_type in ONNX_UNITWISE:
+                waiting.extend(node.input)
+            elif node.op_type in ONNX_PASS_THROUGH:
+                waiting.extend(node.input[:1])
     return seen
 
 

@@ -71,8 +71,8 @@ class DictionaryColumn:
 
         if not pa.types.is_dictionary(flat.type):
             return flat
-        known = [] if self.categories is None else self.categories[0]
-        listed = [*known, *(value for value in flat.dictionary.to_pylist() if value not in known)]
+        declared = [] if self.categories is None else self.categories[0]
+        listed = [*declared, *(value for value in flat.dictionary.to_pylist() if value not in declared)]
         self.categories = listed, flat.type.ordered
         return flat.cast(flat.type.value_type)
 
@@ -84,7 +84,7 @@ class DictionaryColumn:
             self.values = values.slice(0, 0)
         if values.type == self.values.type:
             return values
-        schemas = [pa.schema([(self.name, one.type)]) for one in (self.values, values)]
+        schemas = [pa.schema([(self.name, array.type)]) for array in (self.values, values)]
         try:
             common = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
             self.values = self.values.cast(common)
@@ -107,7 +107,7 @@ class DictionaryColumn:
 def read_segments(path: Path, segments: list[Segment], rows: int) -> Any:
     """The positions of all rows, about ``rows`` at a time."""
     begins = 0
-    for kind, count in segments:
+    for kind, count in segments:  # parts of the file whose positions are equally wide
         mapped = np.memmap(path, dtype=kind, mode="r", offset=begins, shape=(count,))
         for first in range(0, count, rows):
             yield np.asarray(mapped[first : first + rows])
@@ -140,7 +140,7 @@ class OneHotDetector:
         if len(wrong):
             self.violation = self._row(positions, int(wrong[0]))
             return
-        for column in ones:
+        for column in ones:  # a pattern per column of the group: the first row of the chunk that has its 1
             seen = np.flatnonzero(column)
             if len(seen):
                 pattern = self._row(positions, int(seen[0]))
@@ -189,7 +189,7 @@ def ingest_source(source: Source, columns: Sequence[str], folder: Path, progress
         dictionaries = {name: DictionaryColumn(name, file) for name, file in zip(columns, files, strict=True)}
         groups = [OneHotDetector(names) for names in group_by_prefix(columns).values()]
         bar, rows = stack.enter_context(ProgressBar("Reading", source.row_count, progress)), 0
-        for chunk in source.chunks(columns):
+        for chunk in source.chunks(columns):  # the one pass over the data: chunks are forgotten behind it
             positions = {name: dictionaries[name].add(chunk.column(name)) for name in columns}
             _add_to_groups(groups, dictionaries, positions)
             if len(sampled) * SAMPLE_ROWS_PER_CHUNK < MAX_SAMPLE_ROWS:
@@ -239,13 +239,13 @@ def _write_summary(
     circles = {name: np.arange(length) % len(column.values) for name, column in dictionaries.items()}
     _write_table(folder / VALUES_NAME, dictionaries, circles)
     _write_table(folder / SAMPLE_NAME, dictionaries, _lay_out_sample(groups, real, circles))
-    known = {
+    summary = {
         "row_count": rows,
         "real_rows": len(next(iter(real.values()))),
         "distinct_counts": {name: len(column.values) for name, column in dictionaries.items()},
         "segments": {name: column.segments for name, column in dictionaries.items()},
     }
-    (folder / SUMMARY_NAME).write_text(json.dumps(known), encoding="utf-8")
+    (folder / SUMMARY_NAME).write_text(json.dumps(summary), encoding="utf-8")
 
 
 def _lay_out_sample(groups: list[OneHotDetector], real: _ColumnPlaces, circles: _ColumnPlaces) -> _ColumnPlaces:
@@ -254,6 +254,7 @@ def _lay_out_sample(groups: list[OneHotDetector], real: _ColumnPlaces, circles: 
     """
     length = len(next(iter(circles.values())))
     ends = {name: np.concatenate([real[name], circle]) for name, circle in circles.items()}
+    # A group gets its own rows instead of each column's values, which together would be no one-hot rows.
     for group in groups:
         patterns = group.patterns if group.violation is None else [group.violation]
         for place, name in enumerate(group.names):
@@ -263,12 +264,8 @@ def _lay_out_sample(groups: list[OneHotDetector], real: _ColumnPlaces, circles: 
             else:
                 ends[name] = np.concatenate([ends[name], column])
     longest = max(map(len, ends.values()))
-    return {name: _pad_column(column, longest) for name, column in ends.items()}
-
-
-def _pad_column(column: npt.NDArray[np.int64], longest: int) -> npt.NDArray[np.int64]:
-    """A column made as long as the longest, by what it begins with: a real row, which breaks nothing."""
-    return np.concatenate([column, np.full(longest - len(column), column[0])])
+    # shorter columns are filled up by what they begin with: a value of a real row, which breaks nothing
+    return {name: np.append(column, np.full(longest - len(column), column[0])) for name, column in ends.items()}
 
 
 def _write_table(path: Path, dictionaries: Mapping[str, DictionaryColumn], places: _ColumnPlaces) -> None:
@@ -294,11 +291,11 @@ def _build_declared_array(column: DictionaryColumn, places: npt.NDArray[np.int64
 
 def read_ingested(source: Source, folder: Path) -> IngestedTable:
     """What a pass left behind."""
-    known = json.loads((folder / SUMMARY_NAME).read_text(encoding="utf-8"))
+    summary = json.loads((folder / SUMMARY_NAME).read_text(encoding="utf-8"))
     sample, values = (_read_table(source, folder / name) for name in (SAMPLE_NAME, VALUES_NAME))
-    segments = {name: [(kind, count) for kind, count in some] for name, some in known["segments"].items()}
-    checked = Table(sample.native, sample.names, sample.frame, real_rows=known["real_rows"])
-    return IngestedTable(folder, known["row_count"], checked, values, known["distinct_counts"], segments)
+    segments = {name: [(kind, count) for kind, count in pairs] for name, pairs in summary["segments"].items()}
+    checked = Table(sample.native, sample.names, sample.frame, real_rows=summary["real_rows"])
+    return IngestedTable(folder, summary["row_count"], checked, values, summary["distinct_counts"], segments)
 
 
 def _read_table(source: Source, path: Path) -> Table:

@@ -64,15 +64,15 @@ class FeasibleRegion:
         inside = [(group, _select_inside(group, low, high)) for group in self.groups]
         if any(rows is not None and len(rows) == 0 for _, rows in inside):
             return np.empty((0, len(low)), dtype=np.int32)
-        found: list[Points] = []
+        parts: list[Points] = []
         missing = count
-        for _ in range(MAX_REJECTION_ROUNDS):
+        for _ in range(MAX_REJECTION_ROUNDS):  # points that break a constraint are rejected, and drawn anew
             points = self._propose(rng, low, high, max(missing * 2, 64), inside)
-            found.append(points[self.admits(points)][:missing])
-            missing -= len(found[-1])
+            parts.append(points[self.admits(points)][:missing])
+            missing -= len(parts[-1])
             if missing == 0:
                 break
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def _propose(
         self,
@@ -101,7 +101,7 @@ def build_feasible_region(
 def _find_tied_features(predicates: Sequence[Predicate]) -> list[tuple[int, ...]]:
     """The connected components of features that share a constraint."""
     groups: list[set[int]] = []
-    for predicate in predicates:
+    for predicate in predicates:  # each joins the groups that it shares features with
         merged = set(predicate.columns)
         apart = [group for group in groups if not group & merged]
         for group in groups:

@@ -66,10 +66,10 @@ def convert_decimals(table: Any) -> Any:
     """The table with numbers of a fixed point, which databases like, as floats."""
     import pyarrow as pa
 
-    for place, one in enumerate(table.schema):
-        if pa.types.is_decimal(one.type):
+    for place, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type):
             numbers = np.array([np.nan if value is None else float(value) for value in table.column(place).to_pylist()])
-            table = table.set_column(place, one.name, pa.array(numbers, from_pandas=True))
+            table = table.set_column(place, column.name, pa.array(numbers, from_pandas=True))
     return table
 
 
@@ -106,8 +106,10 @@ class SqlQuery:
         with self._execute(SQL_CHUNK_ROWS) as result:
             places = [list(result.keys()).index(name) for name in columns]
             for rows in result.partitions(SQL_CHUNK_ROWS):
-                values = [[_convert_decimal(row[place]) for row in rows] for place in places]
-                yield pa.table({name: _build_arrow_array(name, one) for name, one in zip(columns, values, strict=True)})
+                values = [[float(v) if isinstance(v := row[place], Decimal) else v for row in rows] for place in places]
+                yield pa.table(
+                    {name: _build_arrow_array(name, column) for name, column in zip(columns, values, strict=True)}
+                )
 
     @contextmanager
     def _execute(self, rows: int) -> Iterator[Any]:
@@ -118,8 +120,8 @@ class SqlQuery:
         engine = sa.create_engine(self.database) if isinstance(self.database, str) else self.database
         try:
             with engine.connect() as connection:
-                told = connection.execution_options(stream_results=True, max_row_buffer=rows)
-                yield told.execute(sa.text(self.query))
+                streaming = connection.execution_options(stream_results=True, max_row_buffer=rows)
+                yield streaming.execute(sa.text(self.query))
         except sa.exc.SQLAlchemyError as error:
             raise TableError(f"the query failed: {str(error).splitlines()[0]}") from None
         finally:
@@ -133,10 +135,6 @@ class SqlQuery:
     def fingerprint(self) -> str | None:
         """The version that was given, with the query."""
         return None if self.version is None else hashlib.sha256(f"{self.version}\n{self.query}".encode()).hexdigest()
-
-
-def _convert_decimal(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
 
 
 def _build_arrow_array(name: str, values: list[Any]) -> Any:

@@ -119,9 +119,9 @@ class CsvFile:
 
         reader, pending = self._open(columns), []
         try:
-            for batch in reader:
+            for batch in reader:  # blocks of bytes, joined to chunks of about as many rows as elsewhere
                 pending.append(batch)
-                if sum(len(one) for one in pending) >= CHUNK_ROWS:
+                if sum(len(piece) for piece in pending) >= CHUNK_ROWS:
                     yield pa.Table.from_batches(pending)
                     pending = []
         except pa.ArrowInvalid as error:
