@@ -47,10 +47,8 @@ class Decision:
         answer = _ask_model(self.ask, table, rows)
         if self.unlisted_labels is not None and answer.ndim == 1:
             seen = ", ".join(sorted({repr(to_python_value(label)) for label in answer})[:12])
-            raise OutcomeError(
-                expected=f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}",
-                got=f"labels {seen}",
-            )
+            rule = f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}"
+            raise OutcomeError(expected=rule, got=f"labels {seen}")
 
 
 def build_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
@@ -74,12 +72,8 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
     classes = getattr(model, "classes_", None)
     if classes is None or len(classes) == 0:  # a regression; CatBoost's has an empty list
         if desired is None and threshold is None:
-            raise OutcomeError(
-                expected="a model without classes (a regression) needs a threshold above which predictions are desired",
-                got="none",
-                hint="pass threshold=...",
-                code="threshold-required",
-            )
+            rule = "a model without classes (a regression) needs a threshold above which predictions are desired"
+            raise OutcomeError(expected=rule, got="none", hint="pass threshold=...", code="threshold-required")
         return _build_function_decision(model.predict, desired, threshold)
     labels = list_labels(classes)
     wanted = resolve_desired_labels(desired, labels)
@@ -88,11 +82,8 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
     if threshold is None:
         return Decision(model.predict, LabelCriterion(wanted), name)
     if not hasattr(model, "predict_proba"):
-        raise OutcomeError(
-            expected="a threshold needs a classifier with predict_proba",
-            got=f"{type(model).__name__} without it",
-            hint="leave the threshold out",
-        )
+        rule = "a threshold needs a classifier with predict_proba"
+        raise OutcomeError(expected=rule, got=f"{type(model).__name__} without it", hint="leave the threshold out")
     positions, _ = split_classes(labels, wanted)
     named = " or ".join(map(repr, wanted))
     return Decision(model.predict_proba, ColumnCriterion(tuple(positions), threshold), _name_below(threshold, named))
@@ -115,12 +106,8 @@ def resolve_desired_labels(desired: Any, labels: list[Any]) -> tuple[Any, ...]:
     if desired is None:
         if len(labels) == 2 and set(labels) <= {0, 1}:
             return (1,)
-        raise OutcomeError(
-            expected=f"the desired class must be one of {labels}",
-            got="none",
-            hint="pass desired=...",
-            code="desired-required",
-        )
+        rule = f"the desired class must be one of {labels}"
+        raise OutcomeError(expected=rule, got="none", hint="pass desired=...", code="desired-required")
     wanted = as_labels(desired)
     unknown = [label for label in wanted if label not in labels]
     if unknown:
@@ -178,24 +165,12 @@ class LabelCriterion:
 
     def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
         if answer.ndim != 1:
-            raise ModelError(
-                expected="the model must answer one label per row", got=f"an array of shape {answer.shape}"
-            )
+            rule = "the model must answer one label per row"
+            raise ModelError(expected=rule, got=f"an array of shape {answer.shape}")
         _require_finite(answer)
         mask = np.zeros(len(answer), dtype=np.bool_)
         for label in self.wanted:
             mask |= np.asarray(answer == label, dtype=np.bool_)
-        return mask
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreCriterion:
-    """One score per row: desired if above the threshold."""
-
-    threshold: float
-
-    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
-        mask: BoolArray = _require_numbers(answer) > self.threshold
         return mask
 
 
@@ -211,19 +186,15 @@ class ColumnCriterion:
         columns = range(scores.shape[1])
         wrong = [place for place in self.wanted if place not in columns]
         if wrong:
-            raise OutcomeError(
-                expected=f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers",
-                got=repr(wrong[0]),
-            )
+            rule = f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers"
+            raise OutcomeError(expected=rule, got=repr(wrong[0]))
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
             return np.asarray(chosen.sum(axis=1) > self.threshold, dtype=np.bool_)
         others = np.delete(scores, list(self.wanted), axis=1)
         if others.shape[1] == 0:
-            raise OutcomeError(
-                expected="at least one class must be undesired",
-                got=f"all of {format_count(len(columns), 'column')} as desired",
-            )
+            rule = "at least one class must be undesired"
+            raise OutcomeError(expected=rule, got=f"all of {format_count(len(columns), 'column')} as desired")
         return np.asarray(chosen.max(axis=1) > others.max(axis=1), dtype=np.bool_)
 
 
@@ -245,11 +216,11 @@ class FunctionCriterion:
         if answer.ndim == 2:
             return ColumnCriterion(self.wanted or (), self.threshold)(answer)
         if self.wanted is None:
-            return ScoreCriterion(DEFAULT_THRESHOLD if self.threshold is None else self.threshold)(answer)
+            threshold = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+            return np.asarray(_require_numbers(answer) > threshold, dtype=np.bool_)
         if self.threshold is not None:
-            raise OutcomeError(
-                expected="for one number per row either a desired class or a threshold must be given", got="both"
-            )
+            rule = "for one number per row either a desired class or a threshold must be given"
+            raise OutcomeError(expected=rule, got="both")
         return LabelCriterion(self.wanted)(answer)
 
 
@@ -268,10 +239,8 @@ def _require_numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 def _require_finite(answer: npt.NDArray[Any]) -> None:
     if answer.dtype.kind == "f" and not np.isfinite(answer).all():
-        wrong = int((~np.isfinite(answer)).sum())
-        raise ModelError(
-            expected="the model's answers must be finite", got=f"NaN or infinity in {wrong} of {answer.size}"
-        )
+        got = f"NaN or infinity in {int((~np.isfinite(answer)).sum())} of {answer.size}"
+        raise ModelError(expected="the model's answers must be finite", got=got)
 
 
 def _ask_model(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
@@ -285,10 +254,8 @@ def _ask_model(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
     if answer.ndim == 2 and answer.shape[1] == 1:
         answer = answer[:, 0]
     if answer.ndim not in (1, 2) or len(answer) != rows:
-        raise ModelError(
-            expected="the model must answer one label or score per row",
-            got=f"an array of shape {answer.shape} for {format_count(rows, 'row')}",
-        )
+        rule = "the model must answer one label or score per row"
+        raise ModelError(expected=rule, got=f"an array of shape {answer.shape} for {format_count(rows, 'row')}")
     return answer
 
 

@@ -130,10 +130,8 @@ def _encode_one_hot(feature: Feature, table: Table) -> Int64Array:
     counts = np.sum(hot, axis=0, dtype=np.int64)
     allows_none = len(feature.values) > len(feature.columns)
     if (counts > 1).any() or (not allows_none and (counts == 0).any()):
-        raise TableError(
-            expected=f"the one-hot columns of {feature.name!r} must have exactly one 1 per row",
-            got=f"none or several in {format_count(int((counts != 1).sum()), 'row')}",
-        )
+        rule = f"the one-hot columns of {feature.name!r} must have exactly one 1 per row"
+        raise TableError(expected=rule, got=f"none or several in {format_count(int((counts != 1).sum()), 'row')}")
     codes = np.full(len(table), len(feature.columns), dtype=np.int64)
     for code, column in enumerate(hot):
         codes[column] = code

@@ -79,10 +79,8 @@ def parse_features(document: SpaceDocument, table: Table | None) -> tuple[tuple[
     """The features and the constraints that a document declares."""
     unknown = set(document) - {"features", "constraints"}
     if unknown:
-        raise SpaceError(
-            expected="a space may only have the keys 'features' and 'constraints'",
-            got=", ".join(map(repr, sorted(unknown))),
-        )
+        rule = "a space may only have the keys 'features' and 'constraints'"
+        raise SpaceError(expected=rule, got=", ".join(map(repr, sorted(unknown))))
     entries = document.get("features", {})
     if not isinstance(entries, dict) or not entries:
         raise SpaceError(expected="'features' must be a non-empty mapping of names to features", got=repr(entries))
@@ -156,10 +154,8 @@ def _parse_values(name: str, entry: Mapping[str, Any]) -> tuple[Value, ...]:
             expected=f"the grid of {name!r} must have numbers start, stop and step", got=repr(grid)
         ) from None
     if not 1 <= steps <= MAX_GRID_VALUES:
-        raise SpaceError(
-            expected=f"the grid of {name!r} must go up from start to stop in 1 to {MAX_GRID_VALUES:,} values",
-            got=repr(grid),
-        )
+        rule = f"the grid of {name!r} must go up from start to stop in 1 to {MAX_GRID_VALUES:,} values"
+        raise SpaceError(expected=rule, got=repr(grid))
     number = int if all(isinstance(grid.get(key, 1), int) for key in ("start", "step")) else float
     return tuple(number(start + i * step) for i in range(steps))  # decimals, since 3 * 0.1 is not 0.3
 

@@ -64,11 +64,8 @@ def infer_features(
 def _check_options(columns: Sequence[str], options: InferenceOptions) -> None:
     for name in [*options.nominal, *options.ordered, *options.domains, *options.missing]:
         if name not in columns:
-            raise SpaceError(
-                expected="nominal, ordered, domains and missing must name columns of the table",
-                got=repr(name),
-                hint=f"the columns are {', '.join(columns)}",
-            )
+            rule = "nominal, ordered, domains and missing must name columns of the table"
+            raise SpaceError(expected=rule, got=repr(name), hint=f"the columns are {', '.join(columns)}")
 
 
 def _check_not_constant(features: list[Feature], options: InferenceOptions) -> None:
@@ -145,10 +142,8 @@ def _find_one_hot_groups(
         for group, names in options.one_hot.items():
             absent = [name for name in names if name not in columns]
             if absent or len(names) < 2:
-                raise SpaceError(
-                    expected=f"one-hot group {group!r} must name two or more columns of the table",
-                    got=absent or list(names),
-                )
+                rule = f"one-hot group {group!r} must name two or more columns of the table"
+                raise SpaceError(expected=rule, got=absent or list(names))
             if group in columns and group not in names:
                 raise SpaceError(f"one-hot group {group!r} has the same name as a column")
             yield group, tuple(names)

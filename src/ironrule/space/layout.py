@@ -134,7 +134,9 @@ def _build_frame_columns(table: Table) -> _ColumnBuilder:
         kept = [marker if value is None else value for value in values]
         typed = [None if v is None else bool(v) for v in kept] if schema[name] == nw.Boolean else kept
         if backend.is_pyarrow():
-            return _build_arrow_array(typed, table.native.schema.field(name).type)
+            import pyarrow as pa
+
+            return pa.array(typed, table.native.schema.field(name).type)
         return _SeriesLookup(nw.new_series(name, typed, schema[name], backend=backend))
 
     return lookup, _build_arrow_table if backend.is_pyarrow() else _build_native_frame
@@ -143,12 +145,6 @@ def _build_frame_columns(table: Table) -> _ColumnBuilder:
 def _find_missing_marker(series: nw.Series[Any]) -> float | None:
     """What a column of numbers has where it is missing: NaN if that is all it has."""
     return None if series.is_null().any() or not series.is_nan().any() else float("nan")
-
-
-def _build_arrow_array(values: list[Any], dtype: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, dtype)
 
 
 def _build_arrow_table(names: tuple[str, ...], columns: list[Any]) -> Any:

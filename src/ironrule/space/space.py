@@ -67,14 +67,10 @@ class Space:
         _check_finite(self.features)
         for constraint in self.constraints:
             if constraint.mentions_instance:
-                raise ConstraintError(
-                    expected="a constraint on the space must refer to cf only, not to x", got=repr(str(constraint))
-                )
-        object.__setattr__(
-            self,
-            "feasible",
-            build_feasible_region(self.features, [bind_constraint(c, self.features) for c in self.constraints]),
-        )
+                rule = "a constraint on the space must refer to cf only, not to x"
+                raise ConstraintError(expected=rule, got=repr(str(constraint)))
+        predicates = [bind_constraint(constraint, self.features) for constraint in self.constraints]
+        object.__setattr__(self, "feasible", build_feasible_region(self.features, predicates))
 
     @classmethod
     def infer(
@@ -266,9 +262,8 @@ def _check_unique_names(features: Sequence[Feature]) -> None:
     for names, what in (([f.name for f in features], "feature"), ([c for f in features for c in f.columns], "column")):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise SpaceError(
-                expected=f"{what} names must be unique", got=f"{', '.join(map(repr, twice))} more than once"
-            )
+            got = f"{', '.join(map(repr, twice))} more than once"
+            raise SpaceError(expected=f"{what} names must be unique", got=got)
 
 
 def _check_finite(features: Sequence[Feature]) -> None:
@@ -349,10 +344,8 @@ def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:
     if value in feature.values:
         return feature
     if feature.one_hot:
-        raise SpaceError(
-            expected=f"{feature.name!r} must be {feature.describe()}, since it has one column per value",
-            got=repr(value),
-        )
+        rule = f"{feature.name!r} must be {feature.describe()}, since it has one column per value"
+        raise SpaceError(expected=rule, got=repr(value))
     if feature.ordered and not feature.naturally_ordered:
         raise SpaceError(
             f"{value!r} has no place in the order of {feature.name!r}", hint="declare the order in a space file"

@@ -66,10 +66,8 @@ class Table:
         """One row as a dictionary of Python values, ``None`` for missing."""
         if not -len(self) <= position < len(self):
             rows = len(self)
-            raise TableError(
-                expected=f"the row number must be between {-rows} and {rows - 1} ({format_count(rows, 'row')})",
-                got=position,
-            )
+            rule = f"the row number must be between {-rows} and {rows - 1} ({format_count(rows, 'row')})"
+            raise TableError(expected=rule, got=position)
         if self.frame is None:
             return {name: to_python_value(value) for name, value in zip(self.names, self.native[position], strict=True)}
         values = self.frame[[position % len(self)]].row(0)
@@ -113,11 +111,8 @@ def _from_array(data: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
 
 def _from_frame(data: Any) -> Table:
     if isinstance(data, Mapping):
-        raise TableError(
-            expected="a table must be a DataFrame, an Arrow table or an array",
-            got="a dictionary",
-            hint="wrap it in a DataFrame",
-        )
+        rule = "a table must be a DataFrame, an Arrow table or an array"
+        raise TableError(expected=rule, got="a dictionary", hint="wrap it in a DataFrame")
     kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
     if "Lazy" in kind:
         raise TableError(expected="a table must be in memory", got=f"a {kind}", hint="call .collect() on it first")
@@ -171,11 +166,8 @@ def narrow_column(values: npt.NDArray[Any], missing: BoolArray) -> TableColumn:
 def _check_value_types(kinds: Iterable[type]) -> None:
     for kind in kinds:
         if not issubclass(kind, VALUE_TYPES):
-            raise TableError(
-                expected="values must be numbers, strings, booleans or dates",
-                got=kind.__name__,
-                hint="convert the column, to strings for example",
-            )
+            rule = "values must be numbers, strings, booleans or dates"
+            raise TableError(expected=rule, got=kind.__name__, hint="convert the column, to strings for example")
 
 
 def _convert_to_numbers(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:

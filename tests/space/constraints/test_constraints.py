@@ -397,7 +397,7 @@ def test_integers_of_more_digits_than_python_reads_are_no_problem():
     )
     huge = Feature("huge", (1, 10**5000), ordered=True)
     with pytest.raises(
-        ConstraintError, match="fit a 64-bit float exactly.*`cf.huge`, which can be an integer of hundreds"
+        ConstraintError, match=r"fit a 64-bit float exactly.*`cf.huge`, which can be an integer of hundreds"
     ):
         bind_constraint(parse_constraint("cf.huge >= 3"), [huge])
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, ModelError
+from ironrule.model.model_input import MAX_EXACT_INTEGER
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
 from ironrule.model.protocol import Unreadable
@@ -30,8 +31,6 @@ from ironrule.model.readers.tree_scores import (
 from ironrule.model.wrappers.handwritten_models import Bins, RuleClassifier, Scorecard, TwoLayerAdditive
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.table import Table
-
-MAX_EXACT_FLOAT = 2.0**53
 
 
 def read_handwritten_model(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
@@ -165,7 +164,7 @@ class ComponentSplit:
     def _require_exact_values(self, values: npt.NDArray[Any]) -> None:
         """Whole numbers of the user's table may have lost digits on the way here, as numbers of 53 bits."""
         target = self.component.value
-        if not isinstance(target, (int, float)) or abs(target) < MAX_EXACT_FLOAT or values.dtype.kind != "f":
+        if not isinstance(target, (int, float)) or abs(target) < MAX_EXACT_INTEGER or values.dtype.kind != "f":
             return
         if (values == float(target)).any():
             raise Unreadable(f"{self.component} compares whole numbers beyond 2^53, which cannot be told apart here")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import IntpArray
+from ironrule.model.model_input import MAX_EXACT_INTEGER
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
 from ironrule.model.normal_form.tree_sum import TreeSum
@@ -38,7 +39,6 @@ from ironrule.space.feature import is_missing
 PROBABILITY_ROUNDOFF = 2.0**-44  # of probabilities: interpret has an exponential of its own
 CLASSIFIERS = ("ExplainableBoostingClassifier", "DPExplainableBoostingClassifier")
 REGRESSORS = ("ExplainableBoostingRegressor", "DPExplainableBoostingRegressor")
-MAX_EXACT_FLOAT = 2.0**53  # whole numbers below are themselves in float64
 RESPONSES = {"identity": IDENTITY_RESPONSE, "log": EXPONENTIAL_RESPONSE}
 
 
@@ -134,7 +134,7 @@ class CategoryBins:
         """The text of a number; where versions of the library differ about it, the model is not read."""
         if isinstance(value, bool) or not isinstance(value, (int, float)) or {"True", "False"} & set(self.bins):
             raise Unreadable(f"a category must be a string or a number, got {value!r}; make it a string")
-        if not abs(value) < MAX_EXACT_FLOAT:
+        if not abs(value) < MAX_EXACT_INTEGER:
             raise Unreadable(f"the category {value!r} is too large to be told from others; make it a string")
         text, short = _format_number(float(value)), _format_number(np.float32(value))
         if text not in self.bins and short in self.bins:

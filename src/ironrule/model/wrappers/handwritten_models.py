@@ -121,10 +121,8 @@ class Bins:
                 got=f"{format_count(len(self.points), 'point')} for {format_count(len(self.edges), 'edge')}",
             )
         if (self.edges and not self.points) or any(low >= high for low, high in pairwise(self.edges)):
-            raise InputError(
-                expected=f"the edges of {self.column!r} must be strictly increasing, with points for their bins",
-                got=f"edges {self.edges} and points {self.points}",
-            )
+            rule = f"the edges of {self.column!r} must be strictly increasing, with points for their bins"
+            raise InputError(expected=rule, got=f"edges {self.edges} and points {self.points}")
         if len({value for value, _ in self.listed_values}) < len(self.listed_values) or any(
             is_missing(v) for v, _ in self.listed_values
         ):
@@ -134,10 +132,8 @@ class Bins:
                 hint="give the points of a missing value as missing=",
             )
         if not all(map(math.isfinite, (*self.edges, *self.point_table))):
-            raise InputError(
-                expected=f"the edges and points of {self.column!r} must be finite numbers",
-                got=f"edges {self.edges} and points {self.point_table}",
-            )
+            rule = f"the edges and points of {self.column!r} must be finite numbers"
+            raise InputError(expected=rule, got=f"edges {self.edges} and points {self.point_table}")
 
     @property
     def listed_values(self) -> tuple[tuple[Value, float], ...]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +138,15 @@ def require_distinct_classes(classes: Sequence[Any] | None) -> None:
         )
 
 
+def raise_unknown_outputs(network: str) -> NoReturn:
+    """Raise InputError about a network whose last step does not say what its outputs are."""
+    raise InputError(
+        f"cannot tell whether the outputs of {network} are probabilities: its last step is not known",
+        hint="pass probabilities=True, or False for scores (logits)",
+        code="probabilities-required",
+    )
+
+
 def _compute_two_probabilities(scores: Float64Array) -> Float64Array:
     with np.errstate(over="ignore"):
         return np.stack([1.0 / (1.0 + np.exp(scores)), 1.0 / (1.0 + np.exp(-scores))], axis=1)
@@ -175,21 +184,12 @@ class TorchNetwork(TrainedNetwork):
         if not isinstance(self.module, _import_torch().nn.Module):
             raise InputError(expected="module must be a torch.nn.Module", got=type(self.module).__name__)
         require_distinct_classes(self.classes)
-        self._require_output_kind()
-
-    def _require_output_kind(self) -> None:
         end = self._last_step
         if self.probabilities is None and end is None and self.classes is not None:
-            raise InputError(
-                f"cannot tell whether the outputs of {type(self.module).__name__} are probabilities: its last step is "
-                f"not known",
-                hint="pass probabilities=True, or False for scores (logits)",
-                code="probabilities-required",
-            )
+            raise_unknown_outputs(type(self.module).__name__)
         if self.probabilities is not None and end in (*TORCH_PROBABILITIES, "LogSoftmax"):
-            raise InputError(
-                f"the network ends in {end}, which says what its outputs are", hint="leave probabilities= out"
-            )
+            statement = f"the network ends in {end}, which says what its outputs are"
+            raise InputError(statement, hint="leave probabilities= out")
 
     @property
     def _last_step(self) -> str | None:
@@ -232,14 +232,8 @@ def iterate_torch_modules(module: Any) -> Iterator[Any]:
 def get_torch_class_name(leaf: Any) -> str | None:
     """The name of the torch class that a module runs as, None for one with a ``forward`` of its own."""
     nn = _import_torch().nn
-    return next(
-        (
-            name
-            for name in TORCH_PASS_THROUGH + TORCH_PROBABILITIES + TORCH_SCORES
-            if _is_run_as(leaf, getattr(nn, name))
-        ),
-        None,
-    )
+    names = TORCH_PASS_THROUGH + TORCH_PROBABILITIES + TORCH_SCORES
+    return next((name for name in names if _is_run_as(leaf, getattr(nn, name))), None)
 
 
 def has_torch_hooks(module: Any) -> bool:
@@ -338,11 +332,7 @@ class OnnxNetwork(TrainedNetwork):
     def _resolve_output_kind(self, ends: set[str]) -> None:
         said = _are_probabilities(ends)
         if self.probabilities is None and said is None and self.classes is not None:
-            raise InputError(
-                "cannot tell whether the outputs of the model are probabilities: its last step is not known",
-                hint="pass probabilities=True, or False for scores (logits)",
-                code="probabilities-required",
-            )
+            raise_unknown_outputs("the model")
         if self.probabilities is not None and (said or "LogSoftmax" in ends):
             raise InputError("the end of the model says what its outputs are", hint="leave probabilities= out")
         if self.probabilities is None:

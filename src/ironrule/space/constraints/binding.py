@@ -80,10 +80,6 @@ class NameResolver:
         """The feature that is meant; raises ConstraintError, suggesting a name, if there is none."""
         return self._resolve(reference)[1]
 
-    def index(self, reference: Reference) -> int:
-        """The index of the feature that is meant."""
-        return self._resolve(reference)[0]
-
     def bind_reference(self, reference: Reference, numbers: Iterable[float]) -> NumberEvaluator:
         """The feature's value as a number, given the number of each value in the domain; missing is NaN."""
         index, feature = self._resolve(reference)
@@ -203,12 +199,10 @@ def _bind_category(
         )
     if isinstance(expression, Literal) and _build_category_key(expression.value) in position:
         return ConstantValue(position[_build_category_key(expression.value)])
-    domain = (
-        f"`{other}` must be {names.feature(other).describe()}"
-        if isinstance(other, Reference)
-        else "expected a known value"
-    )
-    raise names.error_at(expression.column, expected=domain, got=f"`{expression}`")
+    rule = "expected a known value"
+    if isinstance(other, Reference):
+        rule = f"`{other}` must be {names.feature(other).describe()}"
+    raise names.error_at(expression.column, expected=rule, got=f"`{expression}`")
 
 
 def _list_domain(names: NameResolver, expression: Expression) -> Sequence[Value]:
@@ -243,15 +237,11 @@ def _list_datetimes(names: NameResolver, expression: Expression) -> list[datetim
     try:
         if isinstance(expression, Reference):
             return [_to_datetime(value) for value in names.feature(expression).values]
-        return [
-            datetime.fromisoformat(
-                expression.value if isinstance(expression, Literal) and isinstance(expression.value, str) else ""
-            )
-        ]
+        text = expression.value if isinstance(expression, Literal) else None
+        return [datetime.fromisoformat(text if isinstance(text, str) else "")]
     except ValueError:
-        raise names.error_at(
-            expression.column, expected='a date must look like "2024-12-31"', got=f"`{expression}`"
-        ) from None
+        rule = 'a date must look like "2024-12-31"'
+        raise names.error_at(expression.column, expected=rule, got=f"`{expression}`") from None
 
 
 def _to_datetime(value: Value) -> datetime:
@@ -414,10 +404,8 @@ class Predicate:
         """Truth for every code of a feature; raises ConstraintError unless the constraint reads exactly that one."""
         if self.columns != (feature_index,):
             read = ", ".join(self.features[index].name for index in self.columns) or "none"
-            raise ConstraintError(
-                expected="truth per code needs a constraint that reads exactly that feature of the point",
-                got=f"`{self.constraint}`, which reads {read}",
-            )
+            rule = "truth per code needs a constraint that reads exactly that feature of the point"
+            raise ConstraintError(expected=rule, got=f"`{self.constraint}`, which reads {read}")
         size = self.features[feature_index].size
         return self._evaluate({feature_index: np.arange(size)}, instance, size)
 
@@ -433,7 +421,5 @@ class Predicate:
     def _require_codes(self, codes: Integers, what: str, dimensions: int) -> None:
         fits = codes.ndim == dimensions and codes.shape[-1] == len(self.features)
         if not fits or not np.issubdtype(codes.dtype, np.integer):
-            raise ConstraintError(
-                expected=f"{what} must be {dimensions}-dimensional integer codes, {len(self.features)} per row",
-                got=f"shape {codes.shape} of {codes.dtype}",
-            )
+            rule = f"{what} must be {dimensions}-dimensional integer codes, {len(self.features)} per row"
+            raise ConstraintError(expected=rule, got=f"shape {codes.shape} of {codes.dtype}")

@@ -56,10 +56,8 @@ class DuckDbQuery:
 
     def fingerprint(self) -> str | None:
         """The version that was given, with the query."""
-        if self.version is None:
-            return None
         query = self.relation.sql_query() if hasattr(self.relation, "sql_query") else ""
-        return hashlib.sha256(f"{self.version}\n{query}".encode()).hexdigest()
+        return _hash_version(self.version, query)
 
 
 def convert_decimals(table: Any) -> Any:
@@ -134,7 +132,11 @@ class SqlQuery:
 
     def fingerprint(self) -> str | None:
         """The version that was given, with the query."""
-        return None if self.version is None else hashlib.sha256(f"{self.version}\n{self.query}".encode()).hexdigest()
+        return _hash_version(self.version, self.query)
+
+
+def _hash_version(version: str | None, query: str) -> str | None:
+    return None if version is None else hashlib.sha256(f"{version}\n{query}".encode()).hexdigest()
 
 
 def _build_arrow_array(name: str, values: list[Any]) -> Any:

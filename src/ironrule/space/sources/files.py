@@ -36,12 +36,10 @@ class ArrowFiles:
             raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
         try:
             dataset = ds.dataset(str(path), format="parquet", partitioning="hive")
-            if not dataset.files:
-                raise TableError(f"no Parquet files found in {str(path)!r}")
         except (OSError, ValueError) as error:
-            if isinstance(error, TableError):
-                raise
             raise TableError(f"cannot read {str(path)!r} as Parquet: {str(error).splitlines()[0]}") from None
+        if not dataset.files:
+            raise TableError(f"no Parquet files found in {str(path)!r}")
         return cls(dataset)
 
     @property
