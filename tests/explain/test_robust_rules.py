@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from test_exact_explanations import fitted, loans
 
-from ironrule import Explainer, InputError, OutcomeError, Proven
+from ironrule import Explainer, InputError, OutcomeError, Proven, check
 
 MODELS = [
     RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0),
@@ -108,3 +108,30 @@ def test_one_rule_holds_for_several_models_at_once(margin: float) -> None:
         for model in versions:
             assert (scores(model, whole)[explanation.wider.rule.covers(whole)] <= 0.5 - margin + 1e-9).all()
         assert explanation.model != single.explain(row).model
+
+
+class LabelsBesideProbabilities:
+    """A classifier whose labels desire more than its probabilities do, as those of SVC(probability=True) may."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, largest_denied: int) -> None:
+        self.largest_denied = largest_denied
+
+    def predict(self, rows: Any) -> Any:
+        return ((np.asarray(rows)[:, 0] > 3) | (np.asarray(rows)[:, 1] > self.largest_denied)).astype(int)
+
+    def predict_proba(self, rows: Any) -> Any:
+        probability = np.where(np.asarray(rows)[:, 0] > 3, 0.9, 0.1)
+        return np.stack([1 - probability, probability], axis=1)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_with_a_margin_the_labels_of_every_model_count(margin: float) -> None:
+    first, second = LabelsBesideProbabilities(9), LabelsBesideProbabilities(2)
+    past = np.array([[left, right] for left in range(6) for right in range(4)])
+    explanation = Explainer(first, past, desired=1, models=[second], margin=margin).explain(0)
+    covered = past[explanation.rule.covers(pd.DataFrame(past, columns=["x0", "x1"]))]
+    assert not first.predict(covered).any()
+    assert not second.predict(covered).any()
+    assert check(explanation.to_json(), first, past, desired=1, models=[second], margin=margin).status == "proven"

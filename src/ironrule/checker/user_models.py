@@ -283,13 +283,14 @@ def build_user_models(
 
 
 def list_models_with_thresholds(models: Sequence[Any], target: OutcomeTarget) -> list[tuple[Any, float | None]]:
-    """The models with the thresholds of their members. A classifier that decides by its labels is asked for these too:
-    its labels need not be those of the largest probability.
+    """The models with the thresholds of their members. Classifiers that decide by their labels are asked for these
+    too: labels need not be those of the largest probability.
     """
     if len(models) == 1 and target.margin == 0:
         return [(models[0], target.threshold)]
     levels = [(model, target.lower_threshold(model)) for model in models]
-    return [(models[0], None), *levels] if target.margin and target.threshold is None else levels
+    labels_decide = target.margin and target.threshold is None
+    return [*((model, None) for model in models), *levels] if labels_decide else levels
 
 
 def find_fitted_columns(model: Any, table: UserTable) -> tuple[str, ...] | None:

@@ -52,9 +52,10 @@ def build_model_set(models: Sequence[Any], table: Table, space: Space, target: D
 
 
 def list_targets(models: Sequence[Any], target: DecisionTarget) -> list[tuple[Any, DecisionTarget]]:
-    """The models with the targets that they must withstand, the margin taken off the threshold. A classifier that
-    decides by its labels is asked for these too: its labels need not be those of the largest probability.
+    """The models with the targets that they must withstand, the margin taken off the threshold. Classifiers that
+    decide by their labels are asked for these too: labels need not be those of the largest probability.
     """
     lowered = [(model, DecisionTarget(target.desired, target.lower_threshold(model))) for model in models]
-    by_labels = [(models[0], DecisionTarget(target.desired))] if target.margin and target.threshold is None else []
+    labels_decide = target.margin and target.threshold is None
+    by_labels = [(model, DecisionTarget(target.desired)) for model in models] if labels_decide else []
     return [*by_labels, *lowered]
