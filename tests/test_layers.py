@@ -36,7 +36,7 @@ BESIDE = ("checker", "shared_reading")  # see tests/checker/test_checker_indepen
 DISPLAY = ("results/display.py", "report")  # calls what renders a result, when it is displayed
 EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
 DATABASE = "sqlalchemy"  # an extra, except in the server, which does not run without it
-SERVER = {"fastapi", "jinja2", "psycopg", "pydantic", "starlette", "uvicorn"}  # used by the server only
+SERVER = {"fastapi", "psycopg", "pydantic", "starlette", "uvicorn"}  # used by the server only
 GPU = PACKAGE / "backends" / "network" / "gpu"
 MAX_FOLDER_FILES = 20
 MAX_CHAIN = 20
@@ -148,12 +148,23 @@ def test_the_root_imports_nothing_but_errors_when_it_is_imported() -> None:
     assert all(target.startswith("ironrule.errors.") for target in own if target.startswith("ironrule"))
 
 
-def test_importing_the_explainer_loads_neither_numba_nor_torch() -> None:
-    code = "import sys, ironrule.explain.explainer; print(*sys.modules)"
+def load_modules(name: str) -> set[str]:
+    """All modules that are loaded when this one is imported."""
+    code = f"import sys, {name}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "ironrule.explain.explainer" in loaded
-    assert loaded & {"numba", "torch", "ironrule.jit"} == set()
+    assert name in loaded
+    return loaded
+
+
+def test_importing_the_explainer_loads_neither_numba_nor_torch() -> None:
+    assert load_modules("ironrule.explain.explainer") & {"numba", "torch", "ironrule.jit"} == set()
+
+
+def test_jinja2_is_loaded_when_the_first_report_is_rendered() -> None:
+    assert "jinja2" not in load_modules("ironrule.report.audiences")
+    users = [path for path in MODULES if any(one.root == "jinja2" for one in list_imports(path))]
+    assert {str(path.relative_to(PACKAGE)) for path in users} == {"report/templating.py", "server/responses.py"}
 
 
 @every_module

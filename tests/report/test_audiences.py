@@ -105,7 +105,7 @@ def test_the_validator_finds_the_explanation_itself_in_the_file():
 
 
 def test_an_explanation_that_is_too_long_to_carry_along_says_so(monkeypatch):
-    monkeypatch.setattr("ironrule.report.validator.MAX_ATTACHED_LENGTH", 100)
+    monkeypatch.setattr("ironrule.report.validator.MAX_ATTACHED_BYTES", 100)
     found = read(EXPLANATION.to_html("validator"))
     assert "too long to be carried along" in found.text
     assert "a" not in found.tags

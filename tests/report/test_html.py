@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ironrule.report.html import VERDICT_COLOURS
+from ironrule.report.plots.drawing import VERDICT_STYLES
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.rule.counterfactual import Change, Counterfactual
@@ -15,6 +15,7 @@ from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 
 EVIL = "<script>alert('x & y')</script>"
+VERDICT_COLOURS = {style.word: style.colour for style in VERDICT_STYLES}
 STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
 VERDICTS = {
     "proven": Proven(Certificate("enumeration", 12, "f", "m", (0,), (1,))),
@@ -93,7 +94,7 @@ def test_counterfactuals_are_a_table_of_changes():
 
 
 def test_no_counterfactuals_are_told_in_words():
-    assert read(Counterfactuals({}, (), STATISTICS)._repr_html_()).text == "no counterfactual was found"
+    assert read(Counterfactuals({}, (), STATISTICS)._repr_html_()).text.strip() == "no counterfactual was found"
 
 
 def test_a_search_that_was_stopped_says_so():

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironrule.errors import InputError
-from ironrule.report.batch import choose_names, render_person_letters, render_validator_table
-from ironrule.report.html import render_page
-from ironrule.report.person import format_person_title, render_person_body
-from ironrule.report.validator import CheckCommand, format_validator_title, render_validator_body
+from ironrule.report.batch import build_batch_view
+from ironrule.report.person import build_letter
+from ironrule.report.templating import render_template
+from ironrule.report.validator import CheckCommand, build_validator_view
 from ironrule.results.audience import AUDIENCES, Audience
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureLabels
@@ -21,11 +21,10 @@ def render_report(
     explanation: Explanation, audience: Audience = "person", check_command: CheckCommand | None = None
 ) -> str:
     """One explanation as a whole HTML page; ``check_command`` names the files that the validator needs."""
-    if _parse_audience(audience) == "person":
-        return render_page(format_person_title(explanation), render_person_body(explanation))
-    return render_page(
-        format_validator_title(explanation), render_validator_body(explanation, check_command or CheckCommand())
-    )
+    if _parse_audience(audience) == "validator":
+        return render_template("validator.html", **build_validator_view(explanation, check_command or CheckCommand()))
+    letter = build_letter(explanation)
+    return render_template("person.html", title=letter["title"], letters=[letter])
 
 
 def render_batch_report(
@@ -36,17 +35,22 @@ def render_batch_report(
 ) -> str:
     """Many explanations as one HTML page: an account of all for the validator, or one letter per person.
 
-    Labels in the account come from the space, or from what stands behind the first explanation.
+    Names are numbers unless given. Labels in the account come from the space, or from what stands behind the first
+    explanation.
     """
+    count = len(explanations)
     if not explanations:
         raise InputError(expected="a report needs at least one explanation", got="none")
-    called = choose_names(explanations, names)
-    title = format_count(len(explanations), "explanation")
+    names = [str(number) for number in range(1, count + 1)] if names is None else [str(name) for name in names]
+    if len(names) != count:
+        raise InputError(
+            expected=f"names must have {format_count(count, 'name')}, one for each explanation", got=len(names)
+        )
+    title = format_count(count, "explanation")
     if _parse_audience(audience) == "person":
-        return render_page(title, render_person_letters(explanations, called))
-    return render_page(
-        title, render_validator_table(explanations, called, None if space is None else FeatureLabels.from_space(space))
-    )
+        return render_template("person.html", title=title, letters=map(build_letter, explanations, names))
+    labels = None if space is None else FeatureLabels.from_space(space)
+    return render_template("batch.html", title=title, **build_batch_view(explanations, names, labels))
 
 
 def save_text(text: str, path: str | Path | None) -> str:

@@ -59,7 +59,7 @@ class Counterfactuals(Sequence[Counterfactual]):
         return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
 
     def _repr_html_(self) -> str:
-        return render_counterfactuals(self.items) or f"<p>{self}</p>"
+        return render_counterfactuals(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from ironrule.results.audience import Audience
     from ironrule.results.batch import Batch
+    from ironrule.results.counterfactuals import Counterfactuals
     from ironrule.results.explanation import Explanation
     from ironrule.results.judgement import Judgement
-    from ironrule.rule.counterfactual import Counterfactual
     from ironrule.space.space import Space
 
 
@@ -48,8 +48,8 @@ def write_report(explanation: Explanation, audience: Audience, path: str | Path 
     return audiences.save_text(audiences.render_report(explanation, audience), path)
 
 
-def render_counterfactuals(counterfactuals: Sequence[Counterfactual]) -> str:
-    """Counterfactuals as HTML for a notebook; empty if there are none."""
+def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
+    """Counterfactuals as HTML for a notebook."""
     from ironrule.report import html
 
     return html.render_counterfactuals(counterfactuals)

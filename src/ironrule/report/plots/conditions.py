@@ -142,6 +142,13 @@ TEXT_WIDTH = 225.0
 LINE_START, LINE_LENGTH = 245.0, CANVAS_WIDTH - 245.0 - 12.0  # of a feature's line
 BAR_HEIGHT = 50.0  # of the highest bar
 HEAD_HEIGHT, CONDITION_HEIGHT = 64.0, 112.0
+CONDITIONS_PER_PAGE = 6
+
+
+def draw_condition_pages(explanation: Explanation, labels: FeatureLabels | None = None) -> tuple[Drawing, ...]:
+    """The conditions of the best rule, in drawings that fit a page."""
+    plot = build_conditions_plot(explanation, labels)
+    return tuple(draw_conditions(part) for part in plot.split(CONDITIONS_PER_PAGE))
 
 
 def draw_conditions(plot: ConditionsPlot) -> Drawing:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Literal
+from typing import ClassVar, Literal
 
+from ironrule.report.templating import render_template
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
 CANVAS_WIDTH = 720.0  # of every canvas
@@ -25,6 +25,7 @@ TextAnchor = Literal["start", "middle", "end"]
 class Rectangle:
     """A rectangle; ``kind`` says what it stands for."""
 
+    tag: ClassVar[str] = "rect"  # its SVG element
     x: float
     y: float
     width: float
@@ -39,6 +40,7 @@ class Rectangle:
 class LineSegment:
     """A line."""
 
+    tag: ClassVar[str] = "line"  # its SVG element
     x1: float
     y1: float
     x2: float
@@ -52,6 +54,7 @@ class LineSegment:
 class TextLine:
     """A line of text; ``y`` is its base line."""
 
+    tag: ClassVar[str] = "text"  # its SVG element
     x: float
     y: float
     text: str
@@ -65,10 +68,17 @@ class TextLine:
 class Triangle:
     """A small triangle that points down at (x, y)."""
 
+    tag: ClassVar[str] = "polygon"  # its SVG element
     x: float
     y: float
     size: float = 7.0
     fill: str = INK
+
+    @property
+    def corners(self) -> tuple[tuple[float, float], ...]:
+        """Its two upper corners, and the point."""
+        top = self.y - 1.4 * self.size
+        return (self.x - self.size, top), (self.x + self.size, top), (self.x, self.y)
 
 
 Shape = Rectangle | LineSegment | TextLine | Triangle
@@ -191,37 +201,4 @@ def choose_style(verdict: Verdict) -> VerdictStyle:
 
 def render_svg(drawing: Drawing) -> str:
     """The drawing as a piece of HTML that is as wide as there is room for, with its sentence for screen readers."""
-    sentence = escape(drawing.description, quote=True)
-    return (
-        f'<svg viewBox="0 0 {drawing.width:g} {drawing.height:g}" role="img" aria-label="{sentence}" '
-        f'style="width:100%;max-width:{drawing.width:g}px;height:auto;display:block;font-family:inherit">'
-        f"{''.join(map(_render_shape, drawing.shapes))}</svg>"
-    )
-
-
-def _render_shape(shape: Shape) -> str:
-    match shape:
-        case Rectangle():
-            return (
-                f'<rect x="{shape.x:.4g}" y="{shape.y:.4g}" width="{max(shape.width, 0):.4g}" '
-                f'height="{max(shape.height, 0):.4g}" fill="{shape.fill or "none"}" '
-                f'stroke="{shape.stroke or "none"}"{_dash_attribute(shape.dashed)}/>'
-            )
-        case LineSegment():
-            return (
-                f'<line x1="{shape.x1:.4g}" y1="{shape.y1:.4g}" x2="{shape.x2:.4g}" y2="{shape.y2:.4g}" '
-                f'stroke="{shape.stroke}" stroke-width="{shape.width:g}"{_dash_attribute(shape.dashed)}/>'
-            )
-        case TextLine():
-            weight = ' font-weight="bold"' if shape.bold else ""
-            return (
-                f'<text x="{shape.x:.4g}" y="{shape.y:.4g}" font-size="{shape.size:g}" text-anchor="{shape.anchor}" '
-                f'fill="{shape.fill}"{weight}>{escape(shape.text)}</text>'
-            )
-        case Triangle(x, y, size, fill):
-            corners = f"{x - size:.4g},{y - 1.4 * size:.4g} {x + size:.4g},{y - 1.4 * size:.4g} {x:.4g},{y:.4g}"
-            return f'<polygon points="{corners}" fill="{fill}"/>'
-
-
-def _dash_attribute(dashed: bool) -> str:
-    return ' stroke-dasharray="4 3"' if dashed else ""
+    return render_template("drawing.svg", drawing=drawing)

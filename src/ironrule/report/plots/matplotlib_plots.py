@@ -67,9 +67,8 @@ def _add_shape(shape: Shape, axes: Axes, order: float) -> None:
                 shape.x, shape.y, shape.text, ha=ALIGNMENTS[shape.anchor], va="baseline", color=shape.fill,
                 weight=weight, size=shape.size * 72 / UNITS_PER_INCH, zorder=order, parse_math=False,
             )  # fmt: skip
-        case Triangle(x, y, size, fill):
-            corners = [(x - size, y - 1.4 * size), (x + size, y - 1.4 * size), (x, y)]
-            axes.add_patch(patches.Polygon(corners, closed=True, facecolor=fill, edgecolor="none", zorder=order))
+        case Triangle():
+            axes.add_patch(patches.Polygon(shape.corners, facecolor=shape.fill, edgecolor="none", zorder=order))
 
 
 PLOT_KINDS: dict[str, Callable[[Explanation], Drawing]] = {
