@@ -27,12 +27,7 @@ def format_explanation(explanation: Explanation) -> str:
         f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
         f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
     ]
-    lines += describe_undecided(explanation)
-    lines += describe_wider_rule(explanation)
-    lines += describe_robustness(explanation)
-    lines += describe_unreadable(explanation)
-    if explanation.statistics.stopped:
-        lines.append(f"The search was stopped early ({explanation.statistics.stopped}).")
+    lines += describe_details(explanation)
     if explanation.counterfactuals:
         lines.append("What would have changed the outcome:")
         lines += [f"  - {counterfactual}" for counterfactual in explanation.counterfactuals]
@@ -66,6 +61,18 @@ def describe_minimality(explanation: Explanation) -> str:
         return ""
     who = "rules need" if explanation.restrictions.is_unrestricted else "permitted rules weigh"
     return f"; {who} at least {format_number(explanation.lower_bound)}"
+
+
+def describe_details(explanation: Explanation) -> list[str]:
+    """What else is known of the rule and of the search for it."""
+    stopped = explanation.statistics.stopped
+    return [
+        *describe_undecided(explanation),
+        *describe_wider_rule(explanation),
+        *describe_robustness(explanation),
+        *describe_unreadable(explanation),
+        *([f"The search was stopped early ({stopped})."] if stopped else []),
+    ]
 
 
 def describe_undecided(explanation: Explanation) -> list[str]:
@@ -127,33 +134,22 @@ def format_judgement(judgement: Judgement) -> str:
 
 def describe_evidence(judgement: Judgement) -> list[str]:
     """The evidence for the class that a rule is in, in sentences."""
-    return [*_describe_exception(judgement), *_describe_shorter_rule(judgement), *_describe_support(judgement)]
-
-
-def _describe_exception(judgement: Judgement) -> list[str]:
-    if judgement.exception is None:
-        return []
-    where = "An exception" if judgement.exception_row is None else f"Past row {judgement.exception_row} is an exception"
-    return [f"{where}: {judgement.exception}."]
-
-
-def _describe_shorter_rule(judgement: Judgement) -> list[str]:
-    if judgement.shorter_rule is None:
-        return []
-    if judgement.redundant_component is not None:
-        return [f"Without {judgement.redundant_component} it still holds: {judgement.shorter_rule.rule}"]
-    return [f"A shorter rule holds: {judgement.shorter_rule.rule}"]
-
-
-def _describe_support(judgement: Judgement) -> list[str]:
-    lines = []
+    sentences = []
+    if judgement.exception is not None:
+        row = judgement.exception_row
+        start = "An exception" if row is None else f"Past row {row} is an exception"
+        sentences.append(f"{start}: {judgement.exception}.")
+    if judgement.shorter_rule is not None:
+        redundant = judgement.redundant_component
+        start = "A shorter rule holds" if redundant is None else f"Without {redundant} it still holds"
+        sentences.append(f"{start}: {judgement.shorter_rule.rule}")
     if judgement.quality >= Quality.IRREDUNDANT and judgement.needs:
-        lines.append("Nothing in it is redundant: each component alone excludes some counterfactual.")
+        sentences.append("Nothing in it is redundant: each component alone excludes some counterfactual.")
     if judgement.minimum_weight is not None:
-        lines.append(_compare_with_minimum(judgement, judgement.minimum_weight))
+        sentences.append(_compare_with_minimum(judgement, judgement.minimum_weight))
     if judgement.reason is not None:
-        lines.append(f"{judgement.reason[:1].upper()}{judgement.reason[1:]}.")
-    return lines
+        sentences.append(f"{judgement.reason[:1].upper()}{judgement.reason[1:]}.")
+    return sentences
 
 
 def _compare_with_minimum(judgement: Judgement, least: ExactNumber) -> str:

@@ -12,15 +12,7 @@ from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
-from ironrule.report.text import (
-    describe_minimality,
-    describe_robustness,
-    describe_undecided,
-    describe_unreadable,
-    describe_wider_rule,
-    find_proven_wider_rule,
-    get_verdict_name,
-)
+from ironrule.report.text import describe_details, describe_minimality, find_proven_wider_rule, get_verdict_name
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
@@ -67,7 +59,12 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
         "title": f"Explanation, {get_verdict_name(explanation.verdict)}: {explanation.rule}",
         "rule": explanation.rule,
         "style": choose_style(explanation.verdict),
-        "sentences": _describe_verdict(explanation),
+        "sentences": [
+            f"Verdict: {explanation.verdict}.",
+            f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}.",
+            f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
+            *describe_details(explanation),
+        ],
         "sql": explanation.rule.to_sql(),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
@@ -78,12 +75,7 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
         "digest": explanation.to_dict()[DIGEST_FIELD],
         "drawings": _draw_plots(explanation) if explanation.rule.components else (),
         "other_rules": [
-            (
-                place,
-                join_conditions(other.rule),
-                get_verdict_name(other.verdict),
-                f"{other.coverage:,}",
-            )
+            (place, join_conditions(other.rule), get_verdict_name(other.verdict), f"{other.coverage:,}")
             for place, other in enumerate(explanation.ranked[1:], 2)
         ],
         "counterfactuals": explanation.counterfactuals,
@@ -97,20 +89,6 @@ def _draw_plots(explanation: Explanation) -> tuple[Drawing, ...]:
         draw_needs(build_needs_plot(explanation)),
         draw_growth(build_growth_plot(explanation)),
     )
-
-
-def _describe_verdict(explanation: Explanation) -> list[str]:
-    stopped = explanation.statistics.stopped
-    return [
-        f"Verdict: {explanation.verdict}.",
-        f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}.",
-        f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
-        *describe_undecided(explanation),
-        *describe_wider_rule(explanation),
-        *describe_robustness(explanation),
-        *describe_unreadable(explanation),
-        *([f"The search was stopped early ({stopped})."] if stopped else []),
-    ]
 
 
 def _collect_proof_facts(explanation: Explanation) -> list[tuple[str, str]]:

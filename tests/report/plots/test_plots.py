@@ -9,7 +9,7 @@ import pytest
 import ironrule
 from ironrule.report.plots import conditions, growth
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
-from ironrule.report.plots.drawing import PROVEN_STYLE, VERDICT_STYLES, Rectangle, hatch, wrap_text
+from ironrule.report.plots.drawing import PROVEN_STYLE, VERDICT_STYLES, Rectangle, draw_hatched, wrap_text
 from ironrule.report.plots.growth import NO_OUTCOMES, build_growth_plot, draw_growth
 from ironrule.report.plots.matplotlib_plots import draw_explanation
 from ironrule.report.plots.needs import UNKNOWN_NEED, build_needs_plot, draw_needs
@@ -218,7 +218,7 @@ def test_texts_are_broken_after_signs_and_cut_visibly():
 
 @pytest.mark.parametrize("crossed", [False, True])
 def test_hatching_stays_inside_its_area(crossed):
-    lines = hatch(Rectangle(10, 20, 33, 14), "#000000", 7, crossed)
+    _, *lines = draw_hatched(Rectangle(10, 20, 33, 14), "#000000", 7, crossed)
     assert lines
     for line in lines:
         assert 10 - 1e-9 <= min(line.x1, line.x2) <= max(line.x1, line.x2) <= 43 + 1e-9

@@ -9,19 +9,25 @@ from dataclasses import dataclass, replace
 
 from ironrule.report.plots.drawing import (
     CANVAS_WIDTH,
+    DARK,
     GREY,
     INK,
     PALE,
+    PAPER,
     PROVEN_STYLE,
     Drawing,
     LineSegment,
     Rectangle,
     Shape,
+    TextAnchor,
     TextLine,
     Triangle,
     VerdictStyle,
     choose_style,
-    hatch,
+    draw_caption,
+    draw_hatched,
+    draw_notes,
+    draw_title,
     stack_lines,
     wrap_text,
 )
@@ -31,6 +37,7 @@ from ironrule.results.background import Distribution
 from ironrule.results.explanation import Explanation
 from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outcome, group_conditions
+from ironrule.space.feature import Value
 
 Span = tuple[float, float]
 NO_HISTORY = "The past rows are not at hand, so no distributions are shown."
@@ -52,6 +59,19 @@ class PlottedCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class LegendTerms:
+    """How the plot speaks of the row, of past rows, and of what the rule admits."""
+
+    row: str
+    bars: str
+    admitted: str
+
+
+ROW_TERMS = LegendTerms("this row", "past rows inside and outside", "what the rule admits")
+PERSON_TERMS = LegendTerms("you", "past cases that fit and others", "what fits")
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionsPlot:
     """All conditions, what they lead to, and what is known of that."""
 
@@ -59,7 +79,7 @@ class ConditionsPlot:
     outcome: str
     style: VerdictStyle
     notes: tuple[str, ...]
-    friendly: bool = False  # told to the person whom the row is about
+    terms: LegendTerms = ROW_TERMS
     is_continued: bool = False  # whether other conditions came before, in a plot of their own
 
     def split(self, max_items: int) -> tuple[ConditionsPlot, ...]:
@@ -74,54 +94,65 @@ class ConditionsPlot:
 def build_conditions_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> ConditionsPlot:
     """The conditions of the best rule."""
     labels, background = labels or collect_labels(explanation), explanation.background
-    shown = {} if background is None else {one.feature.name: one for one in background.distributions}
-    further = find_proven_wider_rule(explanation)
-    wider = {} if further is None else {one.feature: one for one in group_conditions(further.rule)}
+    distributions = () if background is None else background.distributions
+    by_feature = {distribution.feature.name: distribution for distribution in distributions}
+    proven_wider = find_proven_wider_rule(explanation)
+    wider_rule = explanation.rule if proven_wider is None else proven_wider.rule
+    wider = {condition.feature: condition for condition in group_conditions(wider_rule)}
     conditions = tuple(
         _build_condition(
-            condition, wider.get(condition.feature, condition), shown.get(condition.feature), labels, explanation
+            condition,
+            wider.get(condition.feature, condition),
+            by_feature.get(condition.feature),
+            labels,
+            explanation.instance[condition.feature],
         )
         for condition in group_conditions(explanation.rule)
     )
-    notes = (NO_HISTORY,) if background is None and conditions else ()
     return ConditionsPlot(
         conditions,
         format_outcome(explanation.rule, labels.friendly),
         choose_style(explanation.verdict),
-        notes,
-        labels.friendly,
+        (NO_HISTORY,) if background is None and conditions else (),
+        PERSON_TERMS if labels.friendly else ROW_TERMS,
     )
 
 
 def _build_condition(
     condition: FeatureCondition,
     wider: FeatureCondition,
-    seen: Distribution | None,
+    distribution: Distribution | None,
     labels: FeatureLabels,
-    explanation: Explanation,
+    own_value: Value,
 ) -> PlottedCondition:
-    mine = explanation.instance[condition.feature]
-    moved = None if wider == condition else labels.format_short(wider)
-    texts = (
-        labels.label(condition.feature),
-        labels.format_short(condition),
-        moved,
-        labels.format_value(condition.feature, mine),
-    )
-    if seen is None:
+    own_text = labels.format_value(condition.feature, own_value)
+    bars: tuple[HistogramBar, ...] = ()
+    ticks: tuple[Tick, ...] = (Tick(0.5, own_text),)
+    if distribution is None:
+        own_position = 0.5
         span = _guess_span(condition)
-        wide = None if moved is None else _guess_wider_span(span, condition, wider)
-        return PlottedCondition(*texts, (), (Tick(0.5, texts[3]),), span, wide, 0.5)
-    feature = seen.feature
-    codes, wider_codes, own = (
-        find_admitted_codes(condition, feature),
-        find_admitted_codes(wider, feature),
-        feature.code(mine),
+        wider_span = _guess_wider_span(span, condition, wider)
+    else:
+        feature = distribution.feature
+        own_code = feature.code(own_value)
+        codes, wider_codes = find_admitted_codes(condition, feature), find_admitted_codes(wider, feature)
+        # the row and the ends of what is admitted have places of their own, so that they can be marked
+        scale = build_scale(distribution, frozenset((own_code, codes[0], codes[-1], wider_codes[0], wider_codes[-1])))
+        bars, ticks = scale.bars(distribution.counts, codes), scale.ticks
+        span, wider_span = scale.span(codes), scale.span(wider_codes)
+        own_position = sum(scale.span(range(own_code, own_code + 1))) / 2
+    moved = wider != condition
+    return PlottedCondition(
+        label=labels.label(condition.feature),
+        condition=labels.format_short(condition),
+        wider=labels.format_short(wider) if moved else None,
+        own_value=own_text,
+        bars=bars,
+        ticks=ticks,
+        span=span,
+        wider_span=wider_span if moved else None,
+        own_position=own_position,
     )
-    scale = build_scale(seen, frozenset((own, codes[0], codes[-1], wider_codes[0], wider_codes[-1])))
-    own_position = sum(scale.span(range(own, own + 1))) / 2
-    wide = None if moved is None else scale.span(wider_codes)
-    return PlottedCondition(*texts, scale.bars(seen.counts, codes), scale.ticks, scale.span(codes), wide, own_position)
 
 
 def _guess_span(condition: FeatureCondition) -> Span:
@@ -143,6 +174,7 @@ LINE_START, LINE_LENGTH = 245.0, CANVAS_WIDTH - 245.0 - 12.0  # of a feature's l
 BAR_HEIGHT = 50.0  # of the highest bar
 HEAD_HEIGHT, CONDITION_HEIGHT = 64.0, 112.0
 CONDITIONS_PER_PAGE = 6
+BAR_OUTLINE = "#8c8c8c"
 
 
 def draw_condition_pages(explanation: Explanation, labels: FeatureLabels | None = None) -> tuple[Drawing, ...]:
@@ -153,146 +185,102 @@ def draw_condition_pages(explanation: Explanation, labels: FeatureLabels | None 
 
 def draw_conditions(plot: ConditionsPlot) -> Drawing:
     """The conditions laid out."""
-    who = f"{plot.style.claim}everyone{' with all of this' if plot.conditions else ''} gets"
-    who = f"(continued) {who}" if plot.is_continued else who[:1].upper() + who[1:]
-    title = wrap_text(f"{who}: {plot.outcome}", CANVAS_WIDTH, 15, bold=True)[0]
-    shapes: list[Shape] = [TextLine(0, 16, title, 15, bold=True), *plot.style.draw_badge(0, 28)]
+    claim = f"{plot.style.claim}everyone{' with all of this' if plot.conditions else ''} gets"
+    claim = f"(continued) {claim}" if plot.is_continued else claim[:1].upper() + claim[1:]
+    title = wrap_text(f"{claim}: {plot.outcome}", CANVAS_WIDTH, 15, bold=True)[0]
+    shapes = [draw_title(title), *plot.style.draw_badge(0, 28)]
     top = HEAD_HEIGHT
-    for place, condition in enumerate(plot.conditions):
-        shapes += _draw_condition(condition, plot, top, place)
+    for index, condition in enumerate(plot.conditions):  # one below the other, with "and" between them
+        shapes.append(LineSegment(0, top, CANVAS_WIDTH, top, PALE, 0.8))
+        if index or plot.is_continued:
+            shapes.append(Rectangle(8, top - 8, 34, 16, PAPER, None))
+            shapes.append(TextLine(25, top + 4, "and", 12, "middle", fill=GREY))
+        shapes += _draw_texts(condition, plot.terms, top + 24)
+        shapes += _draw_line(condition, plot.style, top + 24)
         top += CONDITION_HEIGHT
-    shapes += _draw_legend(plot, top + 14) if plot.conditions else []
-    top += 30 if plot.conditions else 0
-    shapes += stack_lines(0, top + 10, plot.notes, 11, fill=GREY)
-    return Drawing(tuple(shapes), top + 16 * len(plot.notes) + 4, _describe(plot, who))
-
-
-def _describe(plot: ConditionsPlot, who: str) -> str:
-    conditions = "; ".join(f"{condition.label} {condition.condition}" for condition in plot.conditions)
-    return f"{who} {plot.outcome} ({plot.style.meaning})" + (f": {conditions}." if conditions else ".")
-
-
-def _draw_condition(condition: PlottedCondition, plot: ConditionsPlot, top: float, place: int) -> list[Shape]:
-    shapes: list[Shape] = [LineSegment(0, top, CANVAS_WIDTH, top, PALE, 0.8)]
-    if place or plot.is_continued:
-        shapes += [
-            Rectangle(8, top - 8, 34, 16, "#ffffff", None),
-            TextLine(25, top + 4, "and", 12, "middle", fill=GREY),
-        ]
-    return [
-        *shapes,
-        *_draw_texts(condition, _choose_terms(plot), top + 24),
-        *_draw_line(condition, plot.style, top + 24),
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class LegendTerms:
-    """How the plot speaks of the row, of past rows, and of what the rule admits."""
-
-    row: str = "this row"
-    bars: str = "past rows inside and outside"
-    admitted: str = "what the rule admits"
-
-
-PERSON_TERMS = LegendTerms("you", "past cases that fit and others", "what fits")
-
-
-def _choose_terms(plot: ConditionsPlot) -> LegendTerms:
-    return PERSON_TERMS if plot.friendly else LegendTerms()
+    if plot.conditions:
+        shapes += _draw_legend(plot, top + 14)
+        top += 30
+    shapes += draw_notes(top + 10, plot.notes)
+    texts = "; ".join(f"{condition.label} {condition.condition}" for condition in plot.conditions)
+    description = f"{claim} {plot.outcome} ({plot.style.meaning}){f': {texts}' if texts else ''}."
+    return Drawing(tuple(shapes), top + 16 * len(plot.notes) + 4, description)
 
 
 def _draw_texts(condition: PlottedCondition, terms: LegendTerms, top: float) -> list[Shape]:
+    """The words on the left: label and condition, then in small letters the own value and how far is proven."""
+    small = [] if condition.condition == f"= {condition.own_value}" else [f"{terms.row}: {condition.own_value}"]
+    small += [] if condition.wider is None else [f"proven as far as {condition.wider}"]
+    texts = [(condition.label, 13.0, True, INK, 2), (condition.condition, 13.0, False, INK, 2)]
+    texts += [(text, 11.0, False, GREY, 1) for text in small]
     shapes: list[Shape] = []
     y = top
-    texts = [(condition.label, 13.0, True, INK, 2), (condition.condition, 13.0, False, INK, 2)]
-    texts += (
-        []
-        if condition.condition == f"= {condition.own_value}"
-        else [(f"{terms.row}: {condition.own_value}", 11.0, False, GREY, 1)]
-    )
-    texts += [] if condition.wider is None else [(f"proven as far as {condition.wider}", 11.0, False, GREY, 1)]
-    for text, size, bold, fill, most in texts:
-        lines = wrap_text(text, TEXT_WIDTH, size, most, bold)
+    for text, size, bold, fill, max_lines in texts:
+        lines = wrap_text(text, TEXT_WIDTH, size, max_lines, bold)
         shapes += stack_lines(0, y, lines, size, bold=bold, fill=fill)
         y += len(lines) * size * 1.25 + 1
     return shapes
 
 
 def _draw_line(condition: PlottedCondition, style: VerdictStyle, top: float) -> list[Shape]:
+    """The feature's line: what the rule admits behind the bars, and the row in front of them."""
     base = top + BAR_HEIGHT
-    shapes = [*_draw_wider(condition, top), *_draw_admitted(condition, style, top)]
-    most = max((bar.admitted + bar.others for bar in condition.bars), default=1) or 1
-    for bar in condition.bars:
-        x, width = LINE_START + bar.left * LINE_LENGTH, (bar.right - bar.left) * LINE_LENGTH
-        inset = min(6.0, width * 0.12)
-        inside, others = BAR_HEIGHT * bar.admitted / most, BAR_HEIGHT * bar.others / most
-        shapes += (
-            [Rectangle(x + inset, base - inside, width - 2 * inset, inside, "#333333", kind="inside")] if inside else []
-        )
-        outside = Rectangle(
-            x + inset, base - inside - others, width - 2 * inset, others, PALE, "#8c8c8c", kind="outside"
-        )
-        shapes += [outside] if others else []
+    shapes: list[Shape] = []
+    if condition.wider_span is not None:
+        left, right = condition.wider_span
+        shapes += _draw_wider(_to_x(left), top - 4, (right - left) * LINE_LENGTH, BAR_HEIGHT + 4, "wider")
+    left, right = condition.span
+    # a single value of many is a thin line: it is made 4 wide, so that it can be seen
+    x, width = (_to_x(left), (right - left) * LINE_LENGTH) if right - left > 0.006 else (_to_x(left) - 2, 4.0)
+    shapes += style.draw_area(x, top - 4, width, BAR_HEIGHT + 4, "admitted")
+    highest = max((bar.admitted + bar.others for bar in condition.bars), default=1) or 1
+    for bar in condition.bars:  # the rows outside the condition are stacked on those inside
+        inset = min(6.0, (bar.right - bar.left) * LINE_LENGTH * 0.12)
+        x, width = _to_x(bar.left) + inset, (bar.right - bar.left) * LINE_LENGTH - 2 * inset
+        inside, others = BAR_HEIGHT * bar.admitted / highest, BAR_HEIGHT * bar.others / highest
+        if inside:
+            shapes.append(Rectangle(x, base - inside, width, inside, DARK, kind="inside"))
+        if others:
+            shapes.append(Rectangle(x, base - inside - others, width, others, PALE, BAR_OUTLINE, kind="outside"))
+    own_x = _to_x(condition.own_position)
     shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, INK, 1))
-    shapes += [
-        LineSegment(_to_x(condition.own_position), top - 6, _to_x(condition.own_position), base, INK, 1.4),
-        Triangle(_to_x(condition.own_position), top - 4),
-    ]
+    shapes += [LineSegment(own_x, top - 6, own_x, base, INK, 1.4), Triangle(own_x, top - 4)]
     return [*shapes, *_draw_ticks(condition, base)]
 
 
-def _to_x(at: float) -> float:
-    return LINE_START + at * LINE_LENGTH
+def _to_x(position: float) -> float:
+    return LINE_START + position * LINE_LENGTH
 
 
-def _draw_admitted(condition: PlottedCondition, style: VerdictStyle, top: float) -> list[Shape]:
-    left, right = condition.span
-    x, width = (_to_x(left), (right - left) * LINE_LENGTH) if right - left > 0.006 else (_to_x(left) - 2, 4.0)
-    return style.draw_area(x, top - 4, width, BAR_HEIGHT + 4, "admitted")
-
-
-def _draw_wider(condition: PlottedCondition, top: float) -> list[Shape]:
-    """The part that the rule admits with its bounds as far out as is proven; only proven rules have one."""
-    if condition.wider_span is None:
-        return []
-    left, right = condition.wider_span
-    area = Rectangle(
-        _to_x(left),
-        top - 4,
-        (right - left) * LINE_LENGTH,
-        BAR_HEIGHT + 4,
-        "#ffffff",
-        PROVEN_STYLE.colour,
-        True,
-        kind="wider",
-    )
-    return [area, *hatch(area, "#6fa0cf", 6)]
+def _draw_wider(x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
+    """What the rule admits with its bounds as far out as is proven; only proven rules have it."""
+    area = Rectangle(x, y, width, height, PAPER, PROVEN_STYLE.colour, True, kind=kind)
+    return draw_hatched(area, "#6fa0cf", 6)
 
 
 def _draw_ticks(condition: PlottedCondition, base: float) -> list[Shape]:
     shapes: list[Shape] = []
-    slot = LINE_LENGTH / max(1, len(condition.ticks))
+    room = LINE_LENGTH / max(1, len(condition.ticks)) - 4  # for the text of each
     for tick in condition.ticks:
         x = _to_x(tick.at)
-        anchor = "start" if tick.at < 0.02 else "end" if tick.at > 0.985 else "middle"
+        # texts at the ends of the line must not run over the edge of the canvas
+        anchor: TextAnchor = "start" if tick.at < 0.02 else "end" if tick.at > 0.985 else "middle"
         shapes.append(LineSegment(x, base, x, base + 4, INK, 1))
-        shapes += stack_lines(x, base + 15, wrap_text(tick.text, slot - 4, 10.5, 2), 10.5, anchor=anchor, fill=GREY)
+        shapes += stack_lines(x, base + 15, wrap_text(tick.text, room, 10.5, 2), 10.5, anchor, fill=GREY)
     return shapes
 
 
 def _draw_legend(plot: ConditionsPlot, y: float) -> list[Shape]:
+    """Samples with their captions from left to right; only of what the plot shows."""
     shapes: list[Shape] = []
     x = 0.0
     if any(condition.bars for condition in plot.conditions):
-        shapes += [Rectangle(x, y - 10, 9, 12, "#333333"), Rectangle(x + 11, y - 10, 9, 12, PALE, "#8c8c8c")]
-        shapes.append(TextLine(x + 26, y, _choose_terms(plot).bars, 11, fill=GREY))
+        shapes += [Rectangle(x, y - 10, 9, 12, DARK), Rectangle(x + 11, y - 10, 9, 12, PALE, BAR_OUTLINE)]
+        shapes.append(draw_caption(x + 26, y, plot.terms.bars))
         x += 210
-    shapes += plot.style.draw_area(x, y - 11, 26, 14, "legend")
-    shapes.append(TextLine(x + 32, y, _choose_terms(plot).admitted, 11, fill=GREY))
+    shapes += [*plot.style.draw_area(x, y - 11, 26, 14, "legend"), draw_caption(x + 32, y, plot.terms.admitted)]
     x += 165
     if any(condition.wider_span for condition in plot.conditions):
-        area = Rectangle(x, y - 11, 26, 14, "#ffffff", PROVEN_STYLE.colour, True, kind="legend")
-        shapes += [area, *hatch(area, "#6fa0cf", 6), TextLine(x + 32, y, "proven as far as this", 11, fill=GREY)]
+        shapes += [*_draw_wider(x, y - 11, 26, 14, "legend"), draw_caption(x + 32, y, "proven as far as this")]
         x += 180
-    return [*shapes, Triangle(x + 6, y), TextLine(x + 16, y, _choose_terms(plot).row, 11, fill=GREY)]
+    return [*shapes, Triangle(x + 6, y), draw_caption(x + 16, y, plot.terms.row)]

@@ -17,7 +17,7 @@ from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
 CANVAS_WIDTH = 720.0  # of every canvas
 LETTER_WIDTH, BOLD_LETTER_WIDTH = 0.58, 0.66  # in parts of their size; nothing here can measure text
-INK, GREY, PALE, PAPER = "#1a1a1a", "#5c5c5c", "#bdbdbd", "#ffffff"
+INK, DARK, GREY, PALE, PAPER = "#1a1a1a", "#333333", "#5c5c5c", "#bdbdbd", "#ffffff"
 TextAnchor = Literal["start", "middle", "end"]
 
 
@@ -106,41 +106,62 @@ def wrap_text(text: str, width: float, size: float = 12.0, lines: int = 1, bold:
     (['a rather…'], ['months_of_', 'employment'])
     """
     letters = max(2, int(width / ((BOLD_LETTER_WIDTH if bold else LETTER_WIDTH) * size)))
-    found = [""]
-    for part in _split_words(" ".join(text.split()), letters):
-        if found[-1] and len((found[-1] + part).rstrip()) > letters:
-            found.append("")
-        found[-1] += part
-    kept = [line.rstrip() for line in found[:lines]]
-    if len(found) > lines:
+    words = re.findall(r"[^\s_/-]*[\s_/-]+|[^\s_/-]+", " ".join(text.split()))  # each with the sign that ends it
+    pieces = [word[start : start + letters] for word in words for start in range(0, len(word), letters)]
+    wrapped = [""]
+    for piece in pieces:  # on the current line if it fits, its trailing space aside; else on a new one
+        if wrapped[-1] and len((wrapped[-1] + piece).rstrip()) > letters:
+            wrapped.append("")
+        wrapped[-1] += piece
+    kept = [line.rstrip() for line in wrapped[:lines]]
+    if len(wrapped) > lines:
         kept[-1] = kept[-1][: letters - 1].rstrip() + "…"
     return kept
 
 
-def _split_words(text: str, letters: int) -> list[str]:
-    """Pieces that stay together: up to a space or a sign, and no longer than a line."""
-    pieces = re.findall(r"[^\s_/-]*[\s_/-]+|[^\s_/-]+", text)
-    return [piece[start : start + letters] for piece in pieces for start in range(0, len(piece), letters)]
-
-
-def stack_lines(x: float, y: float, texts: Sequence[str], size: float = 12.0, **style: object) -> list[Shape]:
+def stack_lines(
+    x: float,
+    y: float,
+    texts: Sequence[str],
+    size: float = 12.0,
+    anchor: TextAnchor = "start",
+    bold: bool = False,
+    fill: str = INK,
+) -> list[Shape]:
     """Lines of text below each other."""
-    return [TextLine(x, y + place * size * 1.25, text, size, **style) for place, text in enumerate(texts)]  # type: ignore[arg-type]
+    return [TextLine(x, y + number * size * 1.25, text, size, anchor, bold, fill) for number, text in enumerate(texts)]
 
 
-def hatch(area: Rectangle, stroke: str, step: float = 7.0, crossed: bool = False) -> list[Shape]:
-    """Slanted lines that fill an area, cut at its edges; crossed ones for what does not hold."""
-    found: list[Shape] = []
+def draw_title(text: str) -> Shape:
+    """The title of a drawing."""
+    return TextLine(0, 16, text, 15, bold=True)
+
+
+def draw_caption(x: float, y: float, text: str) -> Shape:
+    """A small grey text, as legends have it."""
+    return TextLine(x, y, text, 11, fill=GREY)
+
+
+def draw_notes(y: float, notes: Sequence[str]) -> list[Shape]:
+    """Small grey lines below a plot."""
+    return stack_lines(0, y, notes, 11, fill=GREY)
+
+
+def draw_hatched(area: Rectangle, stroke: str, step: float = 7.0, crossed: bool = False) -> list[Shape]:
+    """An area filled with slanted lines, cut at its edges; crossed ones for what does not hold."""
+    shapes: list[Shape] = [area]
     x, y, width, height = area.x, area.y, area.width, area.height
+    # each line rises from the left or lower edge to the upper or right edge: where x + y is the offset, seen from the
+    # upper left corner; its mirror image falls
     offset = step / 2
     while offset < width + height:
         left, right = max(0.0, offset - height), min(width, offset)
         top, bottom = offset - right, offset - left
-        found.append(LineSegment(x + left, y + bottom, x + right, y + top, stroke, 0.8))
+        shapes.append(LineSegment(x + left, y + bottom, x + right, y + top, stroke, 0.8))
         if crossed:
-            found.append(LineSegment(x + left, y + height - bottom, x + right, y + height - top, stroke, 0.8))
+            shapes.append(LineSegment(x + left, y + height - bottom, x + right, y + height - top, stroke, 0.8))
         offset += step
-    return found
+    return shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,35 +177,33 @@ class VerdictStyle:
 
     def draw_area(self, x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
         """An area in this style."""
-        rect = Rectangle(x, y, width, height, self.tint, self.colour, dashed=self.tint is None, kind=kind)
-        return [rect, *([] if self.tint else hatch(rect, self.colour, crossed=self.crossed))]
+        area = Rectangle(x, y, width, height, self.tint, self.colour, dashed=self.tint is None, kind=kind)
+        return [area] if self.tint else draw_hatched(area, self.colour, crossed=self.crossed)
 
     def draw_bar(self, x: float, y: float, width: float, height: float) -> list[Shape]:
-        """An area as :meth:`draw_area` has it, but that what is proven is full."""
+        """Like :meth:`draw_area`, but in full colour where the rule is proven."""
         if self.tint is None:
             return self.draw_area(x, y, width, height, self.word)
         return [Rectangle(x, y, width, height, self.colour, self.colour, kind=self.word)]
 
     def draw_badge(self, x: float, y: float) -> list[Shape]:
-        """The word in a box: only what is proven has a full one."""
-        width, full = len(self.meaning) * 12 * BOLD_LETTER_WIDTH * 0.93 + 18, self.tint is not None
-        box = Rectangle(x, y, width, 20, self.colour if full else PAPER, self.colour, dashed=not full, kind="badge")
+        """The meaning in a box, which is filled only where the rule is proven."""
+        proven = self.tint is not None
+        fill, ink = (self.colour, PAPER) if proven else (PAPER, self.colour)
+        width = len(self.meaning) * 12 * BOLD_LETTER_WIDTH * 0.93 + 18
         return [
-            box,
-            TextLine(x + width / 2, y + 14.5, self.meaning, 12, "middle", True, PAPER if full else self.colour),
+            Rectangle(x, y, width, 20, fill, self.colour, dashed=not proven, kind="badge"),
+            TextLine(x + width / 2, y + 14.5, self.meaning, 12, "middle", True, ink),
         ]
 
 
 PROVEN_STYLE = VerdictStyle("proven", "proven: there is no exception", "#0b5394", "#cfe2f3")
-
 UNREFUTED_STYLE = VerdictStyle(
     "unrefuted", "not proven: no exception was found", "#8a5a00", None, claim="as far as was searched, "
 )
-
 REFUTED_STYLE = VerdictStyle(
     "refuted", "does not hold: there is an exception", "#a1260d", None, True, "the rule says: "
 )
-
 VERDICT_STYLES = (PROVEN_STYLE, UNREFUTED_STYLE, REFUTED_STYLE)
 
 

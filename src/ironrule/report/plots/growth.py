@@ -9,15 +9,20 @@ from dataclasses import dataclass
 
 from ironrule.report.plots.drawing import (
     CANVAS_WIDTH,
+    DARK,
     GREY,
     INK,
+    PAPER,
     PROVEN_STYLE,
     Drawing,
     LineSegment,
     Rectangle,
     Shape,
     TextLine,
-    hatch,
+    draw_caption,
+    draw_hatched,
+    draw_notes,
+    draw_title,
     stack_lines,
     wrap_text,
 )
@@ -51,13 +56,9 @@ class GrowthPlot:
 
 def build_growth_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> GrowthPlot:
     """The growth of the best rule."""
-    labels, background, rows = (
-        labels or collect_labels(explanation),
-        explanation.background,
-        explanation.history_rows,
-    )
-    further = find_proven_wider_rule(explanation)
-    wider = None if further is None else further.coverage
+    labels, background = labels or collect_labels(explanation), explanation.background
+    proven_wider = find_proven_wider_rule(explanation)
+    wider, rows = None if proven_wider is None else proven_wider.coverage, explanation.history_rows
     if background is None:
         ends = (GrowthBar("everyone", rows, None), GrowthBar("the whole rule", explanation.coverage, None))
         return GrowthPlot(ends, rows, wider, (NO_HISTORY,))
@@ -69,72 +70,64 @@ def _build_bar(step: GrowthStep, labels: FeatureLabels) -> GrowthBar:
     if step.component is None:
         return GrowthBar("everyone", step.covered, step.desired)
     condition = FeatureCondition(step.component.feature, (step.component,))
-    return GrowthBar(
-        f"and {labels.label(condition.feature)} {labels.format_short(condition)}", step.covered, step.desired
-    )
+    label = f"and {labels.label(condition.feature)} {labels.format_short(condition)}"
+    return GrowthBar(label, step.covered, step.desired)
 
 
 NAME_WIDTH, NUMBER_WIDTH = 250.0, 150.0
+MAX_BAR_WIDTH, MIN_BAR_WIDTH = CANVAS_WIDTH - NAME_WIDTH - NUMBER_WIDTH, 1.5
 ROW_HEIGHT, BAR_HEIGHT = 34.0, 20.0
 
 
 def draw_growth(growth: GrowthPlot) -> Drawing:
-    """The bars laid out."""
-    shapes: list[Shape] = [TextLine(0, 16, "Past rows covered as the rule grows", 15, bold=True)]
+    """The bars laid out: one below the other, names left of a common line, numbers right of each bar."""
+    shapes = [draw_title("Past rows covered as the rule grows")]
+    width_per_row = MAX_BAR_WIDTH / max(growth.rows, 1)
     top = 34.0
     for bar in growth.bars:
-        shapes += _draw_bar(bar, growth.rows, top)
+        shapes += _draw_bar(bar, width_per_row, top)
         top += ROW_HEIGHT
     if growth.wider is not None:
-        shapes += _draw_wider(growth.wider, growth.rows, top)
+        width = max(width_per_row * growth.wider, MIN_BAR_WIDTH)
+        tint, colour = PROVEN_STYLE.tint, PROVEN_STYLE.colour
+        shapes += [
+            TextLine(0, top + 14, "with its bounds as far as proven", 12),
+            Rectangle(NAME_WIDTH, top, width, BAR_HEIGHT, tint, colour, True, kind="wider"),
+            TextLine(NAME_WIDTH + width + 8, top + 14, f"{growth.wider:,}", 12),
+        ]
         top += ROW_HEIGHT
-    shapes += [LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, INK, 1)]
+    shapes.append(LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, INK, 1))
     if growth.bars[0].desired is not None:
         shapes += _draw_legend(top + 16)
         top += 26
-    shapes += stack_lines(0, top + 14, growth.notes, 11, fill=GREY)
-    return Drawing(tuple(shapes), top + 8 + 16 * len(growth.notes), _describe(growth))
+    shapes += draw_notes(top + 14, growth.notes)
+    texts = "; ".join(f"{bar.label}: {bar.covered:,}" for bar in growth.bars)
+    description = f"Past rows covered as the rule grows. {texts}."
+    return Drawing(tuple(shapes), top + 8 + 16 * len(growth.notes), description)
 
 
-def _describe(growth: GrowthPlot) -> str:
-    told = "; ".join(f"{bar.label}: {bar.covered:,}" for bar in growth.bars)
-    return f"Past rows covered as the rule grows. {told}."
+def _draw_bar(bar: GrowthBar, width_per_row: float, top: float) -> list[Shape]:
+    """The undesired rows in full, then the desired ones hatched."""
+    lines = wrap_text(bar.label, NAME_WIDTH - 8, 12, 2)
+    shapes = stack_lines(0, top + (14 if len(lines) == 1 else 7), lines, 12)
+    desired = bar.desired or 0
+    width, desired_width = width_per_row * (bar.covered - desired), width_per_row * desired
+    if width:
+        shapes.append(Rectangle(NAME_WIDTH, top, max(width, MIN_BAR_WIDTH), BAR_HEIGHT, DARK, kind="undesired"))
+    if desired:
+        shapes += _draw_desired(NAME_WIDTH + width, top, max(desired_width, MIN_BAR_WIDTH), BAR_HEIGHT, "desired")
+    number = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} desired)")
+    return [*shapes, TextLine(NAME_WIDTH + width + desired_width + 8, top + 14, number, 12)]
 
 
-def _draw_bar(bar: GrowthBar, rows: int, top: float) -> list[Shape]:
-    room = CANVAS_WIDTH - NAME_WIDTH - NUMBER_WIDTH
-    kept = bar.covered - (bar.desired or 0)
-    width, lost = room * kept / max(rows, 1), room * (bar.desired or 0) / max(rows, 1)
-    shapes: list[Shape] = _draw_name(bar.label, top)
-    shapes += [Rectangle(NAME_WIDTH, top, max(width, 1.5), BAR_HEIGHT, "#333333", kind="undesired")] if kept else []
-    if lost:
-        area = Rectangle(NAME_WIDTH + width, top, max(lost, 1.5), BAR_HEIGHT, "#ffffff", "#333333", kind="desired")
-        shapes += [area, *hatch(area, GREY, 5)]
-    numbers = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} desired)")
-    return [*shapes, TextLine(NAME_WIDTH + width + lost + 8, top + 14, numbers, 12)]
-
-
-def _draw_name(label: str, top: float) -> list[Shape]:
-    lines = wrap_text(label, NAME_WIDTH - 8, 12, 2)
-    return stack_lines(0, top + (14 if len(lines) == 1 else 7), lines, 12)
-
-
-def _draw_wider(covered: int, rows: int, top: float) -> list[Shape]:
-    width = max((CANVAS_WIDTH - NAME_WIDTH - NUMBER_WIDTH) * covered / max(rows, 1), 1.5)
-    area = Rectangle(NAME_WIDTH, top, width, BAR_HEIGHT, PROVEN_STYLE.tint, PROVEN_STYLE.colour, True, kind="wider")
-    return [
-        TextLine(0, top + 14, "with its bounds as far as proven", 12),
-        area,
-        TextLine(NAME_WIDTH + width + 8, top + 14, f"{covered:,}", 12),
-    ]
+def _draw_desired(x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
+    return draw_hatched(Rectangle(x, y, width, height, PAPER, DARK, kind=kind), GREY, 5)
 
 
 def _draw_legend(y: float) -> list[Shape]:
-    area = Rectangle(140, y - 11, 22, 14, "#ffffff", "#333333", kind="legend")
     return [
-        Rectangle(0, y - 11, 22, 14, "#333333", kind="legend"),
-        TextLine(28, y, "undesired", 11, fill=GREY),
-        area,
-        *hatch(area, GREY, 5),
-        TextLine(168, y, "desired: exceptions that the next parts must exclude", 11, fill=GREY),
+        Rectangle(0, y - 11, 22, 14, DARK, kind="legend"),
+        draw_caption(28, y, "undesired"),
+        *_draw_desired(140, y - 11, 22, 14, "legend"),
+        draw_caption(168, y, "desired: exceptions that the next parts must exclude"),
     ]

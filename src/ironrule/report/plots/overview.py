@@ -6,7 +6,7 @@ Verdicts are one bar; lengths and features are bars, each split by verdict.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,6 +22,8 @@ from ironrule.report.plots.drawing import (
     TextLine,
     VerdictStyle,
     choose_style,
+    draw_caption,
+    draw_title,
     wrap_text,
 )
 from ironrule.report.text import collect_labels
@@ -52,39 +54,35 @@ def build_overview(explanations: Iterable[Explanation], labels: FeatureLabels | 
     by_length: Counter[tuple[int, str]] = Counter()
     by_feature: Counter[tuple[str, str]] = Counter()
     verdicts: Counter[str] = Counter()
+    used: Counter[str] = Counter()
     shortest = 0
     for explanation in explanations:
         labels, word = labels or collect_labels(explanation), choose_style(explanation.verdict).word
         verdicts[word] += 1
         by_length[explanation.cardinality, word] += 1
         by_feature.update((name, word) for name in explanation.rule.features)
+        used.update(explanation.rule.features)
         shortest += explanation.minimum
     if labels is None or not verdicts:
         raise InputError(expected="an overview needs at least one explanation", got="none")
-    features, left_out = _select_most_used(by_feature, labels)
-    lengths = range(min(by_length)[0], max(by_length)[0] + 1)
-    spread = tuple((length, _count_key(by_length, length)) for length in lengths)
-    return BatchOverview(verdicts.total(), _count_verdicts(verdicts), shortest, spread, features, left_out)
-
-
-def _select_most_used(
-    by_feature: Counter[tuple[str, str]], labels: FeatureLabels
-) -> tuple[tuple[tuple[str, VerdictCounts], ...], int]:
-    """The features that most rules name, and how many others there are."""
-    used: Counter[str] = Counter()
-    for (name, _), number in by_feature.items():
-        used[name] += number
     ranked = sorted(used, key=lambda name: (-used[name], name))
-    shown = tuple((labels.label(name), _count_key(by_feature, name)) for name in ranked[:MAX_FEATURES])
-    return shown, len(ranked[MAX_FEATURES:])
+    lengths = range(min(by_length)[0], max(by_length)[0] + 1)
+    return BatchOverview(
+        count=verdicts.total(),
+        verdicts=_split_by_verdict(verdicts),
+        shortest=shortest,
+        lengths=tuple((length, _select_counts(by_length, length)) for length in lengths),
+        features=tuple((labels.label(name), _select_counts(by_feature, name)) for name in ranked[:MAX_FEATURES]),
+        left_out=len(ranked[MAX_FEATURES:]),
+    )
 
 
-def _count_key(counted: Mapping[tuple[T, str], int], key: T) -> VerdictCounts:
-    return _count_verdicts(Counter({word: number for (own, word), number in counted.items() if own == key}))
+def _select_counts(counts: Mapping[tuple[T, str], int], key: T) -> VerdictCounts:
+    return _split_by_verdict(Counter({word: number for (own, word), number in counts.items() if own == key}))
 
 
-def _count_verdicts(counted: Counter[str]) -> VerdictCounts:
-    return tuple((style, counted[style.word]) for style in VERDICT_STYLES if counted[style.word])
+def _split_by_verdict(counts: Counter[str]) -> VerdictCounts:
+    return tuple((style, counts[style.word]) for style in VERDICT_STYLES if counts[style.word])
 
 
 NAME_WIDTH = 230.0
@@ -94,25 +92,21 @@ ROW_HEIGHT, BAR_HEIGHT = 24.0, 16.0
 
 def draw_overview(overview: BatchOverview) -> Drawing:
     """The batch laid out."""
-    shapes: list[Shape] = [TextLine(0, 16, f"What is known of {format_count(overview.count, 'rule')}", 15, bold=True)]
+    shapes = [draw_title(f"What is known of {format_count(overview.count, 'rule')}")]
     shapes += [*_draw_bar(overview.verdicts, 0, 32, CANVAS_WIDTH, overview.count, 24), *_draw_verdicts(overview, 78)]
     top = 78.0 + 18 * len(overview.verdicts) + 26
-    most = max(_sum_counts(split) for _, split in overview.lengths)
-    lengths = [(format_count(length, "part"), split) for length, split in overview.lengths]
-    block, top = _draw_block("How long the rules are", lengths, most, top)
+    highest = max(_sum_counts(counts) for _, counts in overview.lengths)
+    lengths = [(format_count(length, "part"), counts) for length, counts in overview.lengths]
+    block, top = _draw_block("How long the rules are", lengths, highest, top)
     shapes += block
     if overview.features:
-        block, top = _draw_block("Which features they name", list(overview.features), overview.count, top + 22)
+        block, top = _draw_block("Which features they name", overview.features, overview.count, top + 22)
         shapes += block
     if overview.left_out:
-        shapes.append(TextLine(0, top + 8, f"and, less often, {overview.left_out} more", 11, fill=GREY))
+        shapes.append(draw_caption(0, top + 8, f"and, less often, {overview.left_out} more"))
         top += 16
-    return Drawing(tuple(shapes), top + 8, _describe(overview))
-
-
-def _describe(overview: BatchOverview) -> str:
-    told = "; ".join(f"{style.meaning}: {number:,}" for style, number in overview.verdicts)
-    return f"{format_count(overview.count, 'explanation')}. {told}."
+    verdicts = "; ".join(f"{style.meaning}: {number:,}" for style, number in overview.verdicts)
+    return Drawing(tuple(shapes), top + 8, f"{format_count(overview.count, 'explanation')}. {verdicts}.")
 
 
 def _sum_counts(counts: VerdictCounts) -> int:
@@ -120,20 +114,22 @@ def _sum_counts(counts: VerdictCounts) -> int:
 
 
 def _draw_bar(
-    counts: VerdictCounts, x: float, top: float, room: float, most: int, tall: float = BAR_HEIGHT
+    counts: VerdictCounts, x: float, top: float, length: float, highest: int, height: float = BAR_HEIGHT
 ) -> list[Shape]:
+    """The verdicts side by side; ``length`` is that of the ``highest`` number."""
     shapes: list[Shape] = []
     for style, number in counts:
-        width = room * number / most
-        shapes += style.draw_bar(x, top, width, tall)
+        width = length * number / highest
+        shapes += style.draw_bar(x, top, width, height)
         x += width
     return shapes
 
 
 def _draw_verdicts(overview: BatchOverview, top: float) -> list[Shape]:
+    """A legend of the verdicts, with their numbers and shares."""
     shapes: list[Shape] = []
-    for place, (style, number) in enumerate(overview.verdicts):
-        y = top + 18 * place
+    for index, (style, number) in enumerate(overview.verdicts):
+        y = top + 18 * index
         share = f"{100 * number / overview.count:.0f} %" if number < overview.count else "all"
         text = f"{style.meaning} ({number:,}, {share})"
         if style.tint is not None and overview.shortest:
@@ -142,13 +138,17 @@ def _draw_verdicts(overview: BatchOverview, top: float) -> list[Shape]:
     return shapes
 
 
-def _draw_block(title: str, rows: list[tuple[str, VerdictCounts]], most: int, top: float) -> tuple[list[Shape], float]:
+def _draw_block(
+    title: str, rows: Sequence[tuple[str, VerdictCounts]], highest: int, top: float
+) -> tuple[list[Shape], float]:
+    """Bars below each other, names left of a common line and totals right of each; with where the block ends."""
     shapes: list[Shape] = [TextLine(0, top, title, 13, bold=True)]
     first = top = top + 12
-    for name, split in rows:
-        total = _sum_counts(split)
+    for name, counts in rows:
+        total = _sum_counts(counts)
         shapes.append(TextLine(NAME_WIDTH - 8, top + 12.5, wrap_text(name, NAME_WIDTH - 8, 12)[0], 12, "end"))
-        shapes += _draw_bar(split, NAME_WIDTH, top, BAR_LENGTH, most)
-        shapes.append(TextLine(NAME_WIDTH + BAR_LENGTH * total / most + 6, top + 12.5, f"{total:,}", 12, fill=GREY))
+        shapes += _draw_bar(counts, NAME_WIDTH, top, BAR_LENGTH, highest)
+        end = NAME_WIDTH + BAR_LENGTH * total / highest
+        shapes.append(TextLine(end + 6, top + 12.5, f"{total:,}", 12, fill=GREY))
         top += ROW_HEIGHT
     return [*shapes, LineSegment(NAME_WIDTH, first - 3, NAME_WIDTH, top - 4, INK, 1)], top

@@ -71,25 +71,27 @@ def _build_slot_scale(distribution: Distribution, kept: frozenset[int]) -> Featu
     codes = range(feature.size)
     alone = set(codes)
     if feature.size > (MAX_NUMBER_SLOTS + 1 if feature.ordered else MAX_SLOTS):
-        often = sorted(codes, key=lambda code: -counts[code])
-        alone = {*kept, *((0, feature.last_code) if feature.ordered else often[: MAX_SLOTS - 2])}
+        most_frequent = sorted(codes, key=lambda code: -counts[code])
+        alone = {*kept, *((0, feature.last_code) if feature.ordered else most_frequent[: MAX_SLOTS - 2])}
     groups = _group_codes(codes, alone, feature.ordered)
-    edges = tuple((place / len(groups), (place + 1) / len(groups)) for place in range(len(groups)))
-    slot = {code: edges[place] for place, group in enumerate(groups) for code in group}
-    middles = [(left + right) / 2 for left, right in edges]
-    ticks = tuple(Tick(at, _label_group(feature, group)) for at, group in zip(middles, groups, strict=True))
-    return FeatureScale(
-        tuple(slot[code][0] for code in codes), tuple(slot[code][1] for code in codes), groups, edges, ticks
+    # every group has a slot of the same width, and its text in the middle of it
+    edges = tuple((index / len(groups), (index + 1) / len(groups)) for index in range(len(groups)))
+    slots = {code: slot for slot, group in zip(edges, groups, strict=True) for code in group}
+    ticks = tuple(
+        Tick((left + right) / 2, _label_group(feature, group))
+        for (left, right), group in zip(edges, groups, strict=True)
     )
+    starts, ends = (tuple(slots[code][end] for code in codes) for end in (0, 1))
+    return FeatureScale(starts, ends, groups, edges, ticks)
 
 
 def _group_codes(codes: range, alone: set[int], ordered: bool) -> tuple[tuple[int, ...], ...]:
-    """Some codes alone; the others together, where they lie between two of those or, without an order, at the end."""
+    """Each code of ``alone`` by itself; the others together: between two of those or, without an order, at the end."""
     if not ordered:
         rest = tuple(code for code in codes if code not in alone)
         return (*((code,) for code in sorted(alone)), *((rest,) if rest else ()))
     groups: list[list[int]] = []
-    for code in codes:
+    for code in codes:  # a new group for a code of its own, and for the first one after such a code
         if code in alone or not groups or groups[-1][0] in alone:
             groups.append([])
         groups[-1].append(code)
@@ -104,24 +106,22 @@ def _label_group(feature: Feature, codes: tuple[int, ...]) -> str:
 
 def _build_number_scale(feature: Feature) -> FeatureScale:
     numbers = [_to_number(value) for value in feature.values]
-    low, high, room = numbers[0], numbers[-1], NUMBERS_END if feature.missing else 1.0
-    at = [room * (number - low) / (high - low) for number in numbers]
-    binned: dict[int, list[int]] = {}
-    for code, place in enumerate(at):
-        binned.setdefault(min(BINS - 1, int(place / room * BINS)), []).append(code)
-    edges = [(room * place / BINS, room * (place + 1) / BINS) for place in binned]
-    groups = [tuple(codes) for codes in binned.values()]
-    ticks = [Tick(room * (mark - low) / (high - low), text) for mark, text in _choose_ticks(feature, low, high)]
-    if not feature.missing:
-        return FeatureScale(tuple(at), tuple(at), tuple(groups), tuple(edges), tuple(ticks))
-    beside = Tick((MISSING_START + 1) / 2, format_value(None, "letter"))
-    return FeatureScale(
-        (*at, MISSING_START),
-        (*at, 1.0),
-        (*groups, (feature.missing_code,)),
-        (*edges, (MISSING_START, 1.0)),
-        (*ticks, beside),
-    )
+    low, high, length = numbers[0], numbers[-1], NUMBERS_END if feature.missing else 1.0
+    positions = [length * (number - low) / (high - low) for number in numbers]
+    bins: dict[int, list[int]] = {}  # those with codes in them, of BINS equal parts of the line
+    for code, position in enumerate(positions):
+        bins.setdefault(min(BINS - 1, int(position / length * BINS)), []).append(code)
+    starts, ends = list(positions), list(positions)
+    groups = [tuple(codes) for codes in bins.values()]
+    edges = [(length * number / BINS, length * (number + 1) / BINS) for number in bins]
+    ticks = [Tick(length * (mark - low) / (high - low), text) for mark, text in _choose_ticks(feature, low, high)]
+    if feature.missing:  # a bar of its own, right of the numbers
+        starts.append(MISSING_START)
+        ends.append(1.0)
+        groups.append((feature.missing_code,))
+        edges.append((MISSING_START, 1.0))
+        ticks.append(Tick((MISSING_START + 1) / 2, format_value(None, "letter")))
+    return FeatureScale(tuple(starts), tuple(ends), tuple(groups), tuple(edges), tuple(ticks))
 
 
 def _to_number(value: object) -> float:
@@ -139,7 +139,8 @@ def _choose_ticks(feature: Feature, low: float, high: float) -> list[tuple[float
         return [(low, format_value(feature.values[0], "letter")), (high, format_value(feature.values[-1], "letter"))]
     step = _choose_round_step((high - low) / 5)
     first, digits = math.ceil(low / step - 1e-9), max(0, -math.floor(math.log10(step)))
-    marks = [step * place for place in range(first, first + 8) if step * place <= high + 1e-9 * abs(high)]
+    # at most 6 multiples of a step of a fifth of the range or more; rounding must not lose the last
+    marks = [step * factor for factor in range(first, first + 8) if step * factor <= high + 1e-9 * abs(high)]
     return [(mark, f"{mark:,.{digits}f}") for mark in marks]
 
 
