@@ -338,7 +338,7 @@ def test_one_of_something_is_told_in_the_singular(run: Callable[..., Run], files
     told = run("batch", files.model, files.data, "--desired", "yes", *more).out
     assert "1 denied row explained." in told
     assert "1 rule is minimum." in told
-    assert "1 proven rule covers the 1 row that has one, and no fewer do:" in told
+    assert "1 proven rule covers the 1 row that has one, and fewer cannot:" in told
     assert "1 row  Everyone" in told
     (tmp_path / "single.csv").write_text("a,b\n1,2\n")
     assert "1 row, 2 features" in run("inspect", str(tmp_path / "single.csv"), "--keep-constant").out

@@ -70,15 +70,15 @@ def test_the_person_is_told_what_a_verdict_means():
     assert "Everyone for whom all of this is true gets this decision:" in texts["proven"]
     assert "This was checked for every combination of values that can occur" in texts["proven"]
     assert "We tried 500 possible cases that fit this description" in texts["unrefuted"]
-    assert "That is not proof" in texts["unrefuted"]
+    assert "This is not a proof" in texts["unrefuted"]
     assert "Home: own instead of rent; Grade: high instead of mid" in texts["refuted"]
-    assert "not everyone for whom all of this is true gets it" in texts["refuted"]
-    assert "Why each of these counts" not in texts["refuted"]
-    assert "Somebody with Home: own and Grade: high, and otherwise the same as you, gets:" in texts["proven"]
+    assert "Not everyone for whom all of this is true gets this decision:" in texts["refuted"]
+    assert "Why each of these facts matters" not in texts["refuted"]
+    assert "With Home: own and Grade: high, and everything else the same, the decision would be:" in texts["proven"]
 
 
 @pytest.mark.parametrize("word", MADE)
-def test_the_validator_reads_everything_needed_to_vouch_for_it(word):
+def test_the_validator_reads_everything_needed_to_verify_it(word):
     made = MADE[word](EXPLANATION)
     text = " ".join(read(made.to_html("validator")).text.split())
     for wanted in (made.space, made.model, made.to_dict()["digest"], ironrule.__version__, made.rule.to_sql()):
@@ -88,11 +88,11 @@ def test_the_validator_reads_everything_needed_to_vouch_for_it(word):
     assert "GreedyRuleCF" in text
     assert "4 features, 2070 points" in text
     assert "ironrule check explanation.json --model MODEL --data DATA" in text
-    assert "Put the files of the model" in text
-    assert "has not checked the explanation again" in text
+    assert "Replace MODEL and DATA" in text
+    assert "did not check the explanation again" in text
     enumerated = "enumeration: the model was asked about all 315 points of the box"
     assert (enumerated in text) == (word == "proven")
-    assert ("not proven; there is no certificate" in text) == (word != "proven")
+    assert ("none: the rule is not proven" in text) == (word != "proven")
     assert "numpy" in text
 
 
@@ -104,10 +104,10 @@ def test_the_validator_finds_the_explanation_itself_in_the_file():
     assert ("a", "download", "explanation.json") in found.attributes
 
 
-def test_an_explanation_that_is_too_long_to_carry_along_says_so(monkeypatch):
+def test_an_explanation_that_is_too_large_to_attach_says_so(monkeypatch):
     monkeypatch.setattr("ironrule.report.validator.MAX_ATTACHED_BYTES", 100)
     found = read(EXPLANATION.to_html("validator"))
-    assert "too long to be carried along" in found.text
+    assert "too large to be attached" in found.text
     assert "a" not in found.tags
 
 
@@ -117,17 +117,19 @@ def test_a_cover_and_a_lower_bound_are_told_with_their_sizes():
     explanation = build_demo_explainer().explain(1)
     text = " ".join(read(explanation.to_html("validator")).text.split())
     certificate = explanation.verdict.certificate.with_built_covers()
-    assert f"cover: the box in {certificate.points:,} piece" in text
-    assert f"{len(explanation.witnesses)} counterfactuals need a rule that weighs 3; this one weighs 3" in text
+    assert f"cover: the box is divided into {certificate.points:,} piece" in text
+    assert (
+        f"excludes the {len(explanation.witnesses)} counterfactuals found weighs at least 3; this rule weighs 3" in text
+    )
     assert "no shorter rule holds" in text
-    assert "That the wider rule holds" in text
+    assert "Proof that the wider rule holds" in text
 
 
 def test_an_explanation_read_back_says_what_is_not_recorded():
     bare = ironrule.Explanation.from_json(EXPLANATION.to_json())
     text = read(bare.to_html("validator")).text
     assert "not recorded in the explanation" in text
-    assert "The past rows are not at hand" in text
+    assert "The past rows are not available" in text
     person = read(bare.to_html("person"))
     assert "svg" not in person.tags
     assert "Income" in person.text
@@ -186,7 +188,7 @@ def test_a_complete_command_needs_no_hint():
     command = CheckCommand("why.json", "m.skops", "d.csv", ("--target", "paid"))
     text = read(render_report(EXPLANATION, "validator", command)).text
     assert "ironrule check why.json --model m.skops --data d.csv --target paid" in text
-    assert "Put the files of the model" not in text
+    assert "Replace MODEL and DATA" not in text
 
 
 def test_a_report_can_be_written_to_a_file(tmp_path):
@@ -241,13 +243,13 @@ def test_what_only_another_model_desires_is_not_told_as_the_decision():
     ).explain(dict(EXPLANATION.instance))
     assert made.background is not None
     assert made.background.is_robust
-    assert "Why each of these counts" not in made.to_html("person")
-    assert "from one of the models, or has a score within the margin" in made.to_html("validator")
+    assert "Why each of these facts matters" not in made.to_html("person")
+    assert "from one of the models, or have a score within the margin" in made.to_html("validator")
 
 
 def test_a_rule_without_parts_is_reported_too():
     made = ironrule.Explainer(lambda t: t["income"] > 5000, past(), space=SPACE).explain(dict(EXPLANATION.instance))
-    assert "Everyone, whatever is known about them, gets this decision." in read(made.to_html("person")).text
+    assert "Everyone gets this decision, regardless of what is known about them." in read(made.to_html("person")).text
     assert "Everyone gets" in read(made.to_html("validator")).text
 
 

@@ -74,7 +74,7 @@ def test_pages_report_and_log_name_the_constraints(client: httpx.Client) -> None
     assert f"{YOUNG}; {LONG}" in validator
     assert f"--constraint '{YOUNG}' '{LONG}'" in validator
     person = html.unescape(client.get(f"{where}/report.html?audience=person").text)
-    assert "only of cases for which this is true: age_in_years <= 30; duration_in_month >= 24" in person
+    assert "only to cases for which this is true: age_in_years <= 30; duration_in_month >= 24" in person
     assert f"Only where {YOUNG} and {LONG}." in html.unescape(client.get("/explanations").text)
     checked = client.post("/check", data={"number": number[1]})
     assert "Every claim was checked" in checked.text

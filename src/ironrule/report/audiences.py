@@ -33,9 +33,9 @@ def render_batch_report(
     names: Sequence[str] | None = None,
     space: Space | None = None,
 ) -> str:
-    """Many explanations as one HTML page: an account of all for the validator, or one letter per person.
+    """Many explanations as one HTML page: a table of all for the validator, or one letter per person.
 
-    Names are numbers unless given. Labels in the account come from the space, or from what stands behind the first
+    Names are numbers unless given. Labels in the table come from the space, or from the background of the first
     explanation.
     """
     count = len(explanations)

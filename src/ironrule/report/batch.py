@@ -41,7 +41,7 @@ def format_batch(batch: Batch) -> str:
 def summarize_batch(batch: Batch) -> list[str]:
     """How many rows, with which verdicts, and how long their rules are."""
     explained = f"{format_count(len(batch), 'denied row')} explained"
-    unfinished = f"{explained} of {batch.counts['to_explain']:,}; run the same again for the others"
+    unfinished = f"{explained} of {batch.counts['to_explain']:,}; run the same again to explain the others"
     lines = [explained if batch.complete else unfinished]
     if len(batch):
         columns = batch.columns("minimum", "cardinality", "seconds", "covered_by")
@@ -49,20 +49,20 @@ def summarize_batch(batch: Batch) -> list[str]:
         minimum = format_count(sum(columns["minimum"]), "rule is minimum", "rules are minimum")
         lines.append(f"Verdicts: {verdicts}; {minimum}")
         sizes = sorted(columns["cardinality"])
-        lines.append(f"Components: {sizes[0]} to {sizes[-1]}, {sizes[len(sizes) // 2]} in the median")
+        lines.append(f"Components: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
         reused = sum(row is not None for row in columns["covered_by"])
-        reuse = f"; {format_count(reused, 'row')} needed none, covered by the rule of another" if reused else ""
-        lines.append(f"Search: {sum(columns['seconds']):,.1f} s in all{reuse}")
+        reuse = f"; {format_count(reused, 'row')} not searched, covered by the rule of another row" if reused else ""
+        lines.append(f"Search: {sum(columns['seconds']):,.1f} s in total{reuse}")
     if batch.counts["not_robust"]:
         lie = format_count(batch.counts["not_robust"], "denied row lies", "denied rows lie")
-        lines.append(f"No rule can withstand so much: {lie} within the margin")
+        lines.append(f"{lie} within the margin, where no rule can hold")
     return lines
 
 
 def describe_rule_cover(cover: RuleCover) -> str:
-    """How many rules cover how much, and whether fewer could."""
+    """How many rules cover how many rows, and whether fewer rules could."""
     needed = f"{cover.lower_bound:,} {'is' if cover.lower_bound == 1 else 'are'} needed"
-    fewer = "and no fewer do" if cover.minimum else f"and at least {needed}"
+    fewer = "and fewer cannot" if cover.minimum else f"and at least {needed}"
     rest = f" ({format_count(cover.uncovered, 'row has', 'rows have')} no proven rule)" if cover.uncovered else ""
     rules = format_count(len(cover), "proven rule covers", "proven rules cover")
     rows = format_count(cover.covered, "row that has", "rows that have")

@@ -20,7 +20,7 @@ CF_PREFIX = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation mar
 def build_letter(explanation: Explanation, name: str | None = None) -> dict[str, Any]:
     """The values of ``letter.html``; ``name`` stands above a letter among others."""
     labels = collect_labels(explanation, friendly=True)
-    told = find_proven_wider_rule(explanation) or explanation.ranked[0]  # the wider rule says more
+    shown = find_proven_wider_rule(explanation) or explanation.ranked[0]  # the wider rule says more
     has_plot = explanation.rule.components and explanation.background is not None
     instance = {feature: labels.format_value(feature, value) for feature, value in explanation.instance.items()}
     unnamed = explanation.rule.outcome == UNNAMED_OUTCOME
@@ -29,16 +29,16 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
         "title": "Why this decision was made"
         if unnamed
         else f"Why the decision was: {format_outcome(explanation.rule)}",
-        "claim": _format_claim(explanation.verdict, bool(told.rule.components)),
+        "claim": _format_claim(explanation.verdict, bool(shown.rule.components)),
         "reasons": [
             (labels.label(condition.feature), labels.format_sentence(condition), instance[condition.feature])
-            for condition in group_conditions(told.rule)
+            for condition in group_conditions(shown.rule)
         ],
         "style": choose_style(explanation.verdict),
         "constraints": [CF_PREFIX.sub(r"\1", constraint) for constraint in explanation.constraints],
         "evidence": _describe_verdict(explanation.verdict, labels),
         "past_cases": explanation.history_rows,
-        "covered": told.coverage,
+        "covered": shown.coverage,
         "desired": format_desired_outcome(explanation, True),
         "changes": [_format_changes(counterfactual, labels) for counterfactual in explanation.counterfactuals],
         "needs": _describe_needs(explanation, labels),
@@ -47,16 +47,16 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
     }
 
 
-def _format_claim(verdict: Verdict, conditions: bool) -> str:
-    who = "everyone for whom all of this is true" if conditions else "everyone, whatever is known about them,"
-    end = ":" if conditions else "."
+def _format_claim(verdict: Verdict, has_conditions: bool) -> str:
+    everyone = "everyone for whom all of this is true" if has_conditions else "everyone"
+    end = ":" if has_conditions else ", regardless of what is known about them."
     match verdict:
         case Proven():
-            return f"{who[:1].upper()}{who[1:]} gets this decision{end}"
+            return f"{everyone.capitalize()} gets this decision{end}"
         case Unrefuted():
-            return f"As far as was searched, {who} gets this decision{end}"
+            return f"As far as we searched, {everyone} gets this decision{end}"
         case Refuted():
-            return f"This alone does not settle the decision: not {who} gets it{end}"
+            return f"Not {everyone} gets this decision{':' if has_conditions else '.'}"
 
 
 def _describe_verdict(verdict: Verdict, labels: FeatureLabels) -> str:
@@ -66,10 +66,12 @@ def _describe_verdict(verdict: Verdict, labels: FeatureLabels) -> str:
         case Unrefuted(tried):
             cases = format_count(tried, "possible case that fits", "possible cases that fit")
             searched = f"We tried {cases} this description, and {'it' if tried == 1 else 'all'} got this decision."
-            return f"{searched} That is not proof: there may be cases that fit and are decided otherwise."
+            return f"{searched} This is not a proof: there may be cases that fit and are decided differently."
         case Refuted(counterfactual):
-            exception = _format_changes(counterfactual, labels) or "the very same facts"
-            return f"So this does not explain the decision fully. Decided otherwise, although it fits: {exception}."
+            exception = _format_changes(counterfactual, labels) or "one with the same facts"
+            return (
+                f"So this does not fully explain the decision. This case fits, but is decided differently: {exception}."
+            )
 
 
 def _format_changes(counterfactual: Counterfactual, labels: FeatureLabels) -> str:

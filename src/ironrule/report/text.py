@@ -35,14 +35,14 @@ def format_explanation(explanation: Explanation) -> str:
 
 
 def describe_scope(explanation: Explanation) -> list[str]:
-    """Of what the rule speaks, where constraints say what can occur."""
+    """The constraints under which the rule holds, if there are any."""
     return (
         [f"Only where {' and '.join(map(_parenthesize, explanation.constraints))}."] if explanation.constraints else []
     )
 
 
 def _parenthesize(constraint: str) -> str:
-    """In parentheses where ``and`` would tie its parts otherwise."""
+    """In parentheses where ``and`` between constraints would be read otherwise."""
     return f"({constraint})" if AMBIGUOUS_WORDS.search(constraint) else constraint
 
 
@@ -52,15 +52,15 @@ def get_verdict_name(verdict: Verdict) -> str:
 
 
 def describe_minimality(explanation: Explanation) -> str:
-    """What is known of shorter rules, to stand behind the number of components."""
+    """What is known of shorter rules, to be written after the number of components."""
     if explanation.minimum:
         return "; no shorter rule holds"
     if explanation.minimum_among_permitted:
         return "; no rule that was permitted weighs less"
     if not explanation.lower_bound:
         return ""
-    who = "rules need" if explanation.restrictions.is_unrestricted else "permitted rules weigh"
-    return f"; {who} at least {format_number(explanation.lower_bound)}"
+    subject = "rules need" if explanation.restrictions.is_unrestricted else "permitted rules weigh"
+    return f"; {subject} at least {format_number(explanation.lower_bound)}"
 
 
 def describe_details(explanation: Explanation) -> list[str]:
@@ -90,7 +90,7 @@ def find_proven_wider_rule(explanation: Explanation) -> RankedRule | None:
 
 
 def describe_wider_rule(explanation: Explanation) -> list[str]:
-    """The rule with its bounds as far out as they go, where they could move at all."""
+    """The rule with its bounds as wide as proven, where they could move at all."""
     wider = find_proven_wider_rule(explanation)
     if wider is None:
         return []
@@ -99,7 +99,7 @@ def describe_wider_rule(explanation: Explanation) -> list[str]:
 
 
 def describe_robustness(explanation: Explanation) -> list[str]:
-    """What the rule holds for beyond the model as it is."""
+    """For which changes of the scores, and for how many models, the rule must hold."""
     margin, models = explanation.decision.margin, explanation.model_count
     moved = [f"The rule must hold even if every score moved by {float(margin)!r}."] if margin else []
     return moved + ([f"The rule must hold for all {models} models at once."] if models > 1 else [])
@@ -153,7 +153,7 @@ def describe_evidence(judgement: Judgement) -> list[str]:
 
 
 def _compare_with_minimum(judgement: Judgement, least: ExactNumber) -> str:
-    """The rule's length beside the least there is; weights are spoken of where they make a difference."""
+    """The rule's length beside the least there is; weights are named where they make a difference."""
     if judgement.weight == judgement.cardinality:
         own = judgement.rule.cardinality_text
         return f"Components: {own}; the shortest rules for this row have {format_number(least)}."

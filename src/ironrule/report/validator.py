@@ -34,7 +34,7 @@ class CheckCommand:
 
     @property
     def command(self) -> str:
-        """The command as a shell reads it.
+        """The command, quoted for a shell.
 
         >>> CheckCommand("why.json", "model.skops", "past loans.csv").command
         "ironrule check why.json --model model.skops --data 'past loans.csv'"
@@ -45,7 +45,7 @@ class CheckCommand:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the command names the model and the data, and not only where they belong."""
+        """Whether the command names the files of the model and the data."""
         return self.model != MODEL_PLACEHOLDER and self.data != DATA_PLACEHOLDER
 
 
@@ -92,16 +92,19 @@ def _draw_plots(explanation: Explanation) -> tuple[Drawing, ...]:
 
 
 def _collect_proof_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """What was proven and by what, or that nothing was."""
+    """What was proven, and how."""
     verdict, wider = explanation.verdict, find_proven_wider_rule(explanation)
-    holds = "not proven; there is no certificate"
+    holds = "none: the rule is not proven"
     if isinstance(verdict, Proven):
         holds = _describe_certificate(verdict.certificate)
-    facts = [("That the rule holds", holds), ("That nothing shorter holds", _describe_lower_bound(explanation))]
+    facts = [
+        ("Proof that the rule holds", holds),
+        ("Proof that no shorter rule holds", _describe_lower_bound(explanation)),
+    ]
     if wider is not None and isinstance(wider.verdict, Proven):
         further = f"no bound can move further (counterfactuals that show it: {len(explanation.wider_witnesses)})"
         end = further if explanation.wider_is_maximal else "not known whether bounds can move further"
-        facts.append(("That the wider rule holds", f"{_describe_certificate(wider.verdict.certificate)}; {end}"))
+        facts.append(("Proof that the wider rule holds", f"{_describe_certificate(wider.verdict.certificate)}; {end}"))
     return facts
 
 
@@ -111,15 +114,15 @@ def _describe_certificate(certificate: Certificate) -> str:
         points = "the only point" if built.points == 1 else f"all {built.points:,} points"
         return f"enumeration: the model was asked about {points} of the box"
     covers = format_count(len(built.covers), "cover")
-    return f"cover: the box in {format_count(built.points, 'piece')} ({covers}), each with a bound"
+    return f"cover: the box is divided into {format_count(built.points, 'piece')} ({covers}), each with a bound"
 
 
 def _describe_lower_bound(explanation: Explanation) -> str:
     if not explanation.lower_bound:
-        return "the empty rule is as short as can be" if explanation.minimum else "nothing is known of that"
-    need = format_count(len(explanation.witnesses), "counterfactual needs", "counterfactuals need")
-    weight = f"{need} a rule that weighs {format_number(explanation.lower_bound)}"
-    return f"{weight}; this one weighs {format_number(explanation.weight)}"
+        return "not needed: the rule is empty" if explanation.minimum else "none"
+    counterfactuals = format_count(len(explanation.witnesses), "counterfactual")
+    least, weight = format_number(explanation.lower_bound), format_number(explanation.weight)
+    return f"every rule that excludes the {counterfactuals} found weighs at least {least}; this rule weighs {weight}"
 
 
 def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
@@ -129,11 +132,11 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     facts = [("Space (SHA-256)", explanation.space)]
     if background is not None:
         features = format_count(len(background.feature_labels), "feature")
-        facts.append(("Its size", f"{features}, {background.space_size:.4g} points"))
+        facts.append(("Size of the space", f"{features}, {background.space_size:.4g} points"))
         # explanations of an older format do not name their constraints; the data does
         constraints = constraints or background.constraints
     if background is not None or constraints:
-        facts.append(("Its constraints", "; ".join(constraints) or "none"))
+        facts.append(("Constraints of the space", "; ".join(constraints) or "none"))
     return [
         *facts,
         ("Model (SHA-256)", explanation.model or "not recorded"),
@@ -158,7 +161,7 @@ def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("Algorithm", statistics.algorithm),
         ("Seed", str(statistics.seed)),
         ("Effort", f"{evaluations}, {oracle_calls}, {statistics.seconds:.3g} s"),
-        ("Ended", f"early ({statistics.stopped})" if statistics.stopped else "by itself"),
+        ("Ended", f"early ({statistics.stopped})" if statistics.stopped else "normally"),
         *collect_version_facts(explanation, "explanation"),
     ]
 
@@ -170,5 +173,5 @@ def collect_version_facts(explanation: Explanation, noun: str) -> list[tuple[str
     versions = ", ".join(f"{name} {version}" for name, version in libraries)
     return [
         ("Made with", versions or "not recorded in the explanation"),
-        ("Report by", f"ironrule {ironrule.__version__}, which has not checked the {noun} again"),
+        ("Report by", f"ironrule {ironrule.__version__}; it did not check the {noun} again"),
     ]

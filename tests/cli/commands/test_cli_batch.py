@@ -54,7 +54,7 @@ def test_rows_may_come_from_a_file_of_their_own(files: Files, run: Callable[...,
 def test_rules_may_serve_again(files: Files, run: Callable[..., Run], tmp_path: Path) -> None:
     every, fewer = tmp_path / "every", tmp_path / "fewer"
     run(*command(files, every))
-    assert "needed none" in run(*command(files, fewer, "--reuse")).out
+    assert "not searched, covered by the rule of another row" in run(*command(files, fewer, "--reuse")).out
     assert Batch.open(fewer).rows == Batch.open(every).rows
     assert any(by is not None for by in Batch.open(fewer).columns("covered_by")["covered_by"])
 

@@ -299,7 +299,7 @@ def test_a_batch_can_be_shown() -> None:
     batch = make_explainer().explain_many(workers=1)
     assert isinstance(batch, Batch)
     assert "proven rules cover all" in str(batch)
-    assert "and no fewer do" in str(batch)
+    assert "and fewer cannot" in str(batch)
     html = batch._repr_html_()
     assert f"{len(batch)} proven" in html
     assert "<script" not in html

@@ -156,7 +156,7 @@ def test_only_what_is_proven_has_a_full_area_a_full_badge_and_the_word(explanati
 
 def test_the_title_claims_no_more_than_is_known(explanation):
     titles = [draw_conditions(build_conditions_plot(make(explanation))).texts[0] for make in (unrefuted, refuted)]
-    assert titles[0].startswith("As far as was searched, everyone with all of this gets")
+    assert titles[0].startswith("As far as we searched, everyone with all of this gets")
     assert titles[1].startswith("The rule says: everyone with all of this gets")
 
 
@@ -174,7 +174,7 @@ def test_a_rule_without_parts_is_drawn_too():
     found = explainer.explain(ROW)
     assert found.rule.components == ()
     assert draw_conditions(build_conditions_plot(found)).texts[0] == "Everyone gets: a score of at most 0.5"
-    assert draw_needs(build_needs_plot(found)).texts[-1] == "The rule has no parts that could go."
+    assert draw_needs(build_needs_plot(found)).texts[-1] == "The rule has no parts that could be left out."
     assert draw_growth(build_growth_plot(found)).texts[1] == "everyone"
     assert draw_overview(build_overview([found])).texts[0] == "What is known of 1 rule"
 

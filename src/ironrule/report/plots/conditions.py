@@ -40,7 +40,7 @@ from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outco
 from ironrule.space.feature import Value
 
 Span = tuple[float, float]
-NO_HISTORY = "The past rows are not at hand, so no distributions are shown."
+NO_HISTORY = "The past rows are not available, so no distributions are shown."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A drawing: shapes on a canvas, the style of every verdict, and the drawing as SVG.
 
 All plots are made of rectangles, lines, texts and triangles; the origin is at the top left. A verdict has a colour, and
-a pattern and words that tell it without colour. The SVG stands inside HTML: no script, no font, nothing from elsewhere,
-everything escaped.
+a pattern and words, so that it can be recognised without colour. The SVG is part of an HTML page: no script, no font,
+no other files, everything escaped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ironrule.report.templating import render_template
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
 CANVAS_WIDTH = 720.0  # of every canvas
-LETTER_WIDTH, BOLD_LETTER_WIDTH = 0.58, 0.66  # in parts of their size; nothing here can measure text
+LETTER_WIDTH, BOLD_LETTER_WIDTH = 0.58, 0.66  # in parts of their size: an estimate, since text cannot be measured
 INK, DARK, GREY, PALE, PAPER = "#1a1a1a", "#333333", "#5c5c5c", "#bdbdbd", "#ffffff"
 TextAnchor = Literal["start", "middle", "end"]
 
@@ -86,7 +86,7 @@ Shape = Rectangle | LineSegment | TextLine | Triangle
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Shapes on a canvas of this height, and in one sentence what they show, for those who cannot see them."""
+    """Shapes on a canvas of this height, and a sentence that describes them, for screen readers."""
 
     shapes: tuple[Shape, ...]
     height: float
@@ -199,7 +199,7 @@ class VerdictStyle:
 
 PROVEN_STYLE = VerdictStyle("proven", "proven: there is no exception", "#0b5394", "#cfe2f3")
 UNREFUTED_STYLE = VerdictStyle(
-    "unrefuted", "not proven: no exception was found", "#8a5a00", None, claim="as far as was searched, "
+    "unrefuted", "not proven: no exception was found", "#8a5a00", None, claim="as far as we searched, "
 )
 REFUTED_STYLE = VerdictStyle(
     "refuted", "does not hold: there is an exception", "#a1260d", None, True, "the rule says: "

@@ -31,8 +31,8 @@ from ironrule.results.background import GrowthStep
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureCondition, FeatureLabels
 
-NO_HISTORY = "The past rows are not at hand: only the coverage of the whole rule is known."
-NO_OUTCOMES = "The model was not asked about the past rows here, so outcomes are not told apart."
+NO_HISTORY = "The past rows are not available: only the coverage of the whole rule is known."
+NO_OUTCOMES = "The model was not asked about the past rows, so their outcomes are not shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
         width = max(width_per_row * growth.wider, MIN_BAR_WIDTH)
         tint, colour = PROVEN_STYLE.tint, PROVEN_STYLE.colour
         shapes += [
-            TextLine(0, top + 14, "with its bounds as far as proven", 12),
+            TextLine(0, top + 14, "with bounds as wide as proven", 12),
             Rectangle(NAME_WIDTH, top, width, BAR_HEIGHT, tint, colour, True, kind="wider"),
             TextLine(NAME_WIDTH + width + 8, top + 14, f"{growth.wider:,}", 12),
         ]

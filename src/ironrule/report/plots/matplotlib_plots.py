@@ -39,7 +39,7 @@ def _make_axes(drawing: Drawing) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise MissingExtraError("matplotlib", "plots", "drawing a picture") from None
+        raise MissingExtraError("matplotlib", "plots", "drawing a plot") from None
     size = ((drawing.width + 2 * MARGIN) / UNITS_PER_INCH, (drawing.height + 2 * MARGIN) / UNITS_PER_INCH)
     figure = plt.figure(figsize=size)
     axes: Axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -93,7 +93,7 @@ def plot_explanation(explanation: Explanation, kind: str = "conditions", ax: Axe
 def plot_batch(explanations: Sequence[Explanation], ax: Axes | None = None, space: Space | None = None) -> Axes:
     """A plot of many explanations on axes: what share is proven, how long rules are, which features they name.
 
-    Labels come from the space, or from what stands behind the first explanation.
+    Labels come from the space, or from the background of the first explanation.
     """
     labels = None if space is None else FeatureLabels.from_space(space)
     return draw_on_axes(draw_overview(build_overview(explanations, labels)), ax)

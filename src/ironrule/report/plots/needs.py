@@ -33,13 +33,13 @@ from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outco
 from ironrule.rule.rule import Component
 
 UNKNOWN_NEED = "Not known whether this part is needed."
-NO_DATA = "The data is not at hand, so it cannot be shown why every part is needed."
-ROBUST = "Who is shown gets the desired outcome from one of the models, or has a score within the margin."
+NO_DATA = "The past rows are not available, so it cannot be shown why every part is needed."
+ROBUST = "These cases get the desired outcome from one of the models, or have a score within the margin."
 
 
 @dataclass(frozen=True, slots=True)
 class NeedExample:
-    """What the rule without one component would let through; ``values`` by component, None where nothing is known."""
+    """A case that only one component excludes; ``values`` by component, None where no such case is known."""
 
     component_index: int  # of the component that is left out
     values: tuple[str, ...] | None
@@ -109,7 +109,7 @@ def draw_needs(needs: NeedsPlot) -> Drawing:
     """The table laid out."""
     shapes = [draw_title("Why every part of the rule is needed")]
     if not needs.examples:
-        texts = needs.notes if needs.components else ("The rule has no parts that could go.",)
+        texts = needs.notes if needs.components else ("The rule has no parts that could be left out.",)
         return Drawing((*shapes, *draw_notes(40, texts)), 52 + 14 * len(texts), " ".join(texts))
     top = HEAD_HEIGHT + 4
     shapes += [*_draw_head(needs), *_draw_instance(needs, top)]
@@ -120,8 +120,8 @@ def draw_needs(needs: NeedsPlot) -> Drawing:
     shapes += [*_draw_legend(needs, top + 20), *draw_notes(top + 40, needs.notes)]
     known = sum(example.values is not None for example in needs.examples)
     description = (
-        f"For {known} of the {len(needs.components)} parts of the rule: somebody who satisfies all the others, but not "
-        f"this one, and gets the other outcome."
+        f"For {known} of the {len(needs.components)} parts of the rule: a case that satisfies all other parts, but not "
+        f"this one, and gets the desired outcome."
     )
     return Drawing(tuple(shapes), top + 30 + 16 * len(needs.notes), description)
 
@@ -131,7 +131,7 @@ def _draw_head(needs: NeedsPlot) -> list[Shape]:
     width = _cell_width(needs)
     step = 1 if width >= MIN_CELL_WIDTH else 5  # numbers that would run into each other are left out
     numbers = [number for number in range(1, len(needs.components) + 1) if number == 1 or number % step == 0]
-    titles = ((COMPONENT_X, "without this part"), (VALUE_X, "somebody with"), (OUTCOME_X, "gets"))
+    titles = ((COMPONENT_X, "without this part"), (VALUE_X, "a case with"), (OUTCOME_X, "gets"))
     return [
         *(TextLine(x, 50, text, 11, bold=True) for x, text in titles),
         *(TextLine(CELLS_X + (number - 0.5) * width, 50, f"{number}", 11, "middle", True) for number in numbers),
@@ -203,5 +203,5 @@ def _draw_legend(needs: NeedsPlot, y: float) -> list[Shape]:
         *_draw_cell(0, y - 13, width, 18, False),
         draw_caption(28, y, "satisfies the part with this number"),
         *_draw_cell(248, y - 13, width, 18, True),
-        draw_caption(276, y, "does not: without it the rule would have this exception"),
+        draw_caption(276, y, "does not: without this part the rule would have this exception"),
     ]

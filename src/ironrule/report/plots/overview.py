@@ -103,7 +103,7 @@ def draw_overview(overview: BatchOverview) -> Drawing:
         block, top = _draw_block("Which features they name", overview.features, overview.count, top + 22)
         shapes += block
     if overview.left_out:
-        shapes.append(draw_caption(0, top + 8, f"and, less often, {overview.left_out} more"))
+        shapes.append(draw_caption(0, top + 8, f"and {overview.left_out} more, less often"))
         top += 16
     verdicts = "; ".join(f"{style.meaning}: {number:,}" for style, number in overview.verdicts)
     return Drawing(tuple(shapes), top + 8, f"{format_count(overview.count, 'explanation')}. {verdicts}.")
