@@ -23,12 +23,11 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
     shown = find_proven_wider_rule(explanation) or explanation.ranked[0]  # the wider rule says more
     has_plot = explanation.rule.components and explanation.background is not None
     instance = {feature: labels.format_value(feature, value) for feature, value in explanation.instance.items()}
-    unnamed = explanation.rule.outcome == UNNAMED_OUTCOME
+    is_named = explanation.rule.outcome != UNNAMED_OUTCOME
+    title = f"Why the decision was: {format_outcome(explanation.rule)}" if is_named else "Why this decision was made"
     return {
         "name": name,
-        "title": "Why this decision was made"
-        if unnamed
-        else f"Why the decision was: {format_outcome(explanation.rule)}",
+        "title": title,
         "claim": _format_claim(explanation.verdict, bool(shown.rule.components)),
         "reasons": [
             (labels.label(condition.feature), labels.format_sentence(condition), instance[condition.feature])

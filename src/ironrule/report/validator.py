@@ -133,7 +133,7 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     if background is not None:
         features = format_count(len(background.feature_labels), "feature")
         facts.append(("Size of the space", f"{features}, {background.space_size:.4g} points"))
-        # explanations of an older format do not name their constraints; the data does
+        # an explanation that does not name its constraints has them from the data
         constraints = constraints or background.constraints
     if background is not None or constraints:
         facts.append(("Constraints of the space", "; ".join(constraints) or "none"))
