@@ -74,7 +74,7 @@ def test_the_person_is_told_what_a_verdict_means():
     assert "Home: own instead of rent; Grade: high instead of mid" in texts["refuted"]
     assert "Not everyone for whom all of this is true gets this decision:" in texts["refuted"]
     assert "Why each of these facts matters" not in texts["refuted"]
-    assert "With Home: own and Grade: high, and everything else the same, the decision would be:" in texts["proven"]
+    assert "With Home: own and Grade: high, and everything else the same, the outcome would be:" in texts["proven"]
 
 
 @pytest.mark.parametrize("word", MADE)
