@@ -36,7 +36,8 @@ BESIDE = ("checker", "shared_reading")  # see tests/checker/test_checker_indepen
 DISPLAY = ("results/display.py", "report")  # calls what renders a result, when it is displayed
 EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
 DATABASE = "sqlalchemy"  # an extra, except in the server, which does not run without it
-SERVER = {"fastapi", "psycopg", "pydantic", "starlette", "uvicorn"}  # used by the server only
+# Used by the server only:
+SERVER = {"cachetools", "fastapi", "psycopg", "pydantic", "python_multipart", "starlette", "uvicorn"}
 GPU = PACKAGE / "backends" / "network" / "gpu"
 MAX_FOLDER_FILES = 20
 MAX_CHAIN = 20

@@ -181,12 +181,12 @@ def test_login_needs_a_known_token(wide: Page, german: ServedModel, tmp_path: Pa
         page.goto(f"{client.base_url}/applicants/{DENIED}")
         check_accessibility(page)
         page.get_by_label("Token").fill(TOKEN)
-        page.get_by_role("button", name="Enter").click()
+        page.get_by_role("button", name="Log in").click()
         page.goto(f"{client.base_url}/applicants/{DENIED}")
         page.get_by_role("button", name="Explain", exact=True).click()
         page.wait_for_url("**/explanations/*")
         expect(page.get_by_text("ann", exact=True)).to_be_visible()
-        page.get_by_role("button", name="Leave (ann)").click()
+        page.get_by_role("button", name="Log out (ann)").click()
         page.wait_for_url("**/login")
 
 

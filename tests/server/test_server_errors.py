@@ -8,9 +8,12 @@ from typing import Any
 import httpx
 import pytest
 from server_examples import GRANTED
+from starlette.requests import Request
 
 from ironrule.errors import AuditError, InputError, ModelError, SpaceError
-from ironrule.server.errors import MAX_SHOWN_LENGTH, format_brief, to_api_error
+from ironrule.server.auth import BrowserSessions
+from ironrule.server.errors import MAX_SHOWN_LENGTH, ApiError, format_brief, to_api_error
+from ironrule.server.settings import ServerSettings
 
 LONG = "<script>" + "x" * 5000
 INVALID, OUTSIDE = "invalid-request", "value-outside-domain"
@@ -140,12 +143,11 @@ def test_what_came_is_in_no_log(client: httpx.Client, caplog: pytest.LogCaptureF
 
 
 def test_a_token_that_is_not_known_is_told_from_none() -> None:
-    from ironrule.server.middleware import _build_unauthorized_error
-
-    assert (_build_unauthorized_error(True).got, _build_unauthorized_error(False).got) == (
-        "an unknown or expired token",
-        "none",
-    )
+    sessions = BrowserSessions(ServerSettings(tokens={"a-token-of-16-chars": "ann"}))
+    for headers, got in ([(b"authorization", b"Bearer x")], "an unknown or expired token"), ([], "none"):
+        with pytest.raises(ApiError) as refused:
+            sessions.authenticate(Request({"type": "http", "path": "/applicants", "headers": headers}))
+        assert (refused.value.status, refused.value.got) == (401, got)
 
 
 def test_what_cannot_be_written_as_json_is_named_by_its_type() -> None:

@@ -145,7 +145,7 @@ def test_a_browser_enters_with_its_token_and_leaves_again(german: ServedModel, t
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
         assert TOKEN not in cookie
-        assert "Leave (ann)" in client.get("/applicants").text
+        assert "Log out (ann)" in client.get("/applicants").text
         client.post("/logout")
         assert client.get("/applicants").status_code == 303
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from server_examples import DENIED, build_demo, build_gated_model, open_client
 from ironrule import Explanation, Proven
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.audit.record import export_csv
-from ironrule.server.served_model import MAX_SUBSPACES, BuildCache, ServedModel
+from ironrule.server.served_model import MAX_SUBSPACES, ServedModel
 
 YOUNG, LONG = "cf.age_in_years <= 30", "cf.duration_in_month >= 24"
 
@@ -61,7 +64,7 @@ def test_the_check_of_such_a_rule_is_under_its_constraints(client: httpx.Client)
 def test_pages_report_and_log_name_the_constraints(client: httpx.Client) -> None:
     page = explain_by_form(client, f"{YOUNG}\r\n\r\n{LONG}")
     text = html.unescape(page.text)
-    assert f"only of those for whom this is true: <code>{YOUNG}</code> and <code>{LONG}</code>." in text
+    assert f"The rule applies only where this holds: <code>{YOUNG}</code> and <code>{LONG}</code>." in text
     assert f"{YOUNG}\n{LONG}</textarea>" in text  # to be asked again, or changed
     number = re.search(r"/explanations/(\d+)/explanation\.json", page.text)
     assert number is not None
@@ -183,26 +186,59 @@ def test_an_old_explanation_of_a_subspace_is_shown_by_a_new_server(german: Serve
         assert html.escape(LONG) in page.text
 
 
+def build_recording_model(build: Callable[[tuple[str, ...]], None]) -> ServedModel:
+    """A served model whose explainer calls ``build`` for every subspace."""
+
+    class RecordingExplainer:
+        def where(self, texts: tuple[str, ...]) -> Any:
+            build(texts)
+            return self
+
+    return ServedModel(RecordingExplainer(), lambda _: None, "nothing")  # type: ignore[arg-type,return-value]
+
+
 def test_only_the_last_few_subspaces_are_cached() -> None:
     built: list[tuple[str, ...]] = []
-    cache = BuildCache(lambda texts: built.append(texts) or len(built), MAX_SUBSPACES)  # type: ignore[func-returns-value]
+    served_model = build_recording_model(built.append)
     for number in range(20):
-        cache.get((str(number),))
-    assert len(cache) == MAX_SUBSPACES
-    assert cache.get(("19",)) == 20
-    assert cache.get(("0",)) == 21
+        served_model.get_subspace((str(number),))
+    for number in range(20 - MAX_SUBSPACES, 20):
+        served_model.get_subspace((str(number),))
+    assert len(built) == 20
+    served_model.get_subspace(("0",))
+    assert len(built) == 21
+
+
+def test_a_thread_waits_for_a_subspace_that_another_one_builds_and_for_no_other() -> None:
+    begun, go, built = threading.Event(), threading.Event(), []
+
+    def build(texts: tuple[str, ...]) -> None:
+        built.append(texts)
+        if texts == ("slow",):
+            begun.set()
+            assert go.wait(60)
+
+    served_model = build_recording_model(build)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(served_model.get_subspace, ("slow",))
+        assert begun.wait(60)
+        second = pool.submit(served_model.get_subspace, ("slow",))
+        served_model.get_subspace(("quick",))
+        go.set()
+        assert first.result() is second.result()
+    assert built == [("slow",), ("quick",)]
 
 
 def test_what_could_not_be_built_is_tried_again() -> None:
     tries: list[int] = []
 
-    def build(texts: tuple[str, ...]) -> str:
+    def build(_: tuple[str, ...]) -> None:
         tries.append(1)
         if len(tries) == 1:
             raise ValueError("not yet")
-        return texts[0]
 
-    cache = BuildCache(build, 2)
+    served_model = build_recording_model(build)
     with pytest.raises(ValueError, match="not yet"):
-        cache.get(("a",))
-    assert cache.get(("a",)) == "a"
+        served_model.get_subspace(("a",))
+    assert served_model.get_subspace(("a",)) is served_model.get_subspace(("a",))
+    assert len(tries) == 2

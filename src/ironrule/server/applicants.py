@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError
@@ -132,26 +132,24 @@ def _flag_admitted_codes(feature: Feature, operator: str, text: str) -> list[boo
 
 
 class SavedSearches:
-    """What was found, under random names; the oldest are dropped."""
+    """Texts that were searched for and the rows found, under random names; the least recently used are dropped."""
 
     def __init__(self, max_searches: int) -> None:
-        self._max_searches, self._lock = max_searches, threading.Lock()
-        self._searches: OrderedDict[str, tuple[str, int, npt.NDArray[np.uint8]]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._searches: LRUCache[str, tuple[str, int, npt.NDArray[np.uint8]]] = LRUCache(max_searches)
 
     def save(self, text: str, mask: BoolArray) -> str:
-        """Save what was found; gives its name."""
+        """Save the rows found; gives their name."""
         name = secrets.token_urlsafe(9)
         with self._lock:
             self._searches[name] = (text, len(mask), np.packbits(mask))
-            while len(self._searches) > self._max_searches:
-                self._searches.popitem(last=False)
         return name
 
     def find(self, name: str) -> tuple[str, BoolArray]:
         """The text and the rows of a search; raises a 404 if it is unknown or was dropped."""
         with self._lock:
-            if name not in self._searches:
-                raise build_not_found_error(f"search {format_brief(name)}", "old searches are dropped: search again")
-            self._searches.move_to_end(name)
-            text, count, bits = self._searches[name]
+            found = self._searches.get(name)
+        if found is None:
+            raise build_not_found_error(f"search {format_brief(name)}", "old searches are dropped: search again")
+        text, count, bits = found
         return text, np.unpackbits(bits, count=count).astype(np.bool_)

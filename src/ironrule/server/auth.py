@@ -1,51 +1,50 @@
-"""Who asks, and from where: tokens, sessions of browsers, host names, and the origin of a request.
+"""Authentication: tokens, sessions of browsers, host names, and the origin of a request.
 
-A page of another site that is open in the same browser must get nothing done here. So the name under which the server
-was reached must be one of its own (else a foreign name was made to point here: DNS rebinding), and a request that
-changes something must come from the server's own pages: browsers say so in ``Sec-Fetch-Site``, older ones in
-``Origin``. Programs that are no browsers send neither, and bring no cookies along.
+A page of another site that is open in the same browser must not be able to use the server. So the host name of a
+request must be one of the server's own (else a foreign name may point here: DNS rebinding), and a request that changes
+something must come from the server's own pages: browsers say so in ``Sec-Fetch-Site``, older ones in ``Origin``.
+Programs other than browsers send neither header, and no cookies.
 """
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 
+from cachetools import LRUCache
+from starlette.requests import Request
+
 from ironrule.server.errors import ApiError, format_brief
-from ironrule.server.settings import ServerSettings
+from ironrule.server.settings import ServerSettings, parse_ip_address
 
 SESSION_COOKIE = "ironrule-session"
-LOCAL_USER = "local"  # who asks where no token is needed: somebody on this machine
+LOCAL_USER = "local"  # the user where no token is needed: anyone on this machine
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 PUBLIC_PATHS = ("/login", "/static/")
 
 
 class BrowserSessions:
-    """Browsers that have shown a token: a random name each, the longest unused forgotten."""
+    """The tokens, and the browsers that have shown one: a random name each, the least recently used dropped."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._tokens, self._max_sessions = settings.tokens, settings.limits.sessions
-        self._user_by_session: OrderedDict[str, str] = OrderedDict()
+        self._tokens = settings.tokens
+        self._user_by_session: LRUCache[str, str] = LRUCache(settings.limits.sessions)
         self._lock = threading.Lock()
 
     def find_owner(self, secret: str) -> str | None:
-        """Whose token this is; every token is compared, and each in constant time."""
+        """The owner of a token; every token is compared, each in constant time."""
         found = [who for token, who in self._tokens.items() if hmac.compare_digest(token.encode(), secret.encode())]
         return found[0] if found else None
 
     def open_session(self, secret: str) -> str | None:
-        """A new session for a token; None if it is nobody's."""
+        """A new session for a token; None if the token is unknown."""
         who, name = self.find_owner(secret), secrets.token_urlsafe(24)
         if who is None:
             return None
         with self._lock:
             self._user_by_session[name] = who
-            while len(self._user_by_session) > self._max_sessions:
-                self._user_by_session.popitem(last=False)
         return name
 
     def close_session(self, name: str) -> None:
@@ -53,25 +52,41 @@ class BrowserSessions:
         with self._lock:
             self._user_by_session.pop(name, None)
 
-    def identify(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> str | None:
-        """Who asks: by token, or by session; None if nobody knows."""
+    def authenticate(self, request: Request) -> str | None:
+        """The user of a request, by token or by session; raises a 401 if there is none and the path needs one."""
+        who = self._identify(request)
+        path = request.scope["path"]  # not request.url, which depends on the Host header
+        if who is None and not path.startswith(PUBLIC_PATHS):
+            tried = "authorization" in request.headers or "cookie" in request.headers
+            raise ApiError(
+                401,
+                "unauthorized",
+                expected="a token is required",
+                got="an unknown or expired token" if tried else "none",
+                hint="send Authorization: Bearer TOKEN, or open /login in a browser",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return who
+
+    def _identify(self, request: Request) -> str | None:
         if not self._tokens:
             return LOCAL_USER
-        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.find_owner(secret.strip())
         with self._lock:
-            name = cookies.get(SESSION_COOKIE, "")
-            if name in self._user_by_session:
-                self._user_by_session.move_to_end(name)
-            return self._user_by_session.get(name)
+            who: str | None = self._user_by_session.get(request.cookies.get(SESSION_COOKIE, ""))
+        return who
 
 
 def check_host(host: str, settings: ServerSettings) -> None:
-    """Refuse a name that is not the server's own; an address cannot be made to point elsewhere, so any will do."""
+    """Refuse a host name that is not the server's own. Any IP address is accepted: it cannot point elsewhere.
+
+    Starlette's TrustedHostMiddleware accepts listed names only, so not every address, and answers in plain text.
+    """
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
     known = {"localhost", settings.host.lower(), *(one.lower() for one in settings.host_names)}
-    if name.lower() in known or _is_ip_address(name.strip("[]")):
+    if name.lower() in known or parse_ip_address(name) is not None:
         return
     raise ApiError(
         400,
@@ -83,7 +98,7 @@ def check_host(host: str, settings: ServerSettings) -> None:
 
 
 def check_origin(method: str, headers: Mapping[str, str]) -> None:
-    """Refuse what changes something if a page of another site sent it."""
+    """Refuse a request that changes something if a page of another site sent it."""
     if method in SAFE_METHODS:
         return
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
@@ -102,7 +117,7 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
 
 
 def check_content_type(path: str, method: str, headers: Mapping[str, str], body: bytes) -> None:
-    """The API reads JSON alone, which no form of another site can send."""
+    """Refuse a body of the API that is not JSON: a form of another site cannot send JSON."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not path.startswith("/api/") or method in SAFE_METHODS or not body or kind == "application/json":
         return
@@ -113,16 +128,3 @@ def check_content_type(path: str, method: str, headers: Mapping[str, str], body:
         got=format_brief(kind) if kind else "none",
         hint="send Content-Type: application/json",
     )
-
-
-def is_public(path: str) -> bool:
-    """Whether a path is for everybody."""
-    return path.startswith(PUBLIC_PATHS)
-
-
-def _is_ip_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -5,8 +5,8 @@ The fields are those of :class:`ironrule.IronruleError`; no text is parsed. Thre
 1. errors of the library. Their hints are for Python: where one names a Python argument, its error has a code, and the
    hint of the server is in ``SERVER_HINTS``;
 2. errors of the framework (unknown address, invalid body), from the fields of FastAPI's and pydantic's own errors;
-3. unexpected failures. The log gets their type and place under a random name, never what was asked or about whom,
-   because messages may hold values of applicants.
+3. unexpected failures. The log gets their type and place under a random name, never their message, which may hold
+   values of applicants.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from ironrule.errors import AuditError, IronruleError, ModelError, format_with_hint
@@ -108,13 +109,18 @@ class ApiError(Exception):
         return {"error": {name: getattr(self, name) for name in ErrorDetail.model_fields}}
 
 
-def to_api_error(error: IronruleError) -> ApiError:
-    """An error of the library as an ``ApiError``, with the server's own hint where it has one for the code.
+def to_api_error(error: BaseException) -> ApiError:
+    """Any error as an ``ApiError``: one of the library with the server's own hint where it has one for the code, an
+    unexpected one as a failure of the server.
 
     >>> found = to_api_error(IronruleError(expected="k must be a positive integer", got=0, hint="leave it out"))
     >>> found.status, found.code, found.got, found.hint
     (422, 'ironrule', '0', 'leave it out')
     """
+    if isinstance(error, ApiError):
+        return error
+    if not isinstance(error, IronruleError):
+        return _log_unexpected_error(error)
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     hint = SERVER_HINTS.get(error.code, error.hint)
     message = format_with_hint(error, hint)
@@ -135,7 +141,7 @@ def format_brief(value: Any) -> str:
 
 
 def build_not_found_error(what: str, hint: str = "see /applicants") -> ApiError:
-    """Nothing has this name or number.
+    """An error for an unknown name or number.
 
     >>> build_not_found_error("explanation 17").message
     'not found: explanation 17; see /applicants'
@@ -144,37 +150,30 @@ def build_not_found_error(what: str, hint: str = "see /applicants") -> ApiError:
 
 
 def build_busy_error(reason: str) -> ApiError:
-    """Too much at once."""
+    """Too many requests or jobs at the same time."""
     return ApiError(429, "too-many-requests", reason, hint="try again in a moment", headers={"Retry-After": "1"})
 
 
 SCHEMA_HINT = "see /api/openapi.json"
 MAX_LOCATION_LENGTH = 200
-INTEGER, NUMBER, BOOLEAN, STRING, OBJECT = "an integer", "a number", "true or false", "a string", "an object"
 
 REQUIREMENTS = {  # what pydantic's types of errors say of a value; the names in braces are its context
-    "bool_parsing": f"be {BOOLEAN}",
-    "bool_type": f"be {BOOLEAN}",
-    "dict_type": f"be {OBJECT}",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "be true or false"),
+    **dict.fromkeys(("dict_type", "model_attributes_type", "model_type"), "be an object"),
+    **dict.fromkeys(("float_parsing", "float_type"), "be a number"),
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "be an integer"),
     "finite_number": "be a finite number",
-    "float_parsing": f"be {NUMBER}",
-    "float_type": f"be {NUMBER}",
     "greater_than": "be greater than {gt}",
     "greater_than_equal": "be at least {ge}",
-    "int_from_float": f"be {INTEGER}",
-    "int_parsing": f"be {INTEGER}",
     "int_parsing_size": "be an integer with fewer digits",
-    "int_type": f"be {INTEGER}",
     "less_than": "be less than {lt}",
     "less_than_equal": "be at most {le}",
     "list_type": "be a list",
     "literal_error": "be one of {expected}",
-    "model_attributes_type": f"be {OBJECT}",
-    "model_type": f"be {OBJECT}",
     "none_required": "be null",
     "string_too_long": "have at most {max_length} characters",
     "string_too_short": "have {min_length} or more characters",
-    "string_type": f"be {STRING}",
+    "string_type": "be a string",
     "string_unicode": "be valid Unicode",
     "too_long": "have at most {max_length} entries",
     "too_short": "have {min_length} or more entries",
@@ -182,15 +181,15 @@ REQUIREMENTS = {  # what pydantic's types of errors say of a value; the names in
 
 
 def convert_http_exception(request: Request, error: HTTPException) -> ApiError:
-    """An address or a method that is not there."""
+    """An error of Starlette: an unknown path or method, or a broken form."""
     status, headers = error.status_code, error.headers or {}
     path = format_brief(request.url.path)
     if status == 404:
         return ApiError(404, "not-found", f"not found: {path}", hint="see /api")
     if status == 405:
-        use = f"use {headers['Allow']}" if "Allow" in headers else "see /api"
-        said = f"{request.method} is not allowed at {path}"
-        return ApiError(405, "method-not-allowed", said, hint=use, headers=headers)
+        hint = f"use {headers['Allow']}" if "Allow" in headers else "see /api"
+        statement = f"{request.method} is not allowed at {path}"
+        return ApiError(405, "method-not-allowed", statement, hint=hint, headers=headers)
     code = STATUS_TITLES.get(status, "HTTP error").lower().replace(" ", "-")
     return ApiError(status, code, str(error.detail), hint="see /api", headers=headers)
 
@@ -198,21 +197,21 @@ def convert_http_exception(request: Request, error: HTTPException) -> ApiError:
 def convert_validation_error(error: RequestValidationError) -> ApiError:
     """The first field that is not valid, in all ways in which it could be read, and how many others there are."""
     found: Sequence[Any] = error.errors()
-    first = found[0]
+    first, schema_hint = found[0], None if isinstance(error.body, FormData) else SCHEMA_HINT
     if first["type"] == "json_invalid":
         why = first.get("ctx", {}).get("error", "something else was expected")
-        said = f"the body is not valid JSON: {why} at character {first['loc'][-1]}"
-        return ApiError(422, "invalid-json", said, hint=SCHEMA_HINT)
+        statement = f"the body is not valid JSON: {why} at character {first['loc'][-1]}"
+        return ApiError(422, "invalid-json", statement, hint=schema_hint)
     place = _locate_field(first, error.body)
     same = [one for one in found if _locate_field(one, error.body) == place]
     others = len(found) - len(same)
-    hint = f"{format_count(others, 'other problem')} in this request; {SCHEMA_HINT}" if others else SCHEMA_HINT
+    count = f"{format_count(others, 'other problem')} in this request" if others else None
+    hint = "; ".join(filter(None, (count, schema_hint))) or None
     if first["type"] == "missing":
         return ApiError(422, "invalid-request", f"{place} is required", hint=hint)
     if first["type"] == "extra_forbidden":
-        return ApiError(
-            422, "invalid-request", f"unknown field {place} (value {format_brief(first['input'])})", hint=hint
-        )
+        statement = f"unknown field {place} (value {format_brief(first['input'])})"
+        return ApiError(422, "invalid-request", statement, hint=hint)
     expected = f"{place} must {' or '.join(dict.fromkeys(map(_describe_requirement, same)))}"
     return ApiError(422, "invalid-request", expected=expected, got=format_brief(first["input"]), hint=hint)
 
@@ -229,7 +228,7 @@ def _locate_field(error: Any, body: Any) -> str:
     kind, *parts = error["loc"]
     if kind != "body":
         return ".".join(map(str, error["loc"]))[:MAX_LOCATION_LENGTH]
-    names, value = ["body"], body
+    names, value = [] if isinstance(body, FormData) else ["body"], body
     for part in parts:
         if _has_item(value, part):
             value = value[part]
@@ -242,15 +241,15 @@ def _locate_field(error: Any, body: Any) -> str:
 def _has_item(value: Any, part: str | int) -> bool:
     if isinstance(value, list):
         return isinstance(part, int) and part < len(value)
-    return isinstance(value, dict) and part in value
+    return isinstance(value, Mapping) and part in value
 
 
 DEBUG_VARIABLE = "IRONRULE_DEBUG"
 logger = logging.getLogger("ironrule.server")
 
 
-def log_unexpected_error(error: BaseException) -> ApiError:
-    """Log a failure under a random name, and tell that name; messages may hold values, so they stay out of the log."""
+def _log_unexpected_error(error: BaseException) -> ApiError:
+    """Log a failure under a random name, which the response has too; its message may hold values, so it stays out."""
     name = secrets.token_hex(4)
     places = traceback.extract_tb(error.__traceback__)
     where = f"{places[-1].filename}:{places[-1].lineno}" if places else "unknown"

@@ -12,18 +12,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal
 
-from ironrule.errors import IronruleError
-from ironrule.server.errors import (
-    ApiError,
-    build_busy_error,
-    build_not_found_error,
-    format_brief,
-    log_unexpected_error,
-    to_api_error,
-)
+from pydantic import Field
+
+from ironrule.server.errors import ApiError, build_busy_error, build_not_found_error, format_brief, to_api_error
 from ironrule.server.settings import ServerLimits
 from ironrule.verdict.budget import Budget, Meter
 
@@ -33,22 +27,22 @@ ENDED_STATES: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far a job is. ``best_weight`` is that of the best rule so far; no rule weighs less than ``lower_bound``."""
+    """How far a job is."""
 
     seconds: float = 0.0
     evaluations: int = 0
     candidates: int = 0
     oracle_calls: int = 0
-    best_weight: float | None = None
-    lower_bound: float = 0.0
-    phase: Literal["preparing", "searching"] = "searching"  # preparing: a new subspace
-    rows_done: int = 0
+    best_weight: Annotated[float | None, Field(description="of the best rule so far, which may be unproven")] = None
+    lower_bound: Annotated[float, Field(description="no rule weighs less")] = 0.0
+    phase: Annotated[Literal["preparing", "searching"], Field(description="preparing: a new subspace")] = "searching"
+    rows_done: Annotated[int, Field(description="of a batch")] = 0
     rows_total: int = 1
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One piece of work. Only its worker changes it, except for the wish to stop."""
+    """One piece of work. Only its worker changes it, except for ``cancel_requested``."""
 
     name: str
     kind: str
@@ -67,7 +61,7 @@ class Job:
         return self.state in ENDED_STATES
 
     def update_progress(self, meter: Meter) -> None:
-        """Look at a search, and stop it if somebody wants that."""
+        """Look at a search, and stop it if the job was cancelled."""
         report = meter.report_progress()
         self.progress = replace(
             self.progress,
@@ -87,21 +81,21 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """The job as plain data."""
-        progress = {name: getattr(self.progress, name) for name in JobProgress.__slots__}
-        told = None if self.error is None else self.error.to_dict()["error"]
         return {
             "job": self.name,
             "kind": self.kind,
             "row": self.row,
             "state": self.state,
-            "progress": progress,
+            "progress": asdict(self.progress),
             "result": self.result if self.has_ended else None,
-            "error": told,
+            "error": None if self.error is None else self.error.to_dict()["error"],
         }
 
 
 class JobQueue:
-    """The workers and what they work on. The oldest jobs that have ended are forgotten."""
+    """The workers and their jobs. The oldest jobs that have ended are dropped; a cache of cachetools would also drop
+    jobs that still run.
+    """
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits, self._lock = limits, threading.Lock()
@@ -158,12 +152,8 @@ def _run_job(job: Job, work: Callable[[Job], Any]) -> None:
         state = "cancelled" if job.cancel_requested.is_set() else "done"
     except (KeyboardInterrupt, CancelledError):
         state = "cancelled"
-    except ApiError as error:
-        job.error = error
-    except IronruleError as error:
+    except Exception as error:  # of the library, of a user's model, or a failure of the server
         job.error = to_api_error(error)
-    except Exception as error:  # of a user's model, or of ours: the job says so, and the log has all of it
-        job.error = log_unexpected_error(error)
     finally:
         job.finished_at = time.monotonic()
-        job.state = state  # last: who sees it ended sees all of it
+        job.state = state  # last, so that a job that has ended is complete

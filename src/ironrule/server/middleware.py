@@ -10,12 +10,11 @@ import asyncio
 import time
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ironrule.errors import IronruleError
-from ironrule.server.auth import BrowserSessions, check_content_type, check_host, check_origin, is_public
-from ironrule.server.errors import ApiError, build_busy_error, log_unexpected_error, to_api_error
+from ironrule.server.auth import BrowserSessions, check_content_type, check_host, check_origin
+from ironrule.server.errors import ApiError, build_busy_error, to_api_error
 from ironrule.server.responses import render_error
 from ironrule.server.settings import ServerLimits, ServerSettings
 
@@ -34,7 +33,6 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
 }
 
 
@@ -55,23 +53,28 @@ class SecurityMiddleware:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                _add_headers(message)
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+                static = scope["path"].startswith("/static/") and message["status"] < 400
+                headers.setdefault("Cache-Control", "max-age=3600" if static else "no-store")
             await send(message)
 
         self._active_requests += 1
         try:
             await self._app(scope, await self._check_request(scope, receive), send_with_headers)
-        except Exception as error:  # every one becomes an answer of the one shape
-            if started:  # half an answer is out: ending the connection is all that is left
+        except Exception as error:  # every error becomes a response of the one shape
+            if started:  # part of the response was sent: the connection can only be closed
                 raise
-            await render_error(Request(scope), _convert_error(error))(scope, receive, send_with_headers)
+            await render_error(Request(scope), to_api_error(error))(scope, receive, send_with_headers)
         finally:
             self._active_requests -= 1
         return None
 
     async def _check_request(self, scope: Scope, receive: Receive) -> Receive:
-        """The checks; gives the whole body again to whoever reads it next."""
-        headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
+        """The checks; gives a ``receive`` that has the whole body."""
+        request = Request(scope)
+        headers, path, method = request.headers, scope["path"], scope["method"]
         scope.setdefault("state", {})["who"] = None
         if self._active_requests > self._settings.limits.concurrent_requests:
             raise build_busy_error(f"{self._settings.limits.concurrent_requests} requests are in progress already")
@@ -85,17 +88,14 @@ class SecurityMiddleware:
                 hint="see /applicants",
             )
         check_origin(method, headers)
-        who = self._sessions.identify(headers, cookie_parser(headers.get("cookie", "")))
-        if who is None and not is_public(path):
-            raise _build_unauthorized_error("authorization" in headers or "cookie" in headers)
-        scope["state"]["who"] = who
+        scope["state"]["who"] = self._sessions.authenticate(request)
         body = await _read_body(headers, receive, self._settings.limits)
         check_content_type(path, method, headers, body)
         return _replay_body(body, receive)
 
 
 async def _read_body(headers: Headers, receive: Receive, limits: ServerLimits) -> bytes:
-    """The body, if it is small enough and comes in time."""
+    """The body, if it is small enough and arrives in time: neither Starlette nor uvicorn limits that."""
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > limits.body_bytes:
         raise _build_too_large_error(limits, f"{int(length[:20]):,}")
@@ -132,26 +132,3 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
-
-
-def _add_headers(message: Message) -> None:
-    headers = MutableHeaders(scope=message)
-    for name, value in SECURITY_HEADERS.items():
-        headers.setdefault(name, value)
-
-
-def _convert_error(error: Exception) -> ApiError:
-    if isinstance(error, ApiError):
-        return error
-    return to_api_error(error) if isinstance(error, IronruleError) else log_unexpected_error(error)
-
-
-def _build_unauthorized_error(tried: bool) -> ApiError:
-    return ApiError(
-        401,
-        "unauthorized",
-        expected="a token is required",
-        got="an unknown or expired token" if tried else "none",
-        hint="send Authorization: Bearer TOKEN, or open /login in a browser",
-        headers={"WWW-Authenticate": "Bearer"},
-    )

@@ -17,24 +17,24 @@ from ironrule.wording import format_count
 
 @cache
 def get_environment() -> Environment:
-    """The templates, everything escaped; a name that is not there is an error, not a gap."""
-    made = Environment(
+    """The templates; values are escaped, and an unknown name is an error."""
+    environment = Environment(
         loader=PackageLoader("ironrule.server", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["grouped"] = lambda number: f"{number:,}"
-    made.filters["counted"] = format_count
-    made.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
-    made.globals["version"] = ironrule.__version__
-    made.globals["algorithms"] = ALGORITHMS
-    return made
+    environment.filters["grouped"] = lambda number: f"{number:,}"
+    environment.filters["counted"] = format_count
+    environment.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
+    environment.globals["version"] = ironrule.__version__
+    environment.globals["algorithms"] = ALGORITHMS
+    return environment
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a program asks: by the address, or by what it accepts."""
+    """Whether the client wants JSON, by the path or by the Accept header."""
     path, accepts = request.url.path, request.headers.get("accept", "")
     if path.startswith("/api/") or path.endswith(".json"):
         return True
@@ -50,7 +50,7 @@ def render_response(request: Request, template: str, data: dict[str, Any], statu
 
 
 def redirect(path: str) -> Response:
-    """See there instead."""
+    """A redirect to another page."""
     return RedirectResponse(path, 303)
 
 

@@ -1,30 +1,23 @@
 """What clients send and get: JSON bodies and responses, as OpenAPI documents them, and the HTML forms of the pages.
 
-Forms are URL-encoded bodies, parsed without python-multipart. Both kinds become the same requests to the service.
+Bodies and forms become the same requests to the service.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, cast, get_args
-from urllib.parse import parse_qs
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ironrule.errors import InputError, TableError
 from ironrule.explain.options import DEFAULTS, SearchOptions
-from ironrule.search.algorithms import ALGORITHM_CHOICES, AlgorithmChoice
+from ironrule.search.algorithms import AlgorithmChoice
 from ironrule.server.errors import ErrorDetail, format_brief
+from ironrule.server.jobs import JobProgress, JobState
 from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
-from ironrule.server.service import (
-    CounterfactualAlgorithm,
-    CounterfactualsRequest,
-    ExplainRequest,
-    RowInput,
-    parse_typed_value,
-)
+from ironrule.server.service import CounterfactualAlgorithm, CounterfactualsRequest, ExplainRequest, RowInput
 from ironrule.space.feature import value_from_json
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget
@@ -53,7 +46,7 @@ RowValues = Annotated[dict[str, JsonValue], Field(max_length=1000, description="
 
 
 class RequestBody(BaseModel):
-    """Anything that comes in: unknown fields are refused."""
+    """Any JSON body: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -156,28 +149,14 @@ class RecordResponse(BaseModel):
     document: dict[str, Any] = Field(description="the explanation, certificate and all, or the counterfactuals")
 
 
-class JobProgressResponse(BaseModel):
-    """How far a job is."""
-
-    seconds: float
-    evaluations: int
-    candidates: int
-    oracle_calls: int
-    best_weight: float | None = Field(description="what the best rule so far weighs; it may not be proven yet")
-    lower_bound: float = Field(description="no rule weighs less")
-    phase: Literal["preparing", "searching"] = Field(description="preparing: a new subspace")
-    rows_done: int = Field(description="of a batch")
-    rows_total: int
-
-
 class JobResponse(BaseModel):
-    """A job. When it has ended, ``result`` is the number of a record, or of a batch a line per row."""
+    """A job. When it has ended, ``result`` is the number of a record, or for a batch a line per row."""
 
     job: str
     kind: str
     row: int | None
-    state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    progress: JobProgressResponse
+    state: JobState
+    progress: JobProgress
     result: Any
     error: ErrorDetail | None
 
@@ -197,94 +176,72 @@ def convert_row(row: int | dict[str, Any]) -> RowInput:
     return row if isinstance(row, int) else {name: convert_value(value) for name, value in row.items()}
 
 
-MAX_FIELDS = 2000
-FormFields = Mapping[str, Sequence[str]]
+Lines = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda texts: [line.strip() for text in texts for line in text.splitlines() if line.strip()]),
+]
 
 
-async def read_form(request: Request) -> FormFields:
-    """The fields of a form."""
+class ExplainForm(BaseModel):
+    """How to explain; ``where`` has one constraint per line."""
+
+    algorithm: AlgorithmChoice = cast(AlgorithmChoice, DEFAULTS.algorithm)
+    seconds: float | None = Field(None, gt=0, le=86400)
+    require: FeatureNames = Field([])
+    forbid: FeatureNames = Field([])
+    where: Lines = ()
+    keep_bounds: bool = Field(False, description="do not widen the rule")
+
+    def to_request(self, row: int) -> ExplainRequest:
+        """The request in the service's terms."""
+        options = SearchOptions(
+            algorithm=self.algorithm,
+            budget=Budget(seconds=self.seconds),
+            require=self.require,
+            forbid=self.forbid,
+            widen=not self.keep_bounds,
+        )
+        return ExplainRequest(row, options, self.where)
+
+
+class CounterfactualsForm(BaseModel):
+    """The features that must not change, and the constraints on changes, one per line."""
+
+    algorithm: CounterfactualAlgorithm = "auto"
+    seconds: float | None = Field(None, gt=0, le=86400)
+    fixed: list[str] = Field([])
+    constraints: Lines = ()
+
+    def to_request(self, row: int, space: Space) -> CounterfactualsRequest:
+        """The request in the service's terms."""
+        vary = tuple(name for name in space.names if name not in self.fixed)
+        return CounterfactualsRequest(
+            row,
+            SearchOptions(budget=Budget(seconds=self.seconds)),
+            algorithm=self.algorithm,
+            features_to_vary=vary if self.fixed else "all",
+            constraints=self.constraints,
+        )
+
+
+MAX_FIELDS = 10_000  # of a form: the form for a what-if has one per feature
+
+
+async def read_form(request: Request, max_bytes: int) -> dict[str, str]:
+    """The fields of a form that may be long: FastAPI's own ``Form`` allows 1,000 fields of 1 MB at most."""
+    async with request.form(max_fields=MAX_FIELDS, max_part_size=max_bytes) as fields:
+        return {name: value.strip() for name, value in fields.items() if isinstance(value, str)}
+
+
+def parse_number(text: str) -> int | None:
+    """The number of a record, or None."""
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def parse_pasted_explanation(text: str) -> Any:
+    """An explanation from a text field."""
     try:
-        return parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
-    except ValueError:  # no UTF-8, or too many fields
-        raise InputError(f"the form is not UTF-8 or has more than {MAX_FIELDS:,} fields") from None
-
-
-def get_field(fields: FormFields, name: str, default: str = "") -> str:
-    """A field that comes once."""
-    return fields.get(name, [default])[-1].strip()
-
-
-def parse_explain_form(fields: FormFields, row: int) -> ExplainRequest:
-    """How to explain."""
-    algorithm = get_field(fields, "algorithm", "auto")
-    if algorithm not in ALGORITHM_CHOICES:
-        raise _build_algorithm_error(algorithm, ALGORITHM_CHOICES)
-    return ExplainRequest(
-        row,
-        SearchOptions(
-            algorithm=algorithm,
-            budget=Budget(seconds=_parse_seconds(get_field(fields, "seconds"))),
-            require=fields.get("require", ()),
-            forbid=fields.get("forbid", ()),
-            widen=get_field(fields, "keep_bounds") != "yes",
-        ),
-        _split_lines(get_field(fields, "where")),
-    )
-
-
-def parse_counterfactuals_form(fields: FormFields, row: int) -> CounterfactualsRequest:
-    """What may change."""
-    fixed = set(fields.get("fixed", ()))
-    vary = tuple(name for name in fields.get("feature", ()) if name not in fixed)
-    algorithm = get_field(fields, "algorithm", "auto")
-    if algorithm not in get_args(CounterfactualAlgorithm):
-        raise _build_algorithm_error(algorithm, get_args(CounterfactualAlgorithm))
-    return CounterfactualsRequest(
-        row,
-        SearchOptions(budget=Budget(seconds=_parse_seconds(get_field(fields, "seconds")))),
-        algorithm=cast(CounterfactualAlgorithm, algorithm),
-        features_to_vary=vary if fixed else "all",
-        constraints=_split_lines(get_field(fields, "constraints")),
-    )
-
-
-def parse_what_if_form(fields: FormFields, space: Space) -> dict[str, Any]:
-    """The values of the what-if form, one field per feature: its position."""
-    given = {f"f{place}": feature for place, feature in enumerate(space.features)}
-    return {
-        given[name].name: parse_typed_value(given[name], get_field(fields, name)) for name in fields if name in given
-    }
-
-
-def parse_check_form(fields: FormFields) -> Any:
-    """An explanation that was pasted."""
-    try:
-        return json.loads(get_field(fields, "explanation"))
+        return json.loads(text)
     except (ValueError, RecursionError):
-        pasted = format_brief(get_field(fields, "explanation"))
+        pasted = format_brief(text)
         raise InputError(expected="an explanation must be JSON", got=pasted, hint="paste the whole file") from None
-
-
-def _split_lines(text: str) -> tuple[str, ...]:
-    """The lines of a text that have something in them."""
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
-
-
-def _build_algorithm_error(algorithm: str, known: Sequence[str]) -> InputError:
-    return InputError(
-        expected=f"the algorithm must be one of {', '.join(known)}",
-        got=format_brief(algorithm),
-        code="unknown-algorithm",
-    )
-
-
-def _parse_seconds(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise InputError(expected="seconds must be a number", got=format_brief(text)) from None
-    if not 0 < seconds < float("inf"):
-        raise InputError(expected="seconds must be a positive number", got=format_brief(text))
-    return seconds

@@ -2,21 +2,21 @@
 
 A request may add constraints on what can occur; a rule then speaks only of the subspace that satisfies them. The
 document of the explanation names the constraints, so that every later reader, and the checker, know which subspace it
-is about. The explainer and the checker of a subspace take a while to build: each is built once, and the last few are
-cached.
+is about. The explainer and the checker of a subspace take a while to build, so the last few are cached. A thread that
+needs one which another thread is building waits for it; other threads do not wait.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache, cached
 
 from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
@@ -30,51 +30,14 @@ from ironrule.space.space import Space, as_constraint
 
 T = TypeVar("T")
 ConstraintTexts = tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _CacheSlot(Generic[T]):
-    """A place for one built value, and a lock for the thread that builds it."""
-
-    built: tuple[T, ...] = ()
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class BuildCache(Generic[T]):
-    """A bounded cache. A thread that asks for what another one is building waits for it; others do not wait.
-
-    >>> cache = BuildCache(lambda texts: "+".join(texts), max_entries=1)
-    >>> cache.get(("a", "b")), cache.get(("c",)), len(cache)
-    ('a+b', 'c', 1)
-    """
-
-    def __init__(self, build: Callable[[ConstraintTexts], T], max_entries: int) -> None:
-        self._build, self._max_entries, self._lock = build, max_entries, threading.Lock()
-        self._slots: OrderedDict[ConstraintTexts, _CacheSlot[T]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
-    def get(self, texts: ConstraintTexts) -> T:
-        """What is built from the texts; an error of ``build`` is raised, and the next call tries again."""
-        with self._lock:
-            slot = self._slots.setdefault(texts, _CacheSlot())
-            self._slots.move_to_end(texts)
-            while len(self._slots) > self._max_entries:
-                self._slots.popitem(last=False)
-        with slot.lock:
-            if not slot.built:
-                slot.built = (self._build(texts),)
-            return slot.built[0]
-
-
 MAX_DECISIONS = 8
 
 
 class SharedChecker:
-    """One check at a time, since a checker keeps what it learns of every kind of decision.
+    """A checker for several threads: one check at a time.
 
-    Documents come from anybody, so a checker that has met with many kinds gives way to a new one.
+    A checker caches the model's answers for every kind of decision. Clients may send any number of kinds, so a checker
+    that has seen many is replaced.
     """
 
     def __init__(self, build_checker: Callable[[], Checker]) -> None:
@@ -109,7 +72,7 @@ class Subspace:
 
 
 def validate_constraints(given: Sequence[str], space: Space) -> ConstraintTexts:
-    """The constraints that somebody gives, each once; raises ConstraintError if one cannot be used."""
+    """The constraints of a request, each once; raises ConstraintError if one cannot be used."""
     texts = tuple(dict.fromkeys(text.strip() for text in given))
     if len(texts) > MAX_CONSTRAINTS:
         raise ConstraintError(
@@ -139,29 +102,21 @@ def find_extra_constraints(constraints: ConstraintTexts, space: Space) -> Constr
 MAX_SUBSPACES = 6
 
 
-@dataclass(frozen=True)
+def _cache_last(build: Callable[[ConstraintTexts], T]) -> Callable[[ConstraintTexts], T]:
+    """The function with a cache of its last results."""
+    remember: Callable[..., Any] = cached(LRUCache(MAX_SUBSPACES), condition=threading.Condition())
+    cached_build: Callable[[ConstraintTexts], T] = remember(build)
+    return cached_build
+
+
 class ServedModel:
-    """An explainer, how to build the checker that goes with it under extra constraints, and a title for people."""
+    """An explainer, the checker that goes with it, both for every subspace, and a title for people."""
 
-    explainer: Explainer
-    build_checker: Callable[[ConstraintTexts], Checker]
-    title: str
-    _whole_space: Subspace = field(init=False, repr=False)
-    _subspaces: BuildCache[Subspace] = field(init=False, repr=False)
-    _checker: SharedChecker = field(init=False, repr=False)
-    _subspace_checkers: BuildCache[SharedChecker] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        made = {
-            "_whole_space": Subspace(self.explainer),
-            "_subspaces": BuildCache(lambda texts: Subspace(self.explainer.where(texts)), MAX_SUBSPACES),
-            "_checker": SharedChecker(lambda: self.build_checker(())),
-            "_subspace_checkers": BuildCache(
-                lambda texts: SharedChecker(lambda: self.build_checker(texts)), MAX_SUBSPACES
-            ),
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, explainer: Explainer, build_checker: Callable[[ConstraintTexts], Checker], title: str) -> None:
+        self.explainer, self.title = explainer, title
+        self._whole_space, self._checker = Subspace(explainer), SharedChecker(lambda: build_checker(()))
+        self._build_subspace = _cache_last(lambda where: Subspace(explainer.where(where)))
+        self._build_shared_checker = _cache_last(lambda where: SharedChecker(lambda: build_checker(where)))
 
     @classmethod
     def from_model(
@@ -183,22 +138,20 @@ class ServedModel:
         return self.explainer.space
 
     def get_subspace(self, where: ConstraintTexts) -> Subspace:
-        """The subspace where extra constraints hold: built when it is first asked for, the last few are cached."""
-        return self._subspaces.get(where) if where else self._whole_space
+        """The subspace where extra constraints hold."""
+        return self._build_subspace(where) if where else self._whole_space
 
     def find_subspace(self, explanation: Explanation) -> Subspace | None:
         """The subspace that an explanation speaks of; None if it speaks of another space."""
         where = find_extra_constraints(explanation.constraints, self.space)
-        if where is None or explanation.space != self._compute_fingerprint(where):
+        if where is None:
             return None
-        return self.get_subspace(where)
-
-    def _compute_fingerprint(self, where: ConstraintTexts) -> str | None:
         try:
             extra = tuple(map(as_constraint, where))
-            return replace(self.space, constraints=(*self.space.constraints, *extra)).fingerprint
-        except InputError:  # it speaks of features that are not here
+            space = replace(self.space, constraints=(*self.space.constraints, *extra))
+        except InputError:  # the constraints name features that are not in this space
             return None
+        return self.get_subspace(where) if explanation.space == space.fingerprint else None
 
     def check(self, document: Any) -> Check:
         """Check an explanation, under the constraints that it names."""
@@ -207,4 +160,4 @@ class ServedModel:
         where = find_extra_constraints(tuple(named or ()), self.space) if listed else None
         if not where:
             return self._checker.check(document)
-        return self._subspace_checkers.get(validate_constraints(where, self.space)).check(document)
+        return self._build_shared_checker(validate_constraints(where, self.space)).check(document)

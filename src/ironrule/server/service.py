@@ -46,7 +46,7 @@ from ironrule.wording import format_count, format_value
 
 
 class EqualRows:
-    """The rows of one batch, and the explanations that later ones among them share."""
+    """The rows of one batch, and the explanations that equal rows share."""
 
     def __init__(self, applicants: Applicants, rows: Sequence[int]) -> None:
         self._applicants = applicants
@@ -54,7 +54,7 @@ class EqualRows:
         self._explanations: dict[bytes, Explanation] = {}
 
     def explain_once(self, row: int, explain: Callable[[], Explanation]) -> Explanation:
-        """The explanation of an equal row, or a new one; whatever that raises, each row raises by itself."""
+        """The explanation of an equal row, or a new one; errors are not shared."""
         values = self._build_key(row)
         self._remaining[values] -= 1
         found = self._explanations.pop(values, None) or explain()
@@ -72,7 +72,7 @@ CounterfactualAlgorithm = Literal["auto", "exact", "geco"]
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """What somebody wants to know about a row, and how to search for it."""
+    """A row to explain, and how to search for a rule."""
 
     row: RowInput
     options: SearchOptions = field(default_factory=SearchOptions)
@@ -81,7 +81,7 @@ class ExplainRequest:
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualsRequest:
-    """What somebody may change, and how many ways are wanted."""
+    """A row, the features that may change, and how many counterfactuals are wanted."""
 
     row: RowInput
     options: SearchOptions = field(default_factory=SearchOptions)  # k, seed and budget count
@@ -105,14 +105,25 @@ class Service:
     def start_explanation(self, request: ExplainRequest, who: str) -> Job:
         """Start the search for a rule; the job's result is the number of the record."""
         row, asked = self._check_row(request.row), self._validate_request(request)
-        return self.jobs.start("explanation", lambda job: self._record_explanation(asked, who, job).number, row)
+
+        def record_explanation(job: Job) -> int:
+            found = self._explain(self._prepare_explainer(asked, job), asked, job)
+            return self.audit.append(_build_explanation_entry(found, row, who)).number
+
+        return self.jobs.start("explanation", record_explanation, row)
 
     def start_counterfactuals(self, request: CounterfactualsRequest, who: str) -> Job:
         """Start the search for counterfactuals; the result is the number of the record."""
-        row = self._check_row(request.row)
-        return self.jobs.start(
-            "counterfactuals", lambda job: self._record_counterfactuals(request, who, job).number, row
-        )
+        row, explainer = self._check_row(request.row), self.served_model.explainer
+
+        def record_counterfactuals(job: Job) -> int:
+            found = self._find_counterfactuals(request, job)
+            count, verdict = format_count(len(found), "counterfactual"), "proven" if found.proven else "found"
+            space, model = explainer.space.fingerprint, explainer.fingerprint
+            entry = AuditEntry(who, "counterfactuals", row, space, model, count, verdict, found.to_dict())
+            return self.audit.append(entry).number
+
+        return self.jobs.start("counterfactuals", record_counterfactuals, row)
 
     def start_batch(self, rows: Sequence[int], request: ExplainRequest, who: str) -> Job:
         """Explain many rows, one after the other, equal ones once; the result has a line per row."""
@@ -126,7 +137,7 @@ class Service:
         return self.jobs.start("check", lambda _: self.served_model.check(document).to_dict())
 
     def close(self) -> None:
-        """End all jobs, and let go of the log."""
+        """End all jobs, and close the log."""
         self.jobs.close()
         self.audit.close()
 
@@ -137,12 +148,8 @@ class Service:
         return row
 
     def _validate_request(self, request: ExplainRequest) -> ExplainRequest:
-        """The request with its constraints, if they can be read; whether anything satisfies them, the job finds."""
+        """The request with valid constraints; whether any row satisfies them is found by the job."""
         return replace(request, where=validate_constraints(request.where, self.served_model.space))
-
-    def _record_explanation(self, request: ExplainRequest, who: str, job: Job) -> AuditRecord:
-        explainer = self._prepare_explainer(request, job)
-        return self.audit.append(_build_explanation_entry(self._explain(explainer, request, job), request.row, who))
 
     def _prepare_explainer(self, request: ExplainRequest, job: Job) -> Explainer:
         """The explainer of the subspace that is asked about."""
@@ -155,8 +162,8 @@ class Service:
         options = replace(request.options, budget=self._limit_budget(request.options, job))
         return explainer.explain(request.row, **options.to_kwargs())
 
-    def _record_counterfactuals(self, request: CounterfactualsRequest, who: str, job: Job) -> AuditRecord:
-        found = self.served_model.explainer.counterfactuals(
+    def _find_counterfactuals(self, request: CounterfactualsRequest, job: Job) -> Counterfactuals:
+        return self.served_model.explainer.counterfactuals(
             request.row,
             request.options.k,
             algorithm=request.algorithm,
@@ -166,7 +173,6 @@ class Service:
             budget=self._limit_budget(request.options, job),
             seed=request.options.seed,
         )
-        return self.audit.append(self._build_counterfactuals_entry(found, request.row, who))
 
     def _explain_rows(self, rows: Sequence[int], request: ExplainRequest, who: str, job: Job) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []
@@ -193,20 +199,11 @@ class Service:
         seconds = min(asked.seconds or limits.seconds, limits.seconds)
         return job.build_budget(seconds, min(asked.evaluations or limits.evaluations, limits.evaluations))
 
-    def _build_counterfactuals_entry(self, found: Counterfactuals, row: RowInput, who: str) -> AuditEntry:
-        said = format_count(len(found), "counterfactual")
-        verdict = "proven" if found.proven else "found"
-        space, number = self.served_model.space.fingerprint, row if isinstance(row, int) else None
-        model = self.served_model.explainer.fingerprint
-        return AuditEntry(who, "counterfactuals", number, space, model, said, verdict, found.to_dict())
 
-
-def _build_explanation_entry(explanation: Explanation, row: RowInput, who: str) -> AuditEntry:
-    rule = " ".join([str(explanation.rule), *describe_scope(explanation)])
+def _build_explanation_entry(explanation: Explanation, row: int | None, who: str) -> AuditEntry:
+    rule, document = " ".join([str(explanation.rule), *describe_scope(explanation)]), explanation.to_dict()
     verdict = get_verdict_name(explanation.verdict)
-    number = row if isinstance(row, int) else None
-    document = explanation.to_dict()
-    return AuditEntry(who, "explanation", number, explanation.space, explanation.model, rule, verdict, document)
+    return AuditEntry(who, "explanation", row, explanation.space, explanation.model, rule, verdict, document)
 
 
 GRACE_SECONDS = 30.0
@@ -226,16 +223,11 @@ async def wait_for_end(job: Job, seconds: float) -> bool:
 
 
 async def wait_for_result(service: Service, job: Job) -> Any:
-    """The result of a job; raises its error if it failed, and a 503 if it takes too long."""
-    if not await wait_for_end(job, service.settings.limits.seconds + GRACE_SECONDS):
+    """The result of a job; raises its error if it failed, and a 503 if it was cancelled or takes too long."""
+    limit = service.settings.limits.seconds + GRACE_SECONDS
+    if not await wait_for_end(job, limit):
         service.jobs.cancel(job)
-        limit = service.settings.limits.seconds + GRACE_SECONDS
         raise ApiError(503, "timeout", f"no answer within {limit:g} s", hint="start a job and watch it")
-    return get_job_result(job)
-
-
-def get_job_result(job: Job) -> Any:
-    """The result of a job that has ended; raises its error if it failed or was cancelled before it had any."""
     if job.error is not None:
         raise job.error
     if job.result is None:
@@ -243,11 +235,11 @@ def get_job_result(job: Job) -> Any:
     return job.result
 
 
-def read_record(service: Service, number: int) -> AuditRecord:
-    """A record of the audit log; raises a 404 for an unknown number."""
+def read_record(service: Service, number: int, kind: str | None = None) -> AuditRecord:
+    """A record of the audit log; raises a 404 for an unknown number, or one of another kind."""
     record = service.audit.read(number)
-    if record is None:
-        raise build_not_found_error(f"explanation {number}", LOG_HINT)
+    if record is None or kind not in (None, record.kind):
+        raise build_not_found_error(f"{kind or 'explanation'} {number}", LOG_HINT)
     return record
 
 
@@ -335,7 +327,7 @@ def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> A
 
 
 def parse_typed_value(feature: Feature, text: str) -> Value:
-    """A value that somebody typed, or chose from a list, in the feature's own type."""
+    """A value that was typed, or chosen from a list, in the feature's own type."""
     text = text.strip()
     known = {format_value(feature.value(code), "unquoted"): feature.value(code) for code in range(feature.size)}
     if text in known:

@@ -1,4 +1,4 @@
-"""Where the server listens, who may ask, and how much of the machine one request may take."""
+"""Where the server listens, its tokens, and the limits of requests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MIN_TOKEN_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What is refused, and how long things may take. ``seconds`` and ``evaluations`` bound one explanation."""
+    """The limits of sizes, numbers and times. ``seconds`` and ``evaluations`` are those of one explanation."""
 
     body_bytes: int = 8_000_000
     head_seconds: float = 10.0  # for the first line of a request and its headers
     body_seconds: float = 30.0
-    send_seconds: float = 60.0  # in which a client that reads an answer must take some of it
+    send_seconds: float = 60.0  # in which a client must take some of the response
     concurrent_requests: int = 200  # answered at the same time
     workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
     queued_jobs: int = 100  # jobs that may wait for a worker
@@ -40,8 +40,8 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How one server runs. ``tokens`` maps secrets to the names that the audit log has; without any, everybody on
-    this machine may ask, and only they can.
+    """How one server runs. ``tokens`` maps secrets to names for the audit log; without any, the server can be reached
+    from this machine only, by every user of it.
     """
 
     host: str = "127.0.0.1"
@@ -75,9 +75,13 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host.lower() == "localhost":
-        return True
+    address = parse_ip_address(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
+
+
+def parse_ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address, with or without brackets; None for a name."""
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return False
+        return None

@@ -15,8 +15,6 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.server.applicants import OutcomeFilter
-from ironrule.server.audit.record import AuditRecord
-from ironrule.server.errors import LOG_HINT, build_not_found_error
 from ironrule.server.served_model import Subspace, find_extra_constraints
 from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
 from ironrule.space.feature import Feature, value_to_json
@@ -235,9 +233,7 @@ def build_log_view(service: Service, page: int) -> dict[str, Any]:
 
 def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
-    record = read_record(service, number)
-    if record.kind != "explanation":
-        raise build_not_found_error(f"explanation {number}", LOG_HINT)
+    record = read_record(service, number, "explanation")
     found, space = Explanation.from_dict(record.document), service.served_model.space
     subspace = service.served_model.find_subspace(found)
     proven = find_proven_wider_rule(found)
@@ -289,25 +285,22 @@ def _find_exception(found: Explanation, service: Service) -> list[dict[str, str]
 
 def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
     """Counterfactuals that were given, in words."""
-    record = read_record(service, number)
-    if record.kind != "counterfactuals":
-        raise build_not_found_error(f"counterfactuals {number}", LOG_HINT)
+    record = read_record(service, number, "counterfactuals")
     document, space = record.document, service.served_model.space
-    counterfactuals = [Counterfactual.from_dict(one) for one in document["counterfactuals"]]
-    changes = [build_changes(one, space) for one in counterfactuals]
-    facts = {"proven": document["proven"], "stopped": document["stopped"]}
-    return {"record": record.facts, "row": record.row, "counterfactuals": changes, **facts}
+    return {
+        "record": record.facts,
+        "row": record.row,
+        "counterfactuals": [build_changes(Counterfactual.from_dict(one), space) for one in document["counterfactuals"]],
+        "proven": document["proven"],
+        "stopped": document["stopped"],
+    }
 
 
 def answer_what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIfResult:
     """A past row with changes, and the rule of an explanation tried on it."""
     before = service.applicants.values(service.applicants.find_position(row))
-    said = None if number is None else _read_explanation(read_record(service, number))
-    where = () if said is None else find_extra_constraints(said.constraints, service.served_model.space) or ()
-    return evaluate_what_if(service.served_model, before, changes, None if said is None else said.rule, where)
-
-
-def _read_explanation(record: AuditRecord) -> Explanation:
-    if record.kind != "explanation":
-        raise build_not_found_error(f"explanation {record.number}", LOG_HINT)
-    return Explanation.from_dict(record.document)
+    if number is None:
+        return evaluate_what_if(service.served_model, before, changes, None)
+    explanation = Explanation.from_dict(read_record(service, number, "explanation").document)
+    where = find_extra_constraints(explanation.constraints, service.served_model.space) or ()
+    return evaluate_what_if(service.served_model, before, changes, explanation.rule, where)

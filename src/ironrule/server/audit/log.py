@@ -117,7 +117,7 @@ def build_engine(url: URL, create: bool) -> Engine:
 
 
 def lock_table(connection: Connection) -> None:
-    """Let nobody else append until this transaction ends. SQLite has done so as it began."""
+    """Block other writers until this transaction ends. SQLite has done so at its beginning."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("LOCK TABLE ironrule_audit IN EXCLUSIVE MODE")
 
@@ -242,7 +242,7 @@ class AuditLog:
         )
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._engine.dispose()
 
     def _select(self, first: int, last: int) -> Iterator[AuditRecord]:

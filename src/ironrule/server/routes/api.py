@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 
 from ironrule.server import views
 from ironrule.server.applicants import OutcomeFilter
+from ironrule.server.audit.record import AuditRecord
 from ironrule.server.errors import STATUS_TITLES, ApiError, ErrorResponse
 from ironrule.server.jobs import Job
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
@@ -89,7 +90,7 @@ async def check_explanation(service: ServiceDependency, body: CheckBody) -> dict
 
 @router.post("/what-if")
 def evaluate_changes(service: ServiceDependency, body: WhatIfBody) -> dict[str, Any]:
-    """Change values of a past row: the outcome then, and whether the rule of an explanation still speaks of it."""
+    """Change values of a past row: the outcome then, and whether the rule of an explanation still applies."""
     changes = {name: convert_value(value) for name, value in body.changes.items()}
     return views.answer_what_if(service, body.row, changes, body.explanation).to_dict()
 
@@ -97,42 +98,36 @@ def evaluate_changes(service: ServiceDependency, body: WhatIfBody) -> dict[str, 
 @router.get("/explanations/{number}")
 def get_explanation(service: ServiceDependency, number: Annotated[int, Path(ge=1, le=2**62)]) -> RecordResponse:
     """An answer that was given, from the audit log."""
-    return _build_record_response(read_record(service, number))
+    return _to_response(read_record(service, number))
 
 
-@router.post("/jobs/explain", status_code=202)
-def start_explain_job(service: ServiceDependency, who: UserDependency, body: ExplainBody) -> JobResponse:
+@router.post("/jobs/explain", status_code=202, response_model=JobResponse)
+def start_explain_job(service: ServiceDependency, who: UserDependency, body: ExplainBody) -> dict[str, Any]:
     """The same as /api/explain, as a job that can be watched and cancelled."""
-    return _build_job_response(service.start_explanation(body.to_request(convert_row(body.row)), who))
+    return service.start_explanation(body.to_request(convert_row(body.row)), who).to_dict()
 
 
-@router.post("/jobs/batch", status_code=202)
-def start_batch_job(service: ServiceDependency, who: UserDependency, body: BatchBody) -> JobResponse:
+@router.post("/jobs/batch", status_code=202, response_model=JobResponse)
+def start_batch_job(service: ServiceDependency, who: UserDependency, body: BatchBody) -> dict[str, Any]:
     """Explain many rows; the result has a line per row, with the number of its record or why there is none."""
     if len(body.rows) > service.settings.limits.batch_rows:
-        most = service.settings.limits.batch_rows
-        raise ApiError(
-            413,
-            "too-large",
-            expected=f"a batch must have at most {most:,} rows",
-            got=f"{len(body.rows):,}",
-            hint="split it",
-        )
-    return _build_job_response(service.start_batch(body.rows, body.to_request(0), who))
+        expected = f"a batch must have at most {service.settings.limits.batch_rows:,} rows"
+        raise ApiError(413, "too-large", expected=expected, got=f"{len(body.rows):,}", hint="split it")
+    return service.start_batch(body.rows, body.to_request(0), who).to_dict()
 
 
-@router.get("/jobs/{name}")
-def get_job(service: ServiceDependency, name: JobName) -> JobResponse:
+@router.get("/jobs/{name}", response_model=JobResponse)
+def get_job(service: ServiceDependency, name: JobName) -> dict[str, Any]:
     """A job and how far it is."""
-    return _build_job_response(service.jobs.find(name))
+    return service.jobs.find(name).to_dict()
 
 
-@router.delete("/jobs/{name}")
-def cancel_job(service: ServiceDependency, name: JobName) -> JobResponse:
+@router.delete("/jobs/{name}", response_model=JobResponse)
+def cancel_job(service: ServiceDependency, name: JobName) -> dict[str, Any]:
     """Cancel a job: it ends soon, with the best it has."""
     found = service.jobs.find(name)
     service.jobs.cancel(found)
-    return _build_job_response(found)
+    return found.to_dict()
 
 
 @router.get("/jobs/{name}/events", response_class=StreamingResponse,
@@ -150,7 +145,7 @@ async def _iterate_events(found: Job) -> AsyncIterator[str]:
         if quiet == 0:
             yield f"event: progress\ndata: {now}\n\n"
         elif quiet % HEARTBEAT_TICKS == 0:
-            yield ": still there\n\n"  # so that nothing in between closes the line
+            yield ": still there\n\n"  # so that no proxy closes the connection
         last = now
         await asyncio.sleep(TICK_SECONDS)
     yield f"event: end\ndata: {json.dumps(found.to_dict())}\n\n"
@@ -158,13 +153,8 @@ async def _iterate_events(found: Job) -> AsyncIterator[str]:
 
 async def _wait_for_record(service: Service, started: Job) -> RecordResponse:
     number = await wait_for_result(service, started)
-    return _build_record_response(await run_in_threadpool(read_record, service, number))
+    return _to_response(await run_in_threadpool(read_record, service, number))
 
 
-def _build_record_response(record: Any) -> RecordResponse:
-    told = {name: record.facts[name] for name in ("number", "hash", "kind", "row", "recorded_at")}
-    return RecordResponse(**told, document=record.document)
-
-
-def _build_job_response(found: Job) -> JobResponse:
-    return JobResponse(**found.to_dict())
+def _to_response(record: AuditRecord) -> RecordResponse:
+    return RecordResponse.model_validate(record, from_attributes=True)

@@ -1,4 +1,4 @@
-"""What the handlers ask FastAPI for: the service behind a request, and the user who asks."""
+"""The dependencies of the handlers: the service, and the user of a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def get_service(request: Request) -> Service:
 
 
 def get_user(request: Request) -> str:
-    """Who asks."""
+    """The user of a request."""
     who: str = request.state.who
     return who
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from ironrule.server import schemas
 from ironrule.server.auth import SESSION_COOKIE, BrowserSessions
 from ironrule.server.responses import redirect, render_response
 
@@ -25,9 +26,9 @@ def show_login(request: Request) -> Response:
 
 
 @router.post("/login", response_model=None)
-async def log_in(request: Request) -> Response:
+def log_in(request: Request, token: Annotated[str, Form()] = "") -> Response:
     """Open a session for a token."""
-    name = get_sessions(request).open_session(schemas.get_field(await schemas.read_form(request), "token"))
+    name = get_sessions(request).open_session(token.strip())
     if name is None:
         return render_response(request, "login.html", {"wrong": True}, 401)
     response = redirect("/applicants")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -19,7 +19,7 @@ from ironrule.server.applicants import OutcomeFilter
 from ironrule.server.jobs import Job
 from ironrule.server.responses import redirect, render_response, wants_json
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
-from ironrule.server.service import WhatIfResult, read_record, wait_for_end, wait_for_result
+from ironrule.server.service import WhatIfResult, parse_typed_value, read_record, wait_for_end, wait_for_result
 from ironrule.wording import format_value
 
 QUICK_SECONDS = 1.0
@@ -60,16 +60,16 @@ def show_applicants(
 
 
 @router.post("/applicants", response_model=None)
-async def search_applicants(request: Request, service: ServiceDependency) -> Response:
-    """Search, then look at what was found under a random name."""
-    fields = await schemas.read_form(request)
-    outcome, text = schemas.get_field(fields, "outcome", "any"), schemas.get_field(fields, "text")
-    outcome = outcome if outcome in ("desired", "undesired") else "any"
+def search_applicants(
+    service: ServiceDependency, text: Annotated[str, Form()] = "", outcome: Annotated[OutcomeFilter, Form()] = "any"
+) -> Response:
+    """Search, and redirect to the rows found, under a random name."""
+    text = text.strip()
     if not text:
         return redirect(f"/applicants?outcome={outcome}")
     if row := ROW_PATTERN.fullmatch(text):
         return redirect(f"/applicants/{int(row[1])}")
-    mask = await run_in_threadpool(service.applicants.search, text)
+    mask = service.applicants.search(text)
     return redirect(f"/applicants?outcome={outcome}&search={service.searches.save(text, mask)}")
 
 
@@ -80,16 +80,19 @@ def show_applicant(request: Request, service: ServiceDependency, row: int) -> Re
 
 
 @router.post("/applicants/{row:int}/explain", response_model=None)
-async def explain_applicant(request: Request, service: ServiceDependency, who: UserDependency, row: int) -> Response:
-    """Explain; what is quick is shown at once, what is slow with its progress."""
-    wanted = schemas.parse_explain_form(await schemas.read_form(request), row)
-    return await _redirect_to_result(service.start_explanation(wanted, who))
+async def explain_applicant(
+    service: ServiceDependency, who: UserDependency, row: int, form: Annotated[schemas.ExplainForm, Form()]
+) -> Response:
+    """Explain; a quick result is shown at once, a slow one with its progress."""
+    return await _redirect_to_result(service.start_explanation(form.to_request(row), who))
 
 
 @router.post("/applicants/{row:int}/counterfactuals", response_model=None)
-async def find_counterfactuals(request: Request, service: ServiceDependency, who: UserDependency, row: int) -> Response:
+async def find_counterfactuals(
+    service: ServiceDependency, who: UserDependency, row: int, form: Annotated[schemas.CounterfactualsForm, Form()]
+) -> Response:
     """Search for counterfactuals, in the same way."""
-    wanted = schemas.parse_counterfactuals_form(await schemas.read_form(request), row)
+    wanted = form.to_request(row, service.served_model.space)
     return await _redirect_to_result(service.start_counterfactuals(wanted, who))
 
 
@@ -133,10 +136,11 @@ def show_what_if_form(
 @router.post("/applicants/{row:int}/what-if", response_model=None)
 async def show_what_if(request: Request, service: ServiceDependency, row: int) -> Response:
     """What the model decides with some values changed; the answer is on this page, so no value is in an address."""
-    fields = await schemas.read_form(request)
-    text = schemas.get_field(fields, "explanation")
-    number = int(text) if text.isdecimal() and len(text) < 19 else None
-    changes = schemas.parse_what_if_form(fields, service.served_model.space)
+    fields = await schemas.read_form(request, service.settings.limits.body_bytes)
+    number = schemas.parse_number(fields.get("explanation", ""))
+    features = {f"f{place}": feature for place, feature in enumerate(service.served_model.space.features)}
+    typed = {features[name]: text for name, text in fields.items() if name in features}
+    changes = {feature.name: parse_typed_value(feature, text) for feature, text in typed.items()}
     found = await run_in_threadpool(views.answer_what_if, service, row, changes, number)
     return render_response(
         request, "what_if.html", _build_what_if_view(views.build_applicant_view(service, row), number, found)
@@ -171,11 +175,10 @@ def show_check_form(request: Request) -> Response:
 @router.post("/check", response_model=None)
 async def show_check(request: Request, service: ServiceDependency) -> Response:
     """Check an explanation that was pasted, or one of the log by its number."""
-    fields = await schemas.read_form(request)
-    text = schemas.get_field(fields, "number")
-    number = int(text) if text.isdecimal() and len(text) < 19 else None
+    fields = await schemas.read_form(request, service.settings.limits.body_bytes)
+    number = schemas.parse_number(fields.get("number", ""))
     if number is None:
-        document = schemas.parse_check_form(fields)
+        document = schemas.parse_pasted_explanation(fields.get("explanation", ""))
     else:
         document = (await run_in_threadpool(read_record, service, number)).document
     found = await wait_for_result(service, service.start_check(document))
