@@ -12,7 +12,7 @@
 
 Standard output carries the result alone (with ``--json``: one JSON document), standard error everything else. Exit
 codes: 0 a result, 1 an unexpected failure, 2 input that cannot be used, 3 a model that failed, 130 interrupted. For
-``check`` and ``recheck``, 1 also says that an explanation is refuted, and 3 that it cannot be decided here.
+``check`` and ``recheck``, 1 also means that an explanation is refuted, and 3 that it is undecided.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import threading
 from collections.abc import Sequence
 
 from ironrule.cli.errors import ignore_broken_pipe, print_warnings_as_lines, run_with_exit_code
+from ironrule.cli.output import write_result
 from ironrule.cli.parser import build_parser
 
 
@@ -37,10 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: list[str], as_json: bool) -> int:
-    from ironrule.cli.output import write_result
-
     options = build_parser().parse_args(arguments)
-    # Whatever a user's model prints while it is asked must not end up in the result.
+    # What a user's model prints must not end up in the result.
     with contextlib.redirect_stdout(sys.stderr), print_warnings_as_lines(as_json):
         result = options.run(options)
     with ignore_broken_pipe():

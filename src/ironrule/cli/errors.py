@@ -34,37 +34,27 @@ CLI_HINTS: dict[str, str | None] = {
 }
 
 
-def find_hint(error: IronruleError) -> str | None:
-    """The hint that the command line gives with an error.
-
-    >>> from ironrule.errors import OutcomeError
-    >>> find_hint(OutcomeError("the desired class is unknown", hint="pass desired=...", code="desired-required"))
-    'add --desired LABEL'
-    """
-    return CLI_HINTS.get(error.code, error.hint)
-
-
 UNEXPECTED, BAD_INPUT, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
 DEBUG_VARIABLE = "IRONRULE_DEBUG"
 
 
 class CommandInterrupted(KeyboardInterrupt):
-    """An interrupt that says what is done, and how to get the rest."""
+    """An interrupt that says what is finished, and how to continue."""
 
     def __init__(self, statement: str, hint: str) -> None:
         super().__init__(statement)
-        self.statement, self.hint = statement, hint
+        self.error = IronruleError(statement, hint=hint, code="interrupted")
 
 
 def run_with_exit_code(command: Callable[[], int], as_json: bool) -> int:
-    """Run a command for its exit code; whatever it raises becomes a message and an exit code, never a traceback."""
+    """Run a command for its exit code; every exception becomes a message and an exit code, never a traceback."""
     try:
         with ignore_broken_pipe():
             return command()
     except SystemExit as end:  # argparse ends so after --help and --version
         return end.code if isinstance(end.code, int) else UNEXPECTED if end.code else 0
     except KeyboardInterrupt as stop:
-        _print_error("Interrupted", _convert_interrupt(stop), as_json)
+        _print_error("Interrupted", getattr(stop, "error", IronruleError("interrupted", code="interrupted")), as_json)
         return INTERRUPTED
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
@@ -77,17 +67,11 @@ def run_with_exit_code(command: Callable[[], int], as_json: bool) -> int:
 
 @contextlib.contextmanager
 def ignore_broken_pipe() -> Iterator[None]:
-    """Print without complaint to a reader, such as head, that has seen enough."""
+    """Print without an error to a reader, such as head, that stops reading."""
     try:
         yield
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _convert_interrupt(stop: KeyboardInterrupt) -> IronruleError:
-    if isinstance(stop, CommandInterrupted):
-        return IronruleError(stop.statement, hint=stop.hint, code="interrupted")
-    return IronruleError("interrupted", code="interrupted")
 
 
 def _classify_error(error: Exception) -> tuple[int, IronruleError]:
@@ -115,7 +99,7 @@ def print_warnings_as_lines(as_json: bool) -> Iterator[None]:
 
 
 def _print_error(kind: str, error: IronruleError, as_json: bool) -> None:
-    hint = find_hint(error)
+    hint = CLI_HINTS.get(error.code, error.hint)
     fields = {
         "type": kind,
         "code": error.code,

@@ -39,7 +39,7 @@ def _find_similar_file(path: Path) -> Path | None:
     """A file in the same folder with a name like it, and the same ending."""
     try:
         names = [one.name for one in path.parent.iterdir() if one.is_file()]
-    except OSError:  # no such folder, or none that may be read
+    except OSError:  # the folder does not exist or cannot be read
         return None
     alike = [name for name in names if name.lower().endswith(path.suffix.lower())]
     close = difflib.get_close_matches(path.name, alike, 1)
@@ -55,29 +55,27 @@ def read_data(path: Path, target: str | None = None) -> pd.DataFrame:
     if target is None:
         return frame
     if target not in frame.columns:
-        raise TableError(
-            expected="the target must be a column of the data",
-            got=repr(target),
-            hint=f"the columns are {_list_columns(frame)}",
-        )
+        columns = ", ".join(map(str, frame.columns))
+        expected = "the target must be a column of the data"
+        raise TableError(expected=expected, got=repr(target), hint=f"the columns are {columns}")
     return frame.drop(columns=target)
 
 
 def _read_table(path: Path) -> pd.DataFrame:
     require_file(path, "data file", error=TableError)
     ending = _find_ending(path)
+    extra = "parquet" if ending == ".parquet" else "pandas"
     try:
-        import pandas  # noqa: F401  # asked for here, so that its absence is told before the file is opened
+        import pandas  # noqa: F401  # here, so that its absence is reported before the file is opened
     except ImportError:
-        raise MissingExtraError(
-            "pandas", "parquet" if ending == ".parquet" else "pandas", "reading a data file"
-        ) from None
+        raise MissingExtraError("pandas", extra, "reading a data file") from None
     try:
         return _read_parquet(path) if ending == ".parquet" else _read_csv(path, SEPARATORS[ending])
     except (OSError, EOFError, ValueError, csv.Error) as error:  # pandas' and Arrow's own errors are ValueErrors
         if isinstance(error, TableError):
             raise
-        raise TableError(f"cannot read {path.name} as a {ending} file: {_get_first_line(error)}") from None
+        cause = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise TableError(f"cannot read {path.name} as a {ending} file: {cause}") from None
 
 
 def _find_ending(path: Path) -> str:
@@ -120,19 +118,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path).reset_index(drop=True)
 
 
-def _list_columns(frame: pd.DataFrame) -> str:
-    return ", ".join(map(str, frame.columns))
-
-
-def _get_first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
 def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False) -> Any:
-    """The model in a file; raises InputError if it cannot be had, or not without trusting it first."""
+    """The model in a file; raises InputError if it cannot be loaded, or only with more trust."""
     require_file(path, "model file", "check the path, or save one: skops.io.dump(model, 'model.skops')")
     ending = path.suffix.lower()
     if ending == ".skops":
@@ -147,7 +137,7 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
     if not trust_pickle:
         raise InputError(
             f"{path.name} is a pickle, and loading one can run any code that its author put in it",
-            hint="add --trust-pickle if you trust it, or have the model saved as .skops",
+            hint="add --trust-pickle if you trust it, or save the model as .skops",
             code="untrusted-pickle",
         )
     return _load_pickle(path)
@@ -188,7 +178,7 @@ def _load_pickle(path: Path) -> Any:
 
     try:
         return joblib.load(path)
-    except (Exception, SystemExit) as error:  # a pickle can raise whatever it likes, and can end the program
+    except (Exception, SystemExit) as error:  # a pickle can raise anything, and can end the program
         raise _build_load_error(path, error) from error
 
 

@@ -6,11 +6,11 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ironrule.cli.files import require_file
+from ironrule.cli.files import load_model, parse_desired, read_data, require_file
 from ironrule.errors import InputError, OutcomeError, TableError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 MAX_LISTED_ROWS = 5
+ROW_EXPECTED = "a row must be a row number or a JSON object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +32,21 @@ class RowInputs:
     row: Row | int
 
 
-def read_row_inputs(
-    options: argparse.Namespace,
-    constraints: Sequence[Constraint] = (),
-    other_models: Sequence[Path] = (),
-    margin: float = 0.0,
-    intervals: bool = False,
-) -> RowInputs:
-    """Read the files and the row, with constraints on the space; what cannot be used is told before any search."""
+def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constraint] = ()) -> RowInputs:
+    """Read the files and the row, with constraints on the space; input that cannot be used is refused here."""
     wanted = parse_row(options.row)
-    files = read_files(options, other_models)
+    files = read_files(options)
     row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files.data, options.target)
-    space = files.space.extend_domains(row) if options.extend_domain and isinstance(row, Mapping) else files.space
-    explainer = files.build_explainer(options, space, constraints, margin, intervals)
+    if options.extend_domain and isinstance(row, Mapping):
+        files = replace(files, space=files.space.extend_domains(row))
+    explainer = files.build_explainer(options, constraints)
     if isinstance(wanted, int):
         _check_undesired(wanted, explainer)
     return RowInputs(explainer, row)
 
 
 def _check_undesired(number: int, explainer: Explainer) -> None:
-    """Raise OutcomeError if a past row has the desired outcome, naming some that have not."""
+    """Raise OutcomeError if a past row has the desired outcome; the hint names rows that have not."""
     denied = explainer.row_numbers[~explainer.outcomes]
     if number in denied or number not in explainer.row_numbers:  # one that is left out is refused for its own reason
         return
@@ -64,7 +60,7 @@ def _check_undesired(number: int, explainer: Explainer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    """What the files hold that an explainer needs."""
+    """The contents of the files that an explainer needs."""
 
     model: Any
     models: list[Any]
@@ -73,15 +69,8 @@ class InputFiles:
     space: Space
     cache: Path | None = None
 
-    def build_explainer(
-        self,
-        options: argparse.Namespace,
-        space: Space,
-        constraints: Sequence[Constraint],
-        margin: float,
-        intervals: bool,
-    ) -> Explainer:
-        """An explainer for them."""
+    def build_explainer(self, options: argparse.Namespace, constraints: Sequence[Constraint]) -> Explainer:
+        """An explainer for them; ``ironrule counterfactual`` has neither margin nor intervals."""
         from ironrule.explain.explainer import Explainer
 
         return Explainer(
@@ -89,33 +78,31 @@ class InputFiles:
             self.data,
             desired=self.desired,
             threshold=options.threshold,
-            space=space,
+            space=self.space,
             constraints=constraints,
-            margin=margin,
+            margin=getattr(options, "margin", 0.0),
             models=self.models,
-            intervals=intervals,
+            intervals=getattr(options, "intervals", False),
             cache=self.cache,
         )
 
 
-def read_files(options: argparse.Namespace, other_models: Sequence[Path] = ()) -> InputFiles:
+def read_files(options: argparse.Namespace) -> InputFiles:
     """Read the model, the data and the space."""
-    from ironrule.cli.files import load_model, parse_desired, read_data
-
-    model = load_model(options.model, options.trust, options.trust_pickle)
-    desired = parse_desired(options.desired, model)
-    models = [load_model(path, options.trust, options.trust_pickle) for path in other_models]
-    cache = getattr(options, "cache", None)
+    paths = options.model, *getattr(options, "models", ())
+    model, *models = [load_model(path, options.trust, options.trust_pickle) for path in paths]
+    desired, cache = parse_desired(options.desired, model), getattr(options, "cache", None)
+    names = getattr(model, "feature_names_in_", None)  # the columns that the model was fitted on, where it says so
+    columns = None if names is None else [str(name) for name in names]
     if cache is not None:
-        return InputFiles(
-            model, models, desired, options.data, _read_stored_space(options, find_model_columns(model), cache), cache
-        )
+        space = _read_stored_space(options, columns, cache)
+        return InputFiles(model, models, desired, options.data, space, cache)
     data = read_data(options.data, options.target)
-    return InputFiles(model, models, desired, data, read_space(options, data, find_model_columns(model)))
+    return InputFiles(model, models, desired, data, read_space(options, data, columns))
 
 
 def _read_stored_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:
-    """The space of data that is read in chunks, by what the explainer will find in the cache."""
+    """The space of data that is read in chunks, from the codes in the cache."""
     from ironrule.model.blackbox import match_column_names
     from ironrule.space.column_store.ingest import open_source
     from ironrule.space.sources import as_source
@@ -134,12 +121,12 @@ def parse_row(text: str) -> int | Row:
     try:
         row = json.loads(text, object_pairs_hook=_parse_row_object)
     except json.JSONDecodeError as error:
-        raise InputError(expected="a row must be a row number or a JSON object", got=f"invalid JSON: {error}") from None
+        raise InputError(expected=ROW_EXPECTED, got=f"invalid JSON: {error}") from None
     if isinstance(row, int) and row < 0:
         raise InputError(expected="the row number must be a non-negative integer", got=row)
     if isinstance(row, dict) or (isinstance(row, int) and not isinstance(row, bool)):
         return row
-    raise InputError(expected="a row must be a row number or a JSON object", got=f"a {type(row).__name__}")
+    raise InputError(expected=ROW_EXPECTED, got=f"a {type(row).__name__}")
 
 
 def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
@@ -153,12 +140,6 @@ def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | 
         return Space.from_file(require_file(options.space, "space file", hint), data)
     chosen = None if columns is None else match_column_names(columns, read_table(data).names)
     return Space.infer(data, columns=chosen, constant="keep" if options.keep_constant else "refuse")
-
-
-def find_model_columns(model: Any) -> list[str] | None:
-    """The columns that the model was fitted on, where it says so."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
 
 
 def _get_row(wanted: int | Row, data: Any, target: str | None) -> Row:

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from ironrule.verdict.budget import Budget
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """``--json``."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-
-
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """The data file and how to read it as a space."""
     parser.add_argument("data", metavar="DATA", type=Path, help="past rows: .csv, .csv.gz, .tsv or .parquet")
@@ -31,17 +26,17 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 def add_space_options(group: argparse._ActionsContainer) -> None:
     """How to read a data file as a space."""
     group.add_argument(
-        "--target", metavar="COLUMN", help="a column to leave out: what the model was trained to predict"
+        "--target", metavar="COLUMN", help="a column to leave out: the one that the model was trained to predict"
     )
     group.add_argument(
-        "--space", metavar="FILE", type=Path, help="what values features can take (see ironrule inspect)"
+        "--space", metavar="FILE", type=Path, help="a file with the domains of the features (see ironrule inspect)"
     )
-    group.add_argument("--keep-constant", action="store_true", help="accept columns that never change")
+    group.add_argument("--keep-constant", action="store_true", help="accept columns with a single value")
 
 
 def add_cache_option(parser: argparse.ArgumentParser) -> None:
     """``--cache``: data that is too long for memory."""
-    text = "read DATA in chunks (.parquet, a folder of them, .csv), and keep its codes here for the next time"
+    text = "read DATA in chunks (.parquet, a folder of them, .csv), and store its codes here for the next run"
     parser.add_argument("--cache", metavar="FOLDER", type=Path, help=text)
 
 
@@ -55,18 +50,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def add_desired_and_trust_options(group: argparse._ActionsContainer) -> None:
     """What counts as desired, and what to accept in a model file."""
-    add_desired_options(group)
-    add_trust_options(group)
-
-
-def add_desired_options(group: argparse._ActionsContainer) -> None:
-    """What counts as desired."""
     group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
-
-
-def add_trust_options(group: argparse._ActionsContainer) -> None:
-    """What to accept in a model file."""
     group.add_argument(
         "--trust", metavar="TYPE", nargs="+", action="extend", default=[], help="types to accept in a .skops"
     )
@@ -110,7 +95,7 @@ def add_robustness_options(group: argparse._ActionsContainer) -> None:
         "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
     )
     group.add_argument(
-        "--intervals", action="store_true", help="numbers may take any value between the extremes seen, not those alone"
+        "--intervals", action="store_true", help="numbers may take any value between the smallest and the largest seen"
     )
     group.add_argument(
         "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
@@ -157,7 +142,7 @@ def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_overwrite_option(group: argparse._ActionsContainer) -> None:
     """``--overwrite``."""
-    group.add_argument("--overwrite", action="store_true", help="write the output even if there is such a file already")
+    group.add_argument("--overwrite", action="store_true", help="replace the output file if it exists")
 
 
 def build_search_options(options: argparse.Namespace) -> SearchOptions:

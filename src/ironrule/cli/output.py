@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """One result in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``; and the
-    exit code. Data is put together when it is wanted: certificates can be long.
+    exit code. Data is built only when it is needed: certificates can be long.
     """
 
-    view: RenderableType
+    view: RenderableType  # or a plain string
     data: Callable[[], dict[str, Any]]
     output: Path | None = None
     text: str = ""
@@ -42,7 +42,7 @@ def format_json_file(data: dict[str, Any]) -> str:
 
 
 def check_output_path(options: argparse.Namespace, endings: tuple[str, ...]) -> Path | None:
-    """The path of the file to be written, if it can be: told before the work, not after it."""
+    """The path of the file to write; raises InputError, before any work, if it cannot be written."""
     output: Path | None = options.output
     if output is None:
         return None
@@ -71,7 +71,7 @@ def _format_json(data: dict[str, Any], encoding: str | None) -> str:
 
 
 def _render_text(view: RenderableType) -> str:
-    from rich.console import Console
+    from rich.console import Console  # late: for --help and --version it costs too much
 
     console = Console(markup=False, highlight=False, emoji=False)
     with console.capture() as capture:
@@ -80,7 +80,7 @@ def _render_text(view: RenderableType) -> str:
 
 
 def _write_stdout(text: str) -> None:
-    """Write to standard output; what its encoding cannot say becomes a question mark, not a failure."""
+    """Write to standard output; a character that its encoding lacks becomes a question mark."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()

@@ -25,19 +25,20 @@ from ironrule.cli.commands import (
 from ironrule.errors import InputError
 
 COMMANDS = (demo, explain, batch, report, check, judge, recheck, counterfactual, inspect, serve, audit)
+DESCRIPTION = "Explain one decision of a classifier by a rule without exceptions."
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 
 
 class CommandParser(argparse.ArgumentParser):
-    """argparse reports errors by a method to override: ours raises, so that all errors are reported in one place."""
+    """A parser that raises its errors, so that all errors are reported in one place."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message, hint=f"see {self.prog} --help", code="usage")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; each leaves the function that runs it in ``run``."""
-    parser = CommandParser(prog="ironrule", description=_describe_program(), epilog=EPILOG, allow_abbrev=False)
+    """The parser of all commands; the parsed options have the function of the command in ``run``."""
+    parser = CommandParser(prog="ironrule", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"ironrule {ironrule.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -50,9 +51,6 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.add_options(child)
+        child.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
         child.set_defaults(run=command.run)
     return parser
-
-
-def _describe_program() -> str:
-    return "Explain one decision of a classifier by a rule without exceptions."

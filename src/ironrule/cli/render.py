@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -39,18 +38,12 @@ if TYPE_CHECKING:
     from ironrule.space.space import Space
 
 
-STATUS_COLOURS = {"proven": "green", "unrefuted": "yellow", "undecided": "yellow", "refuted": "red"}
-
-QUALITY_COLOURS = {
-    Quality.NOT_JUDGED: "yellow",
-    Quality.FAILED_DATA: "red",
-    Quality.FAILED_GLOBAL: "red",
-    Quality.REDUNDANT: "green",
-    Quality.IRREDUNDANT: "green",
-    Quality.MINIMUM: "green",
+STATUS_COLOURS = {  # of verdicts, of checks and of claims
+    **dict.fromkeys(("proven", "holds"), "green"),
+    **dict.fromkeys(("unrefuted", "undecided"), "yellow"),
+    **dict.fromkeys(("refuted", "fails"), "red"),
 }
-
-CLAIM_COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+QUALITY_COLOURS = {Quality.NOT_JUDGED: "yellow", Quality.FAILED_DATA: "red", Quality.FAILED_GLOBAL: "red"}  # else green
 STOP_MESSAGES = {"budget": "The budget ran out", "interrupted": "Interrupted"}
 
 
@@ -64,16 +57,10 @@ def show_spinner() -> Iterator[None]:
         yield
 
 
-def render_heading(text: str) -> RenderableType:
-    """A line that says what comes."""
-    return Text(text + "\n", style="bold")
-
-
 def render_explanation(explanation: Explanation) -> RenderableType:
     """The rule as a sentence with its verdict, then the other rules, then the counterfactuals."""
     word = get_verdict_name(explanation.verdict)
-    holds = word != "refuted"
-    title = Text(f" {word} " if holds else " refuted: this does not hold ", style=f"bold {STATUS_COLOURS[word]}")
+    title = "refuted: this does not hold" if word == "refuted" else word
     facts = [
         Text(f"Verdict: {explanation.verdict}."),
         Text(
@@ -88,11 +75,8 @@ def render_explanation(explanation: Explanation) -> RenderableType:
             explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."
         ),
     ]
-    panel = Panel(
-        Text(str(explanation.rule)), title=title, title_align="left", border_style=STATUS_COLOURS[word], padding=(1, 2)
-    )
     parts = [
-        panel,
+        _build_panel(str(explanation.rule), title, STATUS_COLOURS[word]),
         *facts,
         *_render_other_rules(explanation),
         *_render_changes(explanation.counterfactuals),
@@ -102,7 +86,7 @@ def render_explanation(explanation: Explanation) -> RenderableType:
 
 
 def render_counterfactuals(counterfactuals: Counterfactuals) -> RenderableType:
-    """The changes per counterfactual, or an honest word that none was found."""
+    """The changes per counterfactual, or a line that none was found."""
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
     if counterfactuals.proven:
         none = "There is no counterfactual, and that is proven: allow more changes."
@@ -114,34 +98,23 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> RenderableType:
 
 
 def render_check(check: Check) -> RenderableType:
-    """The rule in question under the status, then every claim with what became of it."""
-    colour = STATUS_COLOURS[check.status]
-    title = Text(f" {check.status} ", style=f"bold {colour}")
-    panel = Panel(Text(check.rule), title=title, title_align="left", border_style=colour, padding=(1, 2))
+    """The rule under the status, then every claim with its finding."""
+    panel = _build_panel(check.rule, check.status, STATUS_COLOURS[check.status])
     table = _build_table("claim", "", "why")
     for claim, status, sentence in check.findings:
-        table.add_row(Text(claim), Text(status, style=CLAIM_COLOURS[status]), Text(sentence))
+        table.add_row(Text(claim), Text(status, style=STATUS_COLOURS[status]), Text(sentence))
     remarks = [Text(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
     return Group(panel, Text(f"{check.meaning}."), table, *remarks)
 
 
 def render_judgements(judgements: Sequence[Judgement]) -> RenderableType:
-    """Every rule under its quality, then what shows it."""
+    """Every rule under its quality, then the evidence."""
     parts: list[RenderableType] = []
     for judgement in judgements:
-        colour = QUALITY_COLOURS[judgement.quality]
-        title = Text(f" {judgement.quality} ", style=f"bold {colour}")
-        rule = Text(str(judgement.rule))
-        parts.append(Panel(rule, title=title, title_align="left", border_style=colour, padding=(1, 2)))
+        colour = QUALITY_COLOURS.get(judgement.quality, "green")
+        parts.append(_build_panel(str(judgement.rule), str(judgement.quality), colour))
         parts += map(Text, describe_evidence(judgement))
     return Group(*parts)
-
-
-def render_report_summary(summary: Mapping[str, Any]) -> RenderableType:
-    """Where the report is, for whom, and what is known of its rules: as many words as there are verdicts."""
-    counted = Counter(summary["verdicts"])
-    words = ", ".join(f"{number} {word}" if len(summary["verdicts"]) > 1 else word for word, number in counted.items())
-    return Text(f"Report for the {summary['audience']}: {summary['output']} ({words})")
 
 
 def render_space(space: Space, rows: int) -> RenderableType:
@@ -200,6 +173,11 @@ def _render_changes(counterfactuals: Sequence[Counterfactual]) -> list[Renderabl
 def _render_statistics(statistics: Statistics) -> RenderableType:
     text = f"{statistics.algorithm}, seed {statistics.seed}: {format_count(statistics.evaluations, 'evaluation')}"
     return Text(f"{text} in {statistics.seconds:.2f} s.", style="dim")
+
+
+def _build_panel(rule: str, title: str, colour: str) -> Panel:
+    heading = Text(f" {title} ", style=f"bold {colour}")
+    return Panel(Text(rule), title=heading, title_align="left", border_style=colour, padding=(1, 2))
 
 
 def _build_table(*titles: str) -> Table:

@@ -1,7 +1,7 @@
-"""Saved explanations: read them from files, attach past rows to them, and name the command that checks them.
+"""Saved explanations: read them from files, attach past rows to them, and build the command that checks them.
 
-An explanation made with ``--intervals`` has every threshold of the model in its space, so its past rows can only be
-attached with the model at hand.
+An explanation made with ``--intervals`` has every threshold of the model in its space, so attaching past rows to it
+needs the model.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ironrule.cli import options as shared
 from ironrule.cli.files import require_file
+from ironrule.cli.inputs import read_files
 from ironrule.errors import InputError
 from ironrule.report.validator import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_PLACEHOLDER, CheckCommand
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ironrule.explain.explainer import Explainer
     from ironrule.model.decision import DecisionTarget
     from ironrule.results.explanation import Explanation
+    from ironrule.space.space import Space
 
 
 T = TypeVar("T")
@@ -34,7 +36,7 @@ def read_explanation(path: Path) -> Explanation:
 
 
 def parse_explanation_file(parse: Callable[[str], T], path: Path) -> T:
-    """What a reader makes of an explanation's file; raises InputError, which names the file, if it cannot be read."""
+    """The contents of an explanation's file, by ``parse``; raises InputError, with the file's name, if it fails."""
     require_file(path, "explanation", f"check the path, or {MAKE_ONE_HINT}")
     try:
         return parse(path.read_text(encoding="utf-8"))
@@ -52,50 +54,42 @@ def parse_explanation_file(parse: Callable[[str], T], path: Path) -> T:
 
 
 def attach_interval_history(explanations: Sequence[Explanation], options: argparse.Namespace) -> list[Explanation]:
-    """The explanations with the past rows behind them; raises InputError without the model, which is read anew."""
-    from ironrule.cli.files import load_model, read_data
+    """The explanations with past rows attached; raises InputError without the model, which is read again."""
+    from ironrule.explain.explainer import Explainer
 
     if options.model is None:
         raise InputError(
             "--intervals needs --model, whose thresholds are part of the space",
             hint="add --model, or leave out --data and --intervals for a report without past rows",
         )
-    model, *others = [
-        load_model(path, options.trust, options.trust_pickle) for path in (options.model, *options.models)
-    ]
-    data = read_data(options.data, options.target)
-    made: dict[DecisionTarget, Explainer] = {}
-    told = []
-    for one in explanations:
-        explainer = made.get(one.decision) or _build_interval_explainer(one, model, others, data, options)
-        if not options.extend_domain:  # else each has a space of its own
-            made[one.decision] = explainer
-        told.append(one.with_history(explainer))
-    return told
+    constraints, files = shared.parse_constraints(options), read_files(options)
 
+    def build_explainer(decision: DecisionTarget, space: Space) -> Explainer:
+        return Explainer(
+            files.model,
+            files.data,
+            desired=decision.desired,
+            threshold=decision.threshold,
+            space=space,
+            constraints=constraints,
+            margin=decision.margin,
+            models=files.models,
+            intervals=True,
+        )
 
-def _build_interval_explainer(
-    explanation: Explanation, model: Any, others: list[Any], data: Any, options: argparse.Namespace
-) -> Explainer:
-    from ironrule.cli.inputs import find_model_columns, read_space
-    from ironrule.explain.explainer import Explainer
-
-    space, decision = read_space(options, data, find_model_columns(model)), explanation.decision
-    return Explainer(
-        model,
-        data,
-        desired=decision.desired,
-        threshold=decision.threshold,
-        space=space.extend_domains(explanation.instance) if options.extend_domain else space,
-        constraints=shared.parse_constraints(options),
-        margin=decision.margin,
-        models=others,
-        intervals=True,
-    )
+    if options.extend_domain:  # each has a space of its own
+        spaces = [files.space.extend_domains(one.instance) for one in explanations]
+        return [
+            one.with_history(build_explainer(one.decision, space))
+            for one, space in zip(explanations, spaces, strict=True)
+        ]
+    decisions = dict.fromkeys(one.decision for one in explanations)
+    explainers = {decision: build_explainer(decision, files.space) for decision in decisions}
+    return [one.with_history(explainers[one.decision]) for one in explanations]
 
 
 def build_check_command(options: argparse.Namespace, explanation: str = EXPLANATION_FILE) -> CheckCommand:
-    """The check with all options that say what was explained; where files are not known, their place is named."""
+    """The command with all options that the check needs; unknown files have a placeholder."""
     more: list[str] = []
     for name in ("target", "space", "threshold"):
         value = getattr(options, name, None)

@@ -89,7 +89,9 @@ def test_what_cannot_be_served_is_refused_before_anything_is(
     assert message in refused("serve", *options)
 
 
-@pytest.mark.parametrize(("command", "package"), [("serve", "fastapi"), ("audit", "sqlalchemy")])
+@pytest.mark.parametrize(
+    ("command", "package"), [("serve", "fastapi"), ("serve", "python_multipart"), ("audit", "sqlalchemy")]
+)
 def test_what_is_not_installed_is_named_with_the_command_that_installs_it(command: str, package: str) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from ironrule.cli import main; sys.exit(main(sys.argv[1:]))"
     arguments = [command] if command == "serve" else [command, "verify"]

@@ -1,6 +1,6 @@
 """ironrule batch: explain every row that a model gives the undesired outcome, on all processors.
 
-Finished rows are written to a folder as Parquet. Whatever ends the work, the same command goes on where it ended:
+Finished rows are written to a folder as Parquet. If the work is interrupted, run the same command again to continue:
 
   ironrule batch model.skops loans.csv --desired paid --output denials/
   ironrule batch model.skops loans.csv --rows tonight.csv --desired paid --output tonight/
@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
 from ironrule.cli.errors import CommandInterrupted
+from ironrule.cli.files import read_data
+from ironrule.cli.inputs import read_files
+from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
     from ironrule.results.batch import Batch
 
 
@@ -35,35 +37,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_cache_option(parser)
     group = parser.add_argument_group("batch")
     group.add_argument(
-        "--output", metavar="FOLDER", type=Path, required=True, help="where finished rows are written, and found again"
+        "--output", metavar="FOLDER", type=Path, required=True, help="the folder for finished rows, new or continued"
     )
     group.add_argument("--rows", metavar="FILE", type=Path, help="the rows to explain (default: all rows of DATA)")
-    group.add_argument("--workers", metavar="N", type=int, help="processes at work (default: one per processor)")
-    group.add_argument("--engine", choices=("local", "ray"), default="local", help="who works (default: this machine)")
-    group.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster (default: one is started here)")
+    group.add_argument("--workers", metavar="N", type=int, help="number of processes (default: one per processor)")
+    group.add_argument("--engine", choices=("local", "ray"), default="local", help="default: this machine")
+    group.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster (default: start one here)")
     group.add_argument(
         "--reuse",
         action="store_true",
-        help="rows that another row's proven rule covers get that one, without a search",
+        help="give a row that another row's proven rule covers that rule, without a search",
     )
-    group.add_argument("--no-documents", action="store_true", help="keep no proofs, only what a table shows")
+    group.add_argument("--no-documents", action="store_true", help="keep the table only, without proofs")
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
-    shared.add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, explain the rows."""
-    from rich.text import Text
-
-    from ironrule.cli.files import read_data
-    from ironrule.cli.inputs import read_files
-    from ironrule.cli.output import CommandResult
-
     search, constraints = shared.build_search_options(options), shared.parse_constraints(options)
-    files = read_files(options, options.models)
+    files = read_files(options)
     rows = None if options.rows is None else read_data(options.rows)
-    explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
+    explainer = files.build_explainer(options, constraints)
     with add_resume_hint(options.output):
         batch = explainer.explain_many(
             rows,
@@ -75,12 +70,12 @@ def run(options: argparse.Namespace) -> CommandResult:
             reuse=options.reuse,
             **search.to_kwargs(),
         )
-    return CommandResult(Text(str(batch)), lambda: build_summary(batch))
+    return CommandResult(str(batch), lambda: build_summary(batch))
 
 
 @contextlib.contextmanager
 def add_resume_hint(folder: Path) -> Iterator[None]:
-    """An interrupt that comes inside says what is safe, and how to have the rest."""
+    """An interrupt inside says how many rows are finished, and how to continue."""
     from ironrule.results.batch import Batch
 
     try:
@@ -88,7 +83,7 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         try:
             found = Batch.open(folder)
-        except InputError:  # it had not begun
+        except InputError:  # no row is finished
             raise CommandInterrupted("interrupted before a row was finished", "run the same command again") from None
         done = f"{len(found):,} of {format_count(found.counts['to_explain'], 'denied row')}"
         raise CommandInterrupted(
@@ -97,7 +92,7 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
 
 
 def build_summary(batch: Batch) -> dict[str, Any]:
-    """What a batch comes to, as plain data."""
+    """A batch in figures, as plain data."""
     cover = batch.find_rule_cover()
     return {
         "explained": len(batch),

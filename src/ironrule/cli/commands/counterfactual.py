@@ -6,14 +6,12 @@ ironrule counterfactual model.skops loans.csv --row 17 --desired paid --vary amo
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
+from ironrule.cli.inputs import read_row_inputs
+from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 
-if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
-
-NAME, HELP = "counterfactual", "find the changes that would have turned the decision"
+NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,14 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
     group.add_argument("--range", metavar="F=VALUES", nargs="+", action="extend", default=[], help=text)
-    shared.add_json_option(parser)
     shared.add_output_option(parser, "the counterfactuals (.json)")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, look for counterfactuals."""
-    from ironrule.cli.inputs import read_row_inputs
-    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
     from ironrule.cli.render import render_counterfactuals, show_spinner
     from ironrule.rule.parsing import parse_ranges
 

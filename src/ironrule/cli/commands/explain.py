@@ -11,9 +11,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
+from ironrule.cli.inputs import read_row_inputs
+from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 
 if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
     from ironrule.results.explanation import Explanation
 
 
@@ -29,13 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_row_option(parser)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
-    shared.add_json_option(parser)
     shared.add_output_option(parser, "the explanation (.json, .html or .txt)")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, explain the row."""
-    from ironrule.cli.output import CommandResult, check_output_path
     from ironrule.cli.render import render_explanation
 
     output = check_output_path(options, OUTPUT_ENDINGS)
@@ -46,19 +45,15 @@ def run(options: argparse.Namespace) -> CommandResult:
 
 def explain_row(options: argparse.Namespace) -> Explanation:
     """The explanation that the options ask for."""
-    from ironrule.cli.inputs import read_row_inputs
     from ironrule.cli.render import show_spinner
 
     search = shared.build_search_options(options)
-    inputs = read_row_inputs(
-        options, shared.parse_constraints(options), options.models, options.margin, options.intervals
-    )
+    inputs = read_row_inputs(options, shared.parse_constraints(options))
     with show_spinner():
         return inputs.explainer.explain(inputs.row, **search.to_kwargs())
 
 
 def _format_output(explanation: Explanation, ending: str, options: argparse.Namespace) -> str:
-    from ironrule.cli.output import format_json_file
     from ironrule.cli.saved import build_check_command
     from ironrule.report.audiences import render_report
     from ironrule.report.text import format_explanation

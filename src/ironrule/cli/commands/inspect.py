@@ -1,6 +1,6 @@
-"""ironrule inspect: the features of your data and the values they can take, as Ironrule understands them.
+"""ironrule inspect: the features of your data and the values they can take, as Ironrule reads them.
 
-Write them to a file, correct it, and pass it back by --space:
+Write them to a file, correct it, and pass it with --space:
 
   ironrule inspect loans.csv --target status --output space.toml
   ironrule explain model.skops loans.csv --row 17 --space space.toml
@@ -9,30 +9,24 @@ Write them to a file, correct it, and pass it back by --space:
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
+from ironrule.cli.files import read_data
+from ironrule.cli.inputs import read_space
+from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 
-if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
-
-
-NAME, HELP = "inspect", "show what values the features can take, to correct it in a file"
+NAME, HELP = "inspect", "show the domains of the features, and write them to a file"
 OUTPUT_ENDINGS = (".toml", ".json")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     shared.add_data_options(parser)
-    shared.add_json_option(parser)
     shared.add_output_option(parser, "the space (.toml or .json)")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the data, show its space."""
-    from ironrule.cli.files import read_data
-    from ironrule.cli.inputs import read_space
-    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
     from ironrule.cli.render import render_space
     from ironrule.space.files import to_toml
     from ironrule.space.space import Space

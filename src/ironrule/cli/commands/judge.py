@@ -1,25 +1,25 @@
-"""ironrule judge: how good a rule is that somebody has found for a row, by proof.
+"""ironrule judge: how good a given rule for a row is, by proof.
 
 Give the conditions of the rule, each as one text; --rule may be repeated to judge several rules:
 
   ironrule judge model.skops loans.csv --row 17 --desired paid --rule 'months >= 30' '20 < age <= 37' 'housing = rent'
 
-A rule fails on the past rows (failed data consistency) or elsewhere (failed global consistency), or it holds: with
-something that can go (consistent but redundant), as one that is longer than it had to be (irredundant but not minimum),
-or as one of the shortest there are (minimum). Not judged is what could not be proven.
+A rule has an exception among the past rows (failed data consistency) or elsewhere (failed global consistency), or it
+holds: with a condition that could be left out (consistent but redundant), longer than the shortest rule (irredundant
+but not minimum), or as short as possible (minimum). If none of these could be proven, it is not judged.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
+from ironrule.cli.inputs import read_row_inputs
+from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 
 if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
-    from ironrule.results.judgement import Judgement
+    pass
 
 
 NAME, HELP = "judge", "say how good a rule for one row is"
@@ -38,29 +38,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_constraint_option(group)
     shared.add_budget_options(group)
     shared.add_seed_option(group)
-    shared.add_json_option(parser)
     shared.add_output_option(parser, "the judgements (.json)")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, judge the rules."""
-    from ironrule.cli.inputs import read_row_inputs
-    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
     from ironrule.cli.render import render_judgements, show_spinner
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
-    inputs = read_row_inputs(
-        options, shared.parse_constraints(options), options.models, options.margin, options.intervals
-    )
+    inputs = read_row_inputs(options, shared.parse_constraints(options))
     with show_spinner():
         found = inputs.explainer.judge(inputs.row, options.rule, budget=search.budget, seed=search.seed)
-    return CommandResult(
-        render_judgements(found),
-        lambda: _build_document(found),
-        output,
-        "" if output is None else format_json_file(_build_document(found)),
-    )
-
-
-def _build_document(judgements: Sequence[Judgement]) -> dict[str, Any]:
-    return {"judgements": [judgement.to_dict() for judgement in judgements]}
+    document = {"judgements": [judgement.to_dict() for judgement in found]}
+    return CommandResult(render_judgements(found), lambda: document, output, format_json_file(document))

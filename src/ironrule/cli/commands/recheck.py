@@ -1,12 +1,12 @@
-"""ironrule recheck: put stored explanations to a new version of the model.
+"""ironrule recheck: check stored rules against a new version of the model.
 
-Says which rules still hold, and for those that break who breaks them. EXPLANATIONS are the folder of an ironrule batch,
-or JSON files of ironrule explain:
+Says which rules still hold, and shows an exception for each that does not. EXPLANATIONS are the folder of an
+ironrule batch, or JSON files of ironrule explain:
 
   ironrule recheck denials/ --model new.skops --data loans.csv --desired paid
 
-Exit codes: 0 every rule holds or its row is no longer denied, 1 a rule breaks, 2 input that cannot be used, 3 none
-breaks, but some cannot be decided.
+Exit codes: 0 every rule holds or its row is no longer denied, 1 a rule breaks, 2 input that cannot be used, 3 no rule
+breaks, but some are undecided.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
+from ironrule.cli.inputs import read_files
+from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.errors import InputError
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
     from ironrule.results.batch import Batch
     from ironrule.results.explanation import Explanation
 
 
-NAME, HELP = "recheck", "put stored explanations to a new version of the model"
+NAME, HELP = "recheck", "check stored rules against a new version of the model"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,25 +46,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_seed_option(group)
     group = parser.add_argument_group("rule")
     shared.add_robustness_options(group)
-    shared.add_json_option(parser)
     shared.add_output_option(parser, "the answer (.json)")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, recheck every explanation."""
-    from rich.text import Text
-
-    from ironrule.cli.inputs import read_files
-    from ironrule.cli.output import CommandResult, check_output_path, format_json_file
-
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     constraints, stored = shared.parse_constraints(options), _read_saved(options.explanations)
-    files = read_files(options, options.models)
-    explainer = files.build_explainer(options, files.space, constraints, options.margin, options.intervals)
+    explainer = read_files(options).build_explainer(options, constraints)
     found = explainer.recheck(stored, budget=search.budget, seed=search.seed)
     counts = found.counts
     code = 1 if counts["breaks"] else 3 if counts["undecided"] else 0
-    return CommandResult(Text(str(found)), found.to_dict, output, format_json_file(found.to_dict()), code)
+    return CommandResult(str(found), found.to_dict, output, format_json_file(found.to_dict()), code)
 
 
 def _read_saved(paths: list[Path]) -> Batch | dict[str, Explanation]:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
 from ironrule.cli.files import require_file
+from ironrule.cli.inputs import read_files
+from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from ironrule.cli.output import CommandResult
     from ironrule.server.served_model import ServedModel
     from ironrule.server.settings import ServerSettings
 
@@ -33,40 +34,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, help="a fitted model: .skops, .onnx, or .pkl if trusted")
-    group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
-    group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
-    shared.add_trust_options(group)
+    shared.add_desired_and_trust_options(group)
     shared.add_robustness_options(group)
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="DATA", type=Path, help="past rows: .csv, .csv.gz, .tsv or .parquet")
     shared.add_space_options(group)
     shared.add_constraint_option(group)
     _add_server_options(parser.add_argument_group("server"))
-    shared.add_json_option(parser)
 
 
 def _add_server_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--host", metavar="HOST", default="127.0.0.1", help="where to listen (default: this machine)")
     group.add_argument("--port", metavar="PORT", type=int, default=8000, help="default 8000; 0 takes a free one")
     group.add_argument(
-        "--token", metavar="TOKEN", help=f"who asks must bring it; better in {TOKEN_VARIABLE}, unseen by others"
+        "--token", metavar="TOKEN", help=f"required of every client; {TOKEN_VARIABLE} hides it from other users"
     )
-    group.add_argument("--tokens", metavar="FILE", type=Path, help="one 'name token' per line: the log has the names")
-    group.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a name the server has")
+    group.add_argument("--tokens", metavar="FILE", type=Path, help="one 'name token' per line; the log has the names")
+    group.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a host name of this server")
     group.add_argument(
         "--audit", metavar="URL", help=f"the audit log (default {DEFAULT_AUDIT_URL}; or {AUDIT_VARIABLE})"
     )
-    group.add_argument("--seconds", metavar="S", type=float, default=60.0, help="most for one explanation (60)")
-    group.add_argument("--workers", metavar="N", type=int, help="explanations at a time (default: one per core)")
+    group.add_argument("--seconds", metavar="S", type=float, default=60.0, help="limit of one explanation (default 60)")
+    group.add_argument("--workers", metavar="N", type=int, help="explanations at the same time (default: one per core)")
     group.add_argument("--access-log", action="store_true", help="write every request's address to standard error")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, then serve until Ctrl-C."""
-    from rich.text import Text
-
-    from ironrule.cli.output import CommandResult
-
     try:
         from ironrule.server.app import serve
     except ModuleNotFoundError as error:
@@ -74,7 +68,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     settings = _build_settings(options)
     served_model = _build_demo() if options.model is None and options.data is None else _build_served_model(options)
     served = serve(served_model, settings, options.access_log)
-    return CommandResult(Text(f"Explanations given: {served:,}."), lambda: {"explanations": served})
+    return CommandResult(f"Explanations given: {served:,}.", lambda: {"explanations": served})
 
 
 def _build_settings(options: argparse.Namespace) -> ServerSettings:
@@ -92,7 +86,7 @@ def _build_settings(options: argparse.Namespace) -> ServerSettings:
 
 
 def _read_tokens(options: argparse.Namespace) -> dict[str, str]:
-    """Secrets with the names of their owners; the file first."""
+    """The tokens with the names of their owners, from the file and from --token."""
     found: dict[str, str] = {}
     if options.tokens is not None:
         path = require_file(options.tokens, "tokens file", "write one 'name token' per line to it")
@@ -120,8 +114,6 @@ def _build_demo() -> ServedModel:
 
 
 def _build_served_model(options: argparse.Namespace) -> ServedModel:
-    from ironrule.cli.files import load_model, parse_desired, read_data
-    from ironrule.cli.inputs import find_model_columns, read_space
     from ironrule.server.served_model import ServedModel
 
     if options.model is None or options.data is None:
@@ -130,17 +122,13 @@ def _build_served_model(options: argparse.Namespace) -> ServedModel:
             got=f"{'--data' if options.model is None else '--model'} alone",
             hint="leave out both to serve the bundled data",
         )
-    model = load_model(options.model, options.trust, options.trust_pickle)
-    data = read_data(options.data, options.target)
-    both = {
-        "space": read_space(options, data, find_model_columns(model)),
-        "constraints": shared.parse_constraints(options),
-        "models": [load_model(path, options.trust, options.trust_pickle) for path in options.models],
-        "intervals": options.intervals,
-    }
-    wanted = {
-        "desired": parse_desired(options.desired, model),
-        "threshold": options.threshold,
-        "margin": options.margin,
-    }
-    return ServedModel.from_model(model, data, f"{options.model.name} on {options.data.name}", both, **wanted)
+    constraints, files = shared.parse_constraints(options), read_files(options)
+    return ServedModel.from_model(
+        files.model,
+        files.data,
+        f"{options.model.name} on {options.data.name}",
+        {"space": files.space, "constraints": constraints, "models": files.models, "intervals": options.intervals},
+        desired=files.desired,
+        threshold=options.threshold,
+        margin=options.margin,
+    )
