@@ -37,7 +37,7 @@ from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.rule.box import Box
 from ironrule.search.problem import SearchState
 from ironrule.verdict.budget import BudgetExhausted
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Verdict
 
 BATCH = 5
 VARIABLE = "IRONRULE_DICE_PYTHON"
@@ -62,11 +62,7 @@ class Dice:
         run.meter.check()
         points = self._snapped(query.box, self._answer(query.box, query.k))
         good = points[run.meter.desired(query.case.model, points)] if len(points) else points
-        return (
-            query.case.build_refuted(np.unique(good, axis=0))
-            if len(good)
-            else Unrefuted(tried=0, samples=0, confidence=0.0)
-        )
+        return query.case.build_refuted(np.unique(good, axis=0)) if len(good) else NOT_SEARCHED
 
     def _answer(self, box: Box, k: int) -> list[dict[str, Any]]:
         features = self.subject.exact.space.features

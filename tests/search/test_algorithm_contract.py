@@ -22,7 +22,7 @@ from ironrule.search.min_set_cover import MinSetCover
 from ironrule.search.problem import Algorithm, Problem, SearchState
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Verdict
 from tiny_cases import case_of, cases, consistent, every_point, exceptions_in, problem_of, subsets
 
 BY_THE_PAST = {"min_set_cover", "anchor"}  # what past rows do not show is not seen by these
@@ -271,11 +271,7 @@ class Telling:
     def find(self, query: BoxQuery, run: Run) -> Verdict:  # noqa: ARG002
         self.asked.append(query.box)
         inside = self.points[query.box.contains(self.points)]
-        return (
-            query.case.build_refuted(inside[: query.k])
-            if len(inside)
-            else Unrefuted(tried=0, samples=0, confidence=0.0)
-        )
+        return query.case.build_refuted(inside[: query.k]) if len(inside) else NOT_SEARCHED
 
 
 def _three_numbers(desired: Points, past: Points | None = None) -> Case:

@@ -24,7 +24,7 @@ from ironrule.search.problem import Problem
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget
-from ironrule.verdict.verdict import Proven, Quality, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Quality, Refuted, Unrefuted, Verdict
 from random_tree_sums import read_cases
 from random_trees import compiled, margin_of, tree_of_table
 from stated_rules import holds, least_weight, options_of, stated_rules, true_quality, weight_of
@@ -299,7 +299,7 @@ class Shortsighted:
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         if query.box.size > self.most:
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         return Exhaustive().find(query, run)
 
 

@@ -20,7 +20,7 @@ from ironrule.search.problem import Algorithm, Problem, SearchState
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget
-from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Unrefuted, Verdict
 from tiny_cases import Flags, TableModel, case_of, cases, consistent, exceptions_in, problem_of
 
 every_algorithm = pytest.mark.parametrize(
@@ -149,7 +149,7 @@ class Blind:
     capabilities = NO_CAPABILITIES
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:  # noqa: ARG002
-        return Unrefuted(tried=0, samples=0, confidence=0.0)
+        return NOT_SEARCHED
 
 
 def test_a_rule_that_the_check_refutes_is_searched_for_again() -> None:
@@ -237,7 +237,7 @@ class Reading:
         run.meter.check()
         self.asked.append(query.box)
         if self.gives_up:
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         inside = tuple(slice(low, high + 1) for low, high in zip(query.box.low, query.box.high, strict=True))
         found = np.argwhere(self.table[inside]).astype(np.int32) + query.box.low
         return query.case.build_refuted(found[: query.k]) if len(found) else query.case.build_proven(query.box, 0)

@@ -19,7 +19,7 @@ from ironrule.search.problem import Problem
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget, BudgetExhausted, Meter
-from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Unrefuted, Verdict
 from tiny_cases import case_of, cases, consistent, problem_of
 
 
@@ -38,7 +38,7 @@ class Slow:
         share = 1.0 if query.effort is None else query.effort
         self.asked.append((share, query.box.size))
         if query.box.size > share * self.most:
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         return Exhaustive().find(query, run)
 
 

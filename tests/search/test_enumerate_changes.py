@@ -16,7 +16,7 @@ from ironrule.search.problem import Problem
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget
-from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Verdict
 from random_tree_sums import read_cases
 from tiny_cases import case_of, cases, exceptions_in, problem_of, subsets
 
@@ -110,7 +110,7 @@ class Refuting:
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         verdict = Exhaustive().find(query, run)
         hides = isinstance(verdict, Proven) and self.size in (None, query.box.size)
-        return Unrefuted(tried=0, samples=0, confidence=0.0) if hides else verdict
+        return NOT_SEARCHED if hides else verdict
 
 
 def test_nothing_is_called_minimal_or_complete_that_was_not_proven() -> None:

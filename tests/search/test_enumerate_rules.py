@@ -22,7 +22,7 @@ from ironrule.search.problem import Problem, SearchState, count_covered
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget
-from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Unrefuted, Verdict
 from random_tree_sums import read_cases
 from tiny_cases import case_of, cases, consistent, problem_of, subsets
 
@@ -120,7 +120,7 @@ class Hesitant:
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         verdict = Exhaustive().find(query, run)
         hesitates = isinstance(verdict, Proven) and query.box.size == self.undecided
-        return Unrefuted(tried=0, samples=0, confidence=0.0) if hesitates else verdict
+        return NOT_SEARCHED if hesitates else verdict
 
 
 def test_completeness_is_not_claimed_where_a_rule_could_not_be_decided(monkeypatch: pytest.MonkeyPatch) -> None:

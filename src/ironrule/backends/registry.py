@@ -38,7 +38,7 @@ from ironrule.oracles.protocol import (
 from ironrule.space.space import Space
 from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.certificate import CoverSource
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Verdict
 
 if TYPE_CHECKING:
     from ironrule.backends.compiled_model import CompiledPart
@@ -72,7 +72,7 @@ class JointOracle:
         """
         answer = self.find_or_prove(query, run)
         if answer is None:
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         if isinstance(answer, tuple):
             return query.case.build_proven(query.box, len(answer), answer)
         brief = JointOracle(tuple(part.low_effort for part in self.oracles))

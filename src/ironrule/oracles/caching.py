@@ -41,7 +41,7 @@ from ironrule.oracles.protocol import (
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.certificate import Cover, CoverSource, CoverSplit
-from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Unrefuted, Verdict
 
 MAX_EXPLORED = 1.0 - 2.0**-53
 ROUNDING_FACTOR = 1.0 + 1e-9  # more than rounding can take off a share
@@ -160,9 +160,7 @@ class ProofExtender:
             verdicts.append(verdict)
         proofs = [one for one in verdicts if isinstance(one, Proven)]
         if len(proofs) < len(verdicts):
-            return Unrefuted(
-                tried=0, samples=0, confidence=0.0, explored=self._compute_explored_share(verdicts, case, box)
-            )
+            return replace(NOT_SEARCHED, explored=self._compute_explored_share(verdicts, case, box))
         return self._combine_proofs(proofs, case, box)
 
     def _combine_proofs(self, proofs: list[Proven], case: Case, box: Box) -> Proven:
@@ -191,7 +189,7 @@ class ProofExtender:
         if not isinstance(known, Unrefuted):
             return known
         if len(self.slabs) > 1:
-            return Unrefuted(tried=known.tried, samples=0, confidence=0.0)
+            return replace(NOT_SEARCHED, tried=known.tried)
         return replace(known, explored=self._compute_explored_share([known], case, box))
 
 
@@ -294,7 +292,7 @@ class CachingOracle:
         # A search of a larger box that found nothing has looked at this box too.
         for larger in self.searched:
             if (larger.low <= box.low).all() and (larger.high >= box.high).all():
-                return Unrefuted(tried=0, samples=0, confidence=0.0)
+                return NOT_SEARCHED
         return None
 
     def _ask(self, query: BoxQuery, run: Run) -> Verdict:

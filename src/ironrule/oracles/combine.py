@@ -14,7 +14,7 @@ from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Oracle, Run, UserOracle
 from ironrule.oracles.sampling import Sampling
-from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Refuted, Unrefuted, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class VerifiedOracle:
         """``Refuted`` where the oracle's points are counterfactuals, ``Unrefuted`` where it found none."""
         verdict = self.oracle.find(query, run)
         if not isinstance(verdict, Refuted):
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         points = verdict.points
         feasible = query.box.contains(points) & query.case.feasible.admits(points)
         if not feasible.all() or not run.meter.desired(query.case.model, points).all():

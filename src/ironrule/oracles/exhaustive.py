@@ -14,7 +14,7 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Verdict
 
 CHUNK_POINTS = 1 << 16
 
@@ -30,7 +30,7 @@ class Exhaustive:
         """The first counterfactuals in the order of enumeration, or a proof that there is none."""
         case, box, k = query.case, query.box, query.k
         if box.size > self.limit:
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         asked, found = 0, np.empty((0, len(box.low)), dtype=np.int32)
         # Chunk by chunk, so that memory stays small and the search can end at the k-th counterfactual.
         for points in enumerate_box(box):

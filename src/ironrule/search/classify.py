@@ -26,10 +26,9 @@ from ironrule.search.driver import check_box, check_rule
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState
 from ironrule.verdict.budget import BudgetExhausted
-from ironrule.verdict.verdict import Proven, Quality, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Quality, Refuted, Unrefuted, Verdict
 
 MAX_ATTEMPTS = 20  # how often a lighter rule that an oracle let pass, and a check refutes, is replaced
-UNDECIDED = Unrefuted(tried=0, samples=0, confidence=0.0)
 
 
 class ProvenRule(NamedTuple):
@@ -198,7 +197,7 @@ class QualityClassifier:
         points = self.problem.oracle.points
         if points is not None and (inside := box.contains(points)).any():
             return self.problem.case.build_refuted(points[inside][:1])
-        return self.problem.oracle.lookup(box) or UNDECIDED
+        return self.problem.oracle.lookup(box) or NOT_SEARCHED
 
     def _search_lighter(self, start: int) -> None:
         """Run the minimum search from a rule that holds. Nothing is lighter than the empty rule (0)."""

@@ -24,12 +24,11 @@ from ironrule.oracles.sampling import Sampling
 from ironrule.rule.box import Box
 from ironrule.search.problem import Algorithm, Problem, SearchState
 from ironrule.verdict.budget import BudgetExhausted, SearchProgress
-from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Unrefuted, Verdict
 
 ERROR_PROBABILITY = 0.05
 CHECK_SAMPLES = 10_000
 FALLBACK_NODES = 200_000
-UNDECIDED = Unrefuted(tried=0, samples=0, confidence=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: i
     # The evaluations that were kept back are for this check.
     reserve, meter.reserve = meter.reserve, 0
     with meter.time_block("check"):
-        said = problem.oracle.find(query, run) if problem.oracle.exact else UNDECIDED
+        said = problem.oracle.find(query, run) if problem.oracle.exact else NOT_SEARCHED
         answer = said
         # From the strongest method to the weakest, as long as nothing is decided: exact oracle, enumeration of a
         # small box, random points with a confidence that accounts for the number of checks (see the module's
@@ -145,7 +144,7 @@ def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: i
     meter.reserve = reserve
     if not isinstance(answer, Unrefuted):
         return answer
-    before = known if isinstance(known, Unrefuted) else UNDECIDED
+    before = known if isinstance(known, Unrefuted) else NOT_SEARCHED
     explored = said.explored if isinstance(said, Unrefuted) else 0.0
     return replace(answer, tried=before.tried + answer.tried, explored=max(before.explored, explored))
 
@@ -172,4 +171,4 @@ def _choose_fallback(problem: Problem, state: SearchState) -> tuple[int, Verdict
 def _lookup_verdict(problem: Problem, rule: int) -> Verdict:
     """The verdict that the search itself has reached on a rule, without asking the model again."""
     known = problem.oracle.lookup(problem.case.components.box(rule))
-    return problem.find_known_exceptions(rule) or known or UNDECIDED
+    return problem.find_known_exceptions(rule) or known or NOT_SEARCHED

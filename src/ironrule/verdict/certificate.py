@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
+from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, build_format_error
 
 CERTIFICATE_FORMAT = 2
@@ -23,6 +26,13 @@ SIZE_FIELDS = {"cover": "pieces", "enumeration": "points"}  # by method
 NO_SPLIT = -1
 SplitRange = tuple[int, int]
 CoverSplit = tuple[int, tuple[SplitRange, ...]]
+
+
+def find_code_ranges(flags: BoolArray) -> tuple[SplitRange, ...]:
+    """The runs of neighbouring codes whose flags are set, as first and last code."""
+    # With zeros at both ends, flags change an even number of times: where a run begins, and after its end.
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
+    return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
 
 
 class CoverSource(Protocol):

@@ -35,7 +35,7 @@ from ironrule.jit import ONE, kernel, kernel_helper
 from ironrule.model.normal_form.cells import Cells
 from ironrule.oracles.protocol import Case, MiningRequest, MiningResult
 from ironrule.rule.box import Box
-from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, SplitRange
+from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, find_code_ranges
 
 NO_INTEGERS, NO_FLOATS, NO_WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
 RANDOM_STEP = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
@@ -78,14 +78,7 @@ def _decode_split(cells: Cells, entry: int) -> CoverSplit:
     feature = int(np.searchsorted(cells.cell_starts, cell, side="right")) - 1
     start, end = cells.code_starts[feature], cells.code_starts[feature + 1]
     low = cells.cell_by_code[start:end] <= cell - cells.cell_starts[feature]
-    return feature, _find_code_ranges(~low if upper else low)
-
-
-def _find_code_ranges(flags: npt.NDArray[np.bool_]) -> tuple[SplitRange, ...]:
-    """The runs of neighbouring codes that are in."""
-    # Padded with zeros, flags change at the first code of a run and just after its last one: edges come in pairs.
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
-    return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
+    return feature, find_code_ranges(~low if upper else low)
 
 
 class MiningWorkspace(NamedTuple):

@@ -39,7 +39,7 @@ from ironrule.oracles.protocol import (
     find_disjoint_counterfactuals,
 )
 from ironrule.rule.box import Box
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Verdict
 
 LOW_EFFORT_BOXES = 20  # boxes looked at for a further counterfactual, which nothing depends on
 MEDIUM_EFFORT_BOXES = 200_000
@@ -105,7 +105,7 @@ class ForestOracle:
         """
         answer = self.find_or_prove(query, run)
         if answer is None:
-            return Unrefuted(tried=0, samples=0, confidence=0.0)
+            return NOT_SEARCHED
         if isinstance(answer, tuple):
             return query.case.build_proven(query.box, sum(log.pieces for log in answer), answer)
         return query.case.build_refuted(

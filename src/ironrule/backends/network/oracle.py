@@ -29,7 +29,7 @@ from ironrule.oracles.protocol import BoxQuery, Capabilities, Run, find_disjoint
 from ironrule.rule.box import Box
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.verdict.budget import BudgetExhausted, Meter
-from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Refuted, Unrefuted, Verdict
 
 SAMPLES = 10_000
 ERROR_PROBABILITY = 0.05  # of all searches that end so, the share that may claim too small a bound
@@ -84,13 +84,13 @@ def bound_by_sampling(
     """
     points = query.case.feasible.draw(run.rng, query.box.low, query.box.high, SAMPLES)
     if len(points) == 0:
-        return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
+        return replace(NOT_SEARCHED, explored=explored)
     answers = [decide_points(net, points) for net in nets]
     may, sure = (np.any([answer[which] for answer in answers], axis=0) for which in (0, 1))
     if sure.any():
         return query.case.build_refuted(points[sure][:1])
     if may.any():  # only the model itself can decide some of them, and that it is not asked any more
-        return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
+        return replace(NOT_SEARCHED, explored=explored)
     asked = max(1, run.meter.events["oracle calls"])
     return Unrefuted(len(points), len(points), 1.0 - ERROR_PROBABILITY / (asked * (asked + 1)), explored)
 
@@ -131,7 +131,7 @@ class NetworkOracle:
         explored = compute_explored_share(self.nets, answer.proofs, case.feasible, box)
         if answer.budget_spent:
             raise BudgetExhausted(bound_by_sampling(self.nets, query, run, explored))
-        return Unrefuted(tried=0, samples=0, confidence=0.0, explored=explored)
+        return replace(NOT_SEARCHED, explored=explored)
 
     @property
     def low_effort(self) -> NetworkOracle:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Int64Array
 from ironrule.backends.network.compile import CompiledNetwork
@@ -22,7 +21,7 @@ from ironrule.jit import kernel
 from ironrule.model.normal_form.cells import Cells
 from ironrule.rule.box import Box
 from ironrule.space.constraints.feasible import FeasibleRegion, FeatureGroup
-from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, SplitRange
+from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, find_code_ranges
 
 
 class SubBoxes(NamedTuple):
@@ -119,7 +118,7 @@ class BoxPartition:
         start = int(self.open_cells.starts[feature])
         upto = self.open_cells.cells[start : start + place + 1]
         of_code = self.cells.cell_by_code[self.cells.code_starts[feature] : self.cells.code_starts[feature + 1]]
-        return feature, _find_code_ranges(np.isin(of_code, upto))
+        return feature, find_code_ranges(np.isin(of_code, upto))
 
 
 def _ensure_rows(array: Int64Array, size: int) -> Int64Array:
@@ -129,13 +128,6 @@ def _ensure_rows(array: Int64Array, size: int) -> Int64Array:
     # At least double, so that the cost of all copies together stays linear.
     more = max(size, 2 * len(array)) - len(array)
     return np.concatenate([array, np.full((more, *array.shape[1:]), NO_SPLIT, dtype=np.int64)])
-
-
-def _find_code_ranges(flags: npt.NDArray[np.bool_]) -> tuple[SplitRange, ...]:
-    """The runs of neighbouring codes whose flags are set, as first and last code."""
-    # With zeros at both ends, flags change an even number of times: where a run begins, and after its end.
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
-    return tuple((first, end - 1) for first, end in edges.reshape(-1, 2).tolist())
 
 
 @kernel
