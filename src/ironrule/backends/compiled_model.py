@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Points
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator
@@ -69,7 +68,7 @@ def compile_model(model: Any, black_box: BlackBox, space: Space, past: Points, t
     return CompiledModel((part,), backends[0].compute_fingerprint(read), read, quick)
 
 
-def _check_decisions(part: CompiledPart, desired: npt.NDArray[np.bool_], points: Points) -> None:
+def _check_decisions(part: CompiledPart, desired: BoolArray, points: Points) -> None:
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
     for alternative in part.alternatives:
         may, must = part.backends[0].decide_points(alternative, points)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.arrays import Float64Array, Int32Array, Int64Array, Points
 from ironrule.jit import kernel
@@ -28,7 +27,7 @@ class ChangeCosts:
     """What every code costs by itself, and the cheapest code of the box in every cell."""
 
     code_costs: tuple[Float64Array, ...]  # per feature and code
-    cheapest_codes: tuple[npt.NDArray[np.int64], ...]  # per feature and cell, the code
+    cheapest_codes: tuple[Int64Array, ...]  # per feature and cell, the code
     cell_costs: tuple[Float64Array, ...]  # per feature and code, what the cheapest code of its cell costs
 
     @classmethod
@@ -52,7 +51,7 @@ class ChangeCosts:
         """What a point costs."""
         return float(sum(cost[code] for cost, code in zip(self.code_costs, point, strict=True)))
 
-    def find_cheapest_point(self, cells: npt.NDArray[np.int64]) -> Points:
+    def find_cheapest_point(self, cells: Int64Array) -> Points:
         """The cheapest point of some cells."""
         codes = [cheapest[cell] for cheapest, cell in zip(self.cheapest_codes, cells, strict=True)]
         return np.array(codes, dtype=np.int32)

@@ -13,12 +13,11 @@ large-scale hypergraphs", Discrete Applied Mathematics 170 (2014) (:mod:`ironrul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray, UInt64Array
 from ironrule.errors import InputError
 from ironrule.hitting.enumerate import allocate_listing_workspace, list_light_sets, list_minimal_sets
 from ironrule.hitting.minimum import (
@@ -225,7 +224,7 @@ def _run_search(
     node_limit: int | None,
     below: float = np.inf,
     enough: float = -np.inf,
-) -> tuple[npt.NDArray[np.intp], float, float, bool]:
+) -> tuple[IntpArray, float, float, bool]:
     """The elements of the lightest hitting set found, its weight, a lower bound and whether the search was complete."""
     own = weights[problem.elements]
     work = allocate_minimum_workspace(len(own), len(problem.incidence[1]) - 1)
@@ -272,7 +271,7 @@ def list_minimal_hitting_sets(
 class _HittingProblem:
     """Duals and elements renumbered without gaps, seen from both sides."""
 
-    elements: npt.NDArray[np.intp]
+    elements: IntpArray
     incidence: tuple[UInt64Array, Int64Array, Int64Array]
 
     @property
@@ -320,7 +319,7 @@ def _pack_flags(flags: BoolArray) -> UInt64Array:
     return words
 
 
-def _pack_elements(components: npt.NDArray[Any], width: int, others: UInt64Array | None = None) -> UInt64Array:
+def _pack_elements(components: AnyArray, width: int, others: UInt64Array | None = None) -> UInt64Array:
     """A set of components as words, with others joined to them."""
     row = 0
     for component in components.tolist():

@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.arrays import Float64Array
 from ironrule.errors import InputError
@@ -55,7 +54,7 @@ def _is_positive(weight: Any) -> bool:
         return False
 
 
-def scale_to_integers(weights: Sequence[Fraction]) -> tuple[npt.NDArray[np.float64], Fraction]:
+def scale_to_integers(weights: Sequence[Fraction]) -> tuple[Float64Array, Fraction]:
     """The weights as whole multiples of the largest unit that divides them all, and this unit.
 
     Raises InputError if the multiples do not add up to less than 2**53.
@@ -137,6 +136,6 @@ def get_unit_weights(size: int) -> Float64Array:
     return np.ones(size)
 
 
-def are_unit_weights(weights: npt.NDArray[np.float64]) -> bool:
+def are_unit_weights(weights: Float64Array) -> bool:
     """Whether these are the weights that :func:`get_unit_weights` gave."""
     return weights is get_unit_weights(weights.size)

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +22,7 @@ class Box:
         """How many points there are, constraints aside."""
         return math.prod((self.high.astype(object) - self.low + 1).tolist())
 
-    def contains(self, points: Points) -> npt.NDArray[np.bool_]:
+    def contains(self, points: Points) -> BoolArray:
         """Which points lie in the box."""
         return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1), dtype=np.bool_)
 

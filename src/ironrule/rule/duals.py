@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Int64Array, UInt8Array, UInt64Array
+from ironrule.arrays import AnyArray, BoolArray, Int64Array, UInt8Array, UInt64Array
 from ironrule.errors import InputError
 from ironrule.hitting.bits import count_words
 from ironrule.hitting.reduce import flag_hitting_sets, flag_new_sets, sort_sets, sum_unhit_counts
@@ -342,7 +342,7 @@ class HistoryDuals:
 
 
 def count_distinct_duals(
-    columns: Sequence[npt.NDArray[Any]],
+    columns: Sequence[AnyArray],
     low: npt.ArrayLike,
     high: npt.ArrayLike,
     rows: npt.ArrayLike | None = None,
@@ -371,7 +371,7 @@ def count_distinct_duals(
     return _count_in_threads(pointers, wanted, _split_rows(length, threads), (0,) * count_words(len(kept)))
 
 
-def count_distinct_point_duals(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> DistinctDuals:
+def count_distinct_point_duals(points: AnyArray, low: npt.ArrayLike, high: npt.ArrayLike) -> DistinctDuals:
     """The same for few rows, given as a dense matrix of codes.
 
     >>> found = count_distinct_point_duals(np.array([[0], [1], [2], [1]]), low=[0, 1], high=[1, 2])
@@ -394,7 +394,7 @@ def hits_all(rules: UInt64Array, duals: UInt64Array) -> BoolArray:
     return flag_hitting_sets(np.ascontiguousarray(rules), np.ascontiguousarray(duals.T))
 
 
-def _fit_column(column: npt.NDArray[Any], low: Int64Array) -> npt.NDArray[Any]:
+def _fit_column(column: AnyArray, low: Int64Array) -> AnyArray:
     """The column as contiguous codes, in a type that can hold the lower bounds too."""
     if column.ndim != 1 or column.dtype not in CODE_TYPES:
         raise InputError(
@@ -404,16 +404,14 @@ def _fit_column(column: npt.NDArray[Any], low: Int64Array) -> npt.NDArray[Any]:
     return np.ascontiguousarray(column, dtype=fitting)
 
 
-def _check_lengths(columns: Sequence[npt.NDArray[Any]]) -> int:
+def _check_lengths(columns: Sequence[AnyArray]) -> int:
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
         raise InputError(expected="all columns must have the same number of rows", got=sorted(lengths))
     return lengths.pop()
 
 
-def _select_rows(
-    columns: Sequence[npt.NDArray[Any]], rows: npt.NDArray[Any]
-) -> tuple[BoolArray, Sequence[npt.NDArray[Any]]]:
+def _select_rows(columns: Sequence[AnyArray], rows: AnyArray) -> tuple[BoolArray, Sequence[AnyArray]]:
     if rows.dtype != np.bool_:
         positions = rows.astype(np.int64) if rows.size == 0 else rows
         return np.empty(0, np.bool_), [column[positions] for column in columns]

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import Int64Array, Points
 from ironrule.errors import InputError
 from ironrule.hitting.bits import count_words, list_members, pack_sets, unpack_sets
 from ironrule.rule.box import Box
@@ -65,8 +64,8 @@ class InstanceComponents:
 
     space: Space
     instance: Points
-    low: npt.NDArray[np.int64]
-    high: npt.NDArray[np.int64]
+    low: Int64Array
+    high: Int64Array
     usable: int
     cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
     _boxes: dict[int, Box] = field(default_factory=dict, init=False, repr=False)  # a rule's is asked for several times

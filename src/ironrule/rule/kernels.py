@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import Int64Array, UInt8Array, UInt64Array
+from ironrule.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
 from ironrule.errors import InputError
 from ironrule.hitting.bits import count_words
 from ironrule.jit import (
@@ -72,7 +72,7 @@ def fill_duals(points: Any, low: Int64Array, high: Int64Array, bits: Any) -> Non
             bits[r, i >> 6] |= outside << np.uint64(i & 63)
 
 
-def compute_duals(points: npt.NDArray[Any], low: npt.ArrayLike, high: npt.ArrayLike) -> UInt64Array:
+def compute_duals(points: AnyArray, low: npt.ArrayLike, high: npt.ArrayLike) -> UInt64Array:
     """The dual of every row of a dense (m, n) matrix of codes."""
     matrix = np.ascontiguousarray(points, dtype=np.int64)
     if matrix.ndim != 2:

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import InputError, TableError
 from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
 from ironrule.space.codes import look_up_codes
@@ -138,7 +137,7 @@ def _build_one_hot_pattern(feature: Feature, op: Operator, value: Value) -> tupl
     return tuple((name, 0) for name in excluded)
 
 
-def _get_comparable_values(column: TableColumn, component: Component) -> npt.NDArray[Any]:
+def _get_comparable_values(column: TableColumn, component: Component) -> AnyArray:
     """The column as numbers or dates; an order on anything else is refused, not guessed."""
     values = column.values
     if values.dtype.kind == "O":
@@ -156,7 +155,7 @@ def _get_comparable_values(column: TableColumn, component: Component) -> npt.NDA
     )
 
 
-def _flag_members(values: npt.NDArray[Any], allowed: tuple[Value, ...]) -> BoolArray:
+def _flag_members(values: AnyArray, allowed: tuple[Value, ...]) -> BoolArray:
     """Which values are among those allowed, as Python compares them: exactly, whatever the types of the numbers."""
     feature = Feature("", allowed, ordered=False)
     return np.asarray(look_up_codes(feature, values) >= 0, dtype=np.bool_)

@@ -32,9 +32,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array, Int64Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
 from ironrule.errors import InputError
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
 from ironrule.hitting.solver import list_minimal_hitting_sets
@@ -143,7 +142,7 @@ class CoverageEstimate:
 
     problem: Problem
     samples: int
-    bits: npt.NDArray[np.uint64] = field(init=False)
+    bits: UInt64Array = field(init=False)
     counts: Int64Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -197,7 +196,7 @@ def bound_below(means: Float64Array, levels: Float64Array) -> Float64Array:
     return bound_means(means, levels, np.zeros(len(means), np.bool_))
 
 
-def bound_means(means: Float64Array, levels: Float64Array, upwards: npt.NDArray[np.bool_]) -> Float64Array:
+def bound_means(means: Float64Array, levels: Float64Array, upwards: BoolArray) -> Float64Array:
     """One end of every mean's interval, the upper or the lower one, rounded outwards."""
     furthest = np.sqrt(levels / 2.0)  # by Pinsker's inequality
     # Bisection for all means at once. Invariant: the divergence is within the level at `inside` and not below it at

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
+from ironrule.arrays import UInt64Array
 from ironrule.hitting.bits import unpack_sets
 from ironrule.hitting.solver import find_minimum_hitting_set
 from ironrule.oracles.exhaustive import Exhaustive
@@ -39,7 +37,7 @@ class SearchResult:
     verdicts: tuple[Verdict, ...]
     stopped: str | None = None
     lower_bound: float = 0.0  # no consistent rule weighs less, in units; 0 where nothing is known of that
-    bound_demands: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown, where they are known
+    bound_demands: UInt64Array | None = None  # the demands by which that was shown, where they are known
 
 
 def solve(problem: Problem, algorithm: Algorithm) -> SearchResult:

@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points, UInt64Array
+from ironrule.arrays import Float64Array, Points, UInt64Array
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
 from ironrule.hitting.solver import list_light_hitting_sets
 from ironrule.search.driver import check_rule
@@ -50,7 +49,7 @@ class LevelEnumeration:
 
     find_unmet: Callable[[int], UInt64Array]
     demands: UInt64Array
-    weights: npt.NDArray[np.float64]
+    weights: Float64Array
     meter: Meter
     found: dict[int, None] = field(default_factory=dict)
     complete: bool = False

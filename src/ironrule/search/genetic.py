@@ -32,9 +32,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
 from ironrule.rule.duals import count_covered_rows, hits_all
 from ironrule.rule.kernels import compute_duals
@@ -103,7 +102,7 @@ class AddOneCrossover:
         return parent | _choose_flags(other & ~parent, np.ones(len(parent), np.int64), rng)
 
 
-def _choose_flags(flags: BoolArray, most: npt.NDArray[np.int64], rng: np.random.Generator) -> BoolArray:
+def _choose_flags(flags: BoolArray, most: Int64Array, rng: np.random.Generator) -> BoolArray:
     """So many of every row's flags at random, or all if it has no more."""
     # Set flags get random keys below 1, the others 2, so that the ranks of a row list its set flags first, in random
     # order.
@@ -173,7 +172,7 @@ class FitnessScores:
             return Fitness(fitness.score - 0.25 - 0.25 / self.samples, True, False)
         return fitness
 
-    def _flag_refuted(self, rules: list[int]) -> npt.NDArray[np.bool_]:
+    def _flag_refuted(self, rules: list[int]) -> BoolArray:
         """Which rules a known counterfactual refutes; the model is not asked."""
         components, points = self.problem.case.components, self.problem.oracle.points
         if points is None or not rules:
@@ -352,11 +351,11 @@ class _Evolution:
         first, second = np.repeat(first, self.settings.c), np.repeat(second, self.settings.c)
         return set(_pack_flags(self.settings.crossover.cross(flags[first], flags[second], self.problem.rng)))
 
-    def _unpack_flags(self, rules: list[int]) -> npt.NDArray[np.bool_]:
+    def _unpack_flags(self, rules: list[int]) -> BoolArray:
         # Little-endian words and bits, so that flag number i is component i.
         words = pack_sets(rules, self.problem.n).view(np.uint8)
         return np.unpackbits(words, axis=1, bitorder="little").view(np.bool_)
 
 
-def _pack_flags(flags: npt.NDArray[np.bool_]) -> list[int]:
+def _pack_flags(flags: BoolArray) -> list[int]:
     return unpack_sets(np.unique(np.packbits(flags, axis=1, bitorder="little").view(np.uint64), axis=0))

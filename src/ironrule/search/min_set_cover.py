@@ -29,9 +29,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, UInt64Array
+from ironrule.arrays import BoolArray, IntpArray, UInt64Array
 from ironrule.errors import IronruleError
 from ironrule.hitting.bits import pack_sets, unpack_sets
 from ironrule.hitting.reduce import find_minimal_sets
@@ -216,7 +215,7 @@ def _confirm_lightest(problem: Problem, demands: UInt64Array, rule: int, bound: 
     return rule, min(lower, weight)
 
 
-def _solve_support(problem: Problem, used: npt.NDArray[np.intp], weights: Any, cover: BoolArray, most: float) -> Any:
+def _solve_support(problem: Problem, used: IntpArray, weights: Any, cover: BoolArray, most: float) -> Any:
     """The second program's answer: which components the rule has, which weigh no more than ``most``."""
     from scipy.sparse import csr_array, hstack
 
@@ -268,7 +267,7 @@ def _solve_program(meter: Meter, costs: Any, constraints: list[Any]) -> _Program
     return _ProgramSolution(found.x, 0.0 if bound is None else float(bound))
 
 
-def _build_rule(used: npt.NDArray[np.intp], values: Any) -> int:
+def _build_rule(used: IntpArray, values: Any) -> int:
     """The rule of the components whose variable is 1."""
     # Values are 0 or 1 within the tolerance, so one half separates them safely.
     chosen = np.asarray(values)[: len(used)] > 0.5

@@ -19,9 +19,8 @@ from operator import and_, or_
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points, UInt64Array
+from ironrule.arrays import Float64Array, Points, UInt64Array
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
 from ironrule.hitting.reduce import count_bits, find_minimal_sets
 from ironrule.hitting.solver import list_minimal_hitting_sets
@@ -53,7 +52,7 @@ class Problem:
     history: DistinctDuals | HistoryDuals
     allowed: int
     required: tuple[int, ...]
-    weights: npt.NDArray[np.float64]
+    weights: Float64Array
     k: int
     run: Run
     unit: Fraction = Fraction(1)
@@ -100,19 +99,19 @@ class Problem:
             inside = np.unique(past.points(rows[: self.k]), axis=0)
         return self.case.build_refuted(inside[: self.k]) if len(inside) else None
 
-    def compute_duals(self, points: Points) -> npt.NDArray[np.uint64]:
+    def compute_duals(self, points: Points) -> UInt64Array:
         """What counterfactuals demand of a rule, restricted to what may be used."""
         components = self.case.components
         return np.asarray(compute_duals(points, components.low, components.high) & pack_sets(self.allowed, self.n))
 
-    def list_all_demands(self) -> npt.NDArray[np.uint64] | None:
+    def list_all_demands(self) -> UInt64Array | None:
         """The demands that every consistent rule must hit and that suffice; None where the oracle cannot list them."""
         complete = self.oracle.enumerate_duals(self.case, self.run)
         if complete is None or (not self.required and self.allowed == self.case.components.usable):
             return None if complete is None else complete.duals
         return np.concatenate([complete.duals, pack_sets(self.required, self.n)]) & pack_sets(self.allowed, self.n)
 
-    def list_demands(self, with_history: bool = True) -> npt.NDArray[np.uint64]:
+    def list_demands(self, with_history: bool = True) -> UInt64Array:
         """What is known that a consistent rule must hit: requirements, counterfactuals found, and desired past rows."""
         known = [pack_sets(self.required, self.n), *([self.history.bits] if with_history else [])]
         if self.oracle.points is not None:
@@ -123,7 +122,7 @@ class Problem:
         """Whether the rule has one of each required set."""
         return all(rule & some for some in self.required)
 
-    def pack_rule(self, rule: int) -> npt.NDArray[np.uint64]:
+    def pack_rule(self, rule: int) -> UInt64Array:
         """A rule as a row of words."""
         return np.asarray(pack_sets(rule, self.n)[0])
 
@@ -134,10 +133,10 @@ class SearchState:
 
     best: list[int] = field(default_factory=list)
     lower_bound: float = 0.0  # no consistent rule weighs less, in units
-    bound_demands: npt.NDArray[np.uint64] | None = None  # the demands by which that was shown
+    bound_demands: UInt64Array | None = None  # the demands by which that was shown
     checked: dict[int, Verdict] = field(default_factory=dict)  # rules that the search ended with, checked since
 
-    def raise_lower_bound(self, weight: float, demands: npt.NDArray[np.uint64] | None = None) -> None:
+    def raise_lower_bound(self, weight: float, demands: UInt64Array | None = None) -> None:
         """Note a lower bound, and the demands by which it was shown, unless a better one is known."""
         if weight > self.lower_bound:
             self.lower_bound, self.bound_demands = weight, demands
@@ -156,7 +155,7 @@ class Algorithm(Protocol):
         ...
 
 
-def merge_minimal(known: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def merge_minimal(known: UInt64Array, new: UInt64Array) -> UInt64Array:
     """The inclusion-minimal rows of both, if those of ``known`` are so among themselves and ``new`` ones are few."""
     # Invariant: no row of `known` contains another. A new row that contains a known one adds nothing; otherwise it is
     # added, and the known rows that contain it are dropped.
@@ -187,7 +186,7 @@ def extend_rule(problem: Problem, rule: int, limit: int, max_duals: int | None =
     return [rule | added for added in unpack_sets(sets)] if len(sets) else []
 
 
-def _keep_smallest(duals: npt.NDArray[np.uint64], most: int | None) -> npt.NDArray[np.uint64]:
+def _keep_smallest(duals: UInt64Array, most: int | None) -> UInt64Array:
     return duals if most is None else duals[np.argsort(count_bits(duals), kind="stable")[:most]]
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Int64Array
+from ironrule.arrays import AnyArray, BoolArray, Int64Array
 
 BOUND_TOLERANCE = 1e-6  # per rule; what HiGHS's tolerances may raise its bound by
 
@@ -27,7 +25,7 @@ class RuleCoverSolution:
     lower_bound: int
 
 
-def find_covered_points(points: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> BoolArray:
+def find_covered_points(points: AnyArray, low: AnyArray, high: AnyArray) -> BoolArray:
     """For every box a row of flags: which points it holds."""
     flags = np.empty((len(low), len(points)), dtype=np.bool_)
     top = points.max(axis=0) if len(points) else np.zeros(points.shape[1])

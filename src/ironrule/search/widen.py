@@ -15,12 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import AnyArray, Points
 from ironrule.model.intervals import Gaps
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery, Case, Run
@@ -62,7 +61,7 @@ class BoxSide:
         (high if self.upper else low)[self.feature] = code
         return Box(low, high)
 
-    def stop_before(self, codes: npt.NDArray[Any]) -> int:
+    def stop_before(self, codes: AnyArray) -> int:
         """The last place before all of these codes."""
         return int(codes.min()) - 1 if self.upper else int(codes.max()) + 1
 

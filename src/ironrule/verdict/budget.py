@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Points
 from ironrule.errors import BudgetError
 from ironrule.model.protocol import Model
 from ironrule.verdict.verdict import Verdict
@@ -76,7 +75,7 @@ class Meter:
     started: float = field(default_factory=time.perf_counter)
     report_progress: Callable[[], SearchProgress] = SearchProgress  # set by the driver of a search
 
-    def desired(self, model: Model, points: Points) -> npt.NDArray[np.bool_]:
+    def desired(self, model: Model, points: Points) -> BoolArray:
         """Ask the model which points are desired; raises BudgetExhausted if that would pass the budget."""
         self.check(len(points))
         self.calls += 1

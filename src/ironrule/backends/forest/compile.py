@@ -30,9 +30,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray, Points, UInt64Array
 from ironrule.backends.forest.leaf_boxes import (
     FlatNodes,
     MaskPool,
@@ -192,7 +191,7 @@ class _ConstraintTreeBuilder:
         return self._add_slices(slices, places.ravel(), 0, len(slices), admitted.shape[1:], depth)
 
     def _add_slices(
-        self, slices: BoolArray, places: npt.NDArray[np.intp], start: int, end: int, shape: tuple[int, ...], depth: int
+        self, slices: BoolArray, places: IntpArray, start: int, end: int, shape: tuple[int, ...], depth: int
     ) -> int:
         """A balanced tree over slices, each with the tree of what it holds."""
         if end - start == 1:
@@ -311,7 +310,7 @@ def _flatten_nodes(margins: Sequence[Margin], splits: DistinctSplits, known: Int
     return FlatNodes(starts[:-1], known[0, asks], known[1, asks], left, right, values)
 
 
-def _concatenate_ints(parts: Sequence[npt.NDArray[Any]]) -> Int64Array:
+def _concatenate_ints(parts: Sequence[AnyArray]) -> Int64Array:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Points, UInt64Array
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.ascent import climb_to_counterfactual, pull_back, trace_trees
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, search_boxes, start_search
 from ironrule.backends.forest.compile import CompiledForest
@@ -237,7 +236,7 @@ MAX_BOXES_PER_ROUND = 600  # looked at where climbing fails
 USUAL_TREES = 1_000  # forests with more have shorter portions, and fewer boxes
 
 
-def locate_cells(forest: CompiledForest, points: npt.NDArray[Any]) -> Int64Array:
+def locate_cells(forest: CompiledForest, points: AnyArray) -> Int64Array:
     """Points as cells."""
     starts = forest.cells.code_starts[:-1]
     return np.asarray(forest.cells.cell_by_code[points + starts])

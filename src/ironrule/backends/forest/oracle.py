@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import Int64Array, Points
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, ParallelSearch, record_denied
 from ironrule.backends.forest.compile import CompiledForest, compute_least_margins
 from ironrule.backends.forest.mining import (
@@ -226,11 +225,9 @@ class _ForestQuery:
     run: Run
     limit: int  # how many boxes may be looked at
     workspace: ForestWorkspace
-    origin: npt.NDArray[np.int64]  # the instance's cells, or those of the nearest point in the box
+    origin: Int64Array  # the instance's cells, or those of the nearest point in the box
 
-    def climb(
-        self, workspace: ForestWorkspace, start: npt.NDArray[np.int64], boxes: int = 0
-    ) -> tuple[Points | None, int]:
+    def climb(self, workspace: ForestWorkspace, start: Int64Array, boxes: int = 0) -> tuple[Points | None, int]:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
         instance, or else by a short search; and how that ended.
         """

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.arrays import Float64Array, Int64Array, Points
 from ironrule.backends.nearest import fill_nearest_codes
@@ -147,9 +146,9 @@ class AscentSearch:
     case: Case
     box: Box
     open_cells: OpenCells = field(init=False)
-    origin: npt.NDArray[np.int64] = field(init=False)  # the instance's cells, or those of the nearest point in the box
-    sums: npt.NDArray[np.float64] = field(init=False)
-    values: npt.NDArray[np.float64] = field(init=False)
+    origin: Int64Array = field(init=False)  # the instance's cells, or those of the nearest point in the box
+    sums: Float64Array = field(init=False)
+    values: Float64Array = field(init=False)
 
     def __post_init__(self) -> None:
         widest = int(self.net.widths.max())
@@ -167,7 +166,7 @@ class AscentSearch:
         past = locate_cells(self.net, self.box.clip(seeds[rng.integers(0, len(seeds), size=HISTORY_SAMPLE)]))
         return self._climb_from(past[np.argsort(-compute_margins(self.net, past)[1])[:HISTORY_STARTS]], rng)
 
-    def _climb_from(self, starts: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+    def _climb_from(self, starts: Int64Array, rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from one of some points given by cells."""
         for start in starts:
             cells = start.copy()
@@ -192,7 +191,7 @@ class AscentSearch:
         rows = np.flatnonzero(status == STATUS_OPEN)
         return self._climb_from(points[run.rng.choice(rows, min(again, len(rows)), replace=False)], run.rng)
 
-    def check_points(self, points: npt.NDArray[np.int64], sure: bool, run: Run) -> Points | None:
+    def check_points(self, points: Int64Array, sure: bool, run: Run) -> Points | None:
         """A counterfactual among points given by cells: sure ones, or ones that only the model can decide."""
         for cells in points:
             if sure:
@@ -206,7 +205,7 @@ class AscentSearch:
                     return point
         return None
 
-    def _pull_back(self, cells: npt.NDArray[np.int64], rng: np.random.Generator) -> Points | None:
+    def _pull_back(self, cells: Int64Array, rng: np.random.Generator) -> Points | None:
         """A counterfactual pulled back towards the instance; None if it cannot occur."""
         near = cells.copy()
         pull_back(self.net, near, self.origin, rng.permutation(len(cells)), self.sums, self.values)
@@ -217,7 +216,7 @@ class AscentSearch:
                 return point
         return None
 
-    def _convert_to_codes(self, cells: npt.NDArray[np.int64]) -> Points:
+    def _convert_to_codes(self, cells: Int64Array) -> Points:
         codes = np.empty_like(self.case.instance)
         fill_nearest_codes(
             self.net.cells, np.ascontiguousarray(cells), self.case.instance, self.box.low, self.box.high, codes

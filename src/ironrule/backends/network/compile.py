@@ -12,12 +12,11 @@ At a single point the network has margins, which may settle the decision or leav
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray, Points
 from ironrule.jit import kernel, kernel_helper
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import Cells, compute_starts
@@ -42,7 +41,7 @@ class CompiledNetwork(NamedTuple):
     """One alternative of a network: all margins must be positive. Arrays of all layers lie end to end."""
 
     cells: Cells
-    is_linear: npt.NDArray[np.bool_]  # per feature, whether it adds a multiple of its direction
+    is_linear: BoolArray  # per feature, whether it adds a multiple of its direction
     cell_values: Float64Array  # per cell among all, that multiple
     direction: Float64Array  # features x first layer
     direction_by_unit: Float64Array  # the same, first layer x features
@@ -125,7 +124,7 @@ def _bound_unit_sizes(network: Network, largest: Float64Array) -> Float64Array:
 
 
 def _compile_first_layer(
-    layer: Layer, features: npt.NDArray[np.intp], numbers: list[Float64Array], space: Space, tied: frozenset[int]
+    layer: Layer, features: IntpArray, numbers: list[Float64Array], space: Space, tied: frozenset[int]
 ) -> CompiledNetwork:
     """A net of one layer: the cells of all features, and how each adds to the first layer's sums."""
     n, width = len(space), len(layer.bias)
@@ -295,7 +294,7 @@ def compute_margins(net: CompiledNetwork, cells: Int64Array) -> tuple[Float64Arr
     return most, least
 
 
-def locate_cells(net: CompiledNetwork, points: npt.NDArray[Any]) -> Int64Array:
+def locate_cells(net: CompiledNetwork, points: AnyArray) -> Int64Array:
     """The cells of points that are given by codes."""
     return np.asarray(net.cells.cell_by_code[points + net.cells.code_starts[:-1]])
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array, Int64Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.backends.nearest import ChangeCosts
 from ironrule.backends.network.ascent import AscentSearch
 from ironrule.backends.network.compile import CompiledNetwork, compute_margins, locate_cells
@@ -112,7 +111,7 @@ class Frontier:
         first, last = self.starts + low, self.starts + high - (1 << power) + 1
         return np.asarray(np.minimum(self.range_minima[power, first], self.range_minima[power, last]).sum(axis=1))
 
-    def _repeats_earlier(self, low: Int64Array, high: Int64Array) -> npt.NDArray[np.bool_]:
+    def _repeats_earlier(self, low: Int64Array, high: Int64Array) -> BoolArray:
         """Whether all points of a part change every feature of an earlier counterfactual."""
         # A feature changes in all points of a sub-box if its range does not hold the instance's place.
         changed, alike = (low > self.origin) | (high < self.origin), np.zeros(len(low), dtype=np.bool_)

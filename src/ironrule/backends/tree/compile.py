@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Int32Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest, decide_points
@@ -290,8 +289,8 @@ CodeSet = int
 class LeafTree(NamedTuple):
     """The nodes that lead to desired leaves (columns: FEATURE to PARENT), and the masks of nominal features."""
 
-    nodes: npt.NDArray[np.int32]
-    masks: npt.NDArray[np.uint64]
+    nodes: Int32Array
+    masks: UInt64Array
     leaf_count: int  # how many there are
     stack_size: int  # how long the stack of a walk can get
 
@@ -382,7 +381,7 @@ class _LeafTreeBuilder:
             yield run | missing
             values, missing = values ^ run, 0
 
-    def pack(self, desired: npt.NDArray[np.bool_]) -> LeafTree:
+    def pack(self, desired: BoolArray) -> LeafTree:
         """The nodes that lead to desired leaves, as arrays."""
         kept = np.zeros(len(self.parents), dtype=np.bool_)
         kept[np.array(self.leaves, dtype=np.intp)[desired]] = True
@@ -440,7 +439,7 @@ class _LeftCodes:
         return self.cache[feature, start]
 
 
-def _compute_stack_size(nodes: npt.NDArray[np.int32]) -> int:
+def _compute_stack_size(nodes: Int32Array) -> int:
     """The most nodes that can wait at once when a walk puts all children of a node on its stack, in any order."""
     waiting = np.bincount(nodes[1:, PARENT], minlength=max(len(nodes), 1))  # how many children a node has
     # Parents come first: what waits after a node was replaced by its children is what waited at its parent, less
@@ -454,9 +453,7 @@ def _find_lowest_code(codes: CodeSet) -> int:
     return (codes & -codes).bit_length() - 1
 
 
-def _decide_leaves(
-    grown: _LeafTreeBuilder, forests: Sequence[CompiledForest], model: Model
-) -> npt.NDArray[np.bool_] | None:
+def _decide_leaves(grown: _LeafTreeBuilder, forests: Sequence[CompiledForest], model: Model) -> BoolArray | None:
     """Which leaves are desired. Where rounding leaves it open the model itself decides; None if its answers at the
     corners do not settle it.
     """
@@ -477,9 +474,7 @@ def _decide_leaves(
     return np.asarray(sure[own] | (unsure & at_low))
 
 
-def _evaluate_margins(
-    forests: Sequence[CompiledForest], points: Points
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _evaluate_margins(forests: Sequence[CompiledForest], points: Points) -> tuple[BoolArray, BoolArray]:
     """Per alternative, at which points its margins may be positive, and at which they surely are."""
     answers = [decide_points(forest, points) for forest in forests]
     return np.array([possible for possible, _ in answers]), np.array([sure for _, sure in answers])

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points, UInt64Array
+from ironrule.arrays import BoolArray, Points, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.tree.compile import (
@@ -71,7 +70,7 @@ class TreeOracle:
             case, box, found[: list_leaves(tree.nodes, tree.masks, (box.low, box.high), stack, found)]
         )
 
-    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+    def desired(self, points: Points) -> BoolArray:
         """Which points lie in a desired leaf."""
         flags = np.zeros(len(points), dtype=np.bool_)
         flag_desired(self.tree.nodes, self.tree.masks, points, np.empty(self.tree.stack_size, dtype=np.int32), flags)

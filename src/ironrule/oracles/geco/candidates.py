@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array, Int32Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Int32Array, Int64Array, IntpArray, Points, UInt64Array
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 
@@ -36,11 +35,11 @@ class Deltas:
     def __len__(self) -> int:
         return len(self.features)
 
-    def __getitem__(self, rows: npt.NDArray[np.intp] | slice | npt.NDArray[np.bool_]) -> Deltas:
+    def __getitem__(self, rows: IntpArray | slice | BoolArray) -> Deltas:
         return Deltas(self.features[rows], self.codes[rows])
 
     @property
-    def counts(self) -> npt.NDArray[np.intp]:
+    def counts(self) -> IntpArray:
         """How many features each candidate changes."""
         return np.asarray(np.count_nonzero(self.features != NO_FEATURE, axis=1), dtype=np.intp)
 
@@ -104,8 +103,8 @@ def _drop_padding(features: Int32Array, codes: Int32Array) -> Deltas:
 class ZobristHash:
     """A random number for every code of every feature."""
 
-    starts: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.uint64]
+    starts: Int64Array
+    numbers: UInt64Array
 
     @classmethod
     @lru_cache(maxsize=4)
@@ -114,7 +113,7 @@ class ZobristHash:
         starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]).astype(np.int64)
         return cls(starts, np.random.default_rng(len(sizes)).integers(0, 1 << 64, size=sum(sizes), dtype=np.uint64))
 
-    def __call__(self, deltas: Deltas) -> npt.NDArray[np.uint64]:
+    def __call__(self, deltas: Deltas) -> UInt64Array:
         # Padding (-1) reads some number of the last feature here; the next line replaces it by 0, which xor ignores.
         places = self.starts[deltas.features] + deltas.codes
         numbers = np.where(deltas.features == NO_FEATURE, np.uint64(0), self.numbers[places])
@@ -136,7 +135,7 @@ class InstanceDistance:
     """The distance of candidates from one instance."""
 
     norm_weights: NormWeights
-    starts: npt.NDArray[np.int64]
+    starts: Int64Array
     table: Float64Array
     n: int
 
@@ -161,7 +160,7 @@ class InstanceDistance:
             + norm_weights.linf * parts.max(axis=1)
         )
 
-    def measure_codes(self, features: npt.NDArray[np.int32], codes: npt.NDArray[np.int32]) -> Float64Array:
+    def measure_codes(self, features: Int32Array, codes: Int32Array) -> Float64Array:
         """How far single codes of features are from the instance's values."""
         return np.asarray(self.table[self.starts[features] + codes])
 

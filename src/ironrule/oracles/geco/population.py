@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Points, UInt64Array
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, IntpArray, Points, UInt64Array
 from ironrule.hitting.reduce import find_minimal_sets
 from ironrule.oracles.geco.candidates import (
     NO_FEATURE,
@@ -40,15 +39,15 @@ class FeasibleChanges:
 
     columns: Points  # one row per unit: its features, padded with -1
     combinations: Points  # all units' combinations, one after the other
-    starts: npt.NDArray[np.int64]
-    cumulative: npt.NDArray[np.float64]
+    starts: Int64Array
+    cumulative: Float64Array
 
     @property
     def count(self) -> int:
         """How many units may change at all."""
         return len(self.columns)
 
-    def draw(self, rng: np.random.Generator, units: npt.NDArray[np.int64]) -> Deltas:
+    def draw(self, rng: np.random.Generator, units: Int64Array) -> Deltas:
         """For every named unit a change drawn by weight."""
         # The weights of unit u lie between below and above in the running sum. A uniform number in between, found by
         # binary search, picks a combination by weight; clipping keeps rounding from picking one of a neighbouring
@@ -107,7 +106,7 @@ def _keep_changes_in_box(case: Case, box: Box, columns: tuple[int, ...], rows: P
     return fitting
 
 
-def _weigh_by_frequency(case: Case, columns: tuple[int, ...], rows: Points) -> npt.NDArray[np.float64]:
+def _weigh_by_frequency(case: Case, columns: tuple[int, ...], rows: Points) -> Float64Array:
     """Relative frequencies in the history, as if the tied features were independent, scaled to sum to one."""
     weights = np.ones(len(rows))
     # A product of frequencies; one is added to each count, so that values never seen can still be drawn.
@@ -136,7 +135,7 @@ def crossover(rng: np.random.Generator, parents: Deltas, count: int, instance: P
     return override_changes(parents[pairs[:, 1]], parents[pairs[:, 0]], instance)
 
 
-def mutate_selectively(found: Deltas, ordered: npt.NDArray[np.bool_], instance: Points) -> Deltas:
+def mutate_selectively(found: Deltas, ordered: BoolArray, instance: Points) -> Deltas:
     """Counterfactuals closer to the instance: each change undone, and each ordered change halved."""
     # One child for every change of every candidate: this change undone, and, for ordered features, halved towards the
     # instance (in codes).
@@ -171,7 +170,7 @@ def enforce_constraints(rng: np.random.Generator, case: Case, box: Box, candidat
     return build_deltas(points[case.feasible.admits(points)], case.instance)
 
 
-def _split_at_random(rng: np.random.Generator, rows: npt.NDArray[np.intp], parts: int) -> list[npt.NDArray[np.intp]]:
+def _split_at_random(rng: np.random.Generator, rows: IntpArray, parts: int) -> list[IntpArray]:
     """The rows in so many parts, each row in one of them at random."""
     lots = rng.integers(0, max(1, parts), size=len(rows))
     return [rows[lots == part] for part in range(parts)]
@@ -183,7 +182,7 @@ def _satisfy_constraint(
     box: Box,
     predicate: Predicate,
     points: Points,
-    broken: npt.NDArray[np.intp],
+    broken: IntpArray,
     column: int,
 ) -> None:
     """Give one feature, in every broken point, a value that satisfies the constraint where there is such a value."""
@@ -200,7 +199,7 @@ def _satisfy_constraint(
     points[broken[mendable], column] = codes[chosen[mendable]]
 
 
-FlagDesired = Callable[[Deltas], npt.NDArray[np.bool_]]
+FlagDesired = Callable[[Deltas], BoolArray]
 
 
 def undo_useless_changes(case: Case, found: Deltas, distance: InstanceDistance, ask: FlagDesired) -> Deltas:
@@ -247,7 +246,7 @@ def select_diverse(case: Case, found: Deltas, distance: InstanceDistance, k: int
     return found[_pick_spread_out(found.expand(case.instance) != case.instance, distance(found), k)]
 
 
-def _pick_spread_out(changed: npt.NDArray[np.bool_], cost: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:
+def _pick_spread_out(changed: BoolArray, cost: Float64Array, k: int) -> IntpArray:
     chosen: list[int] = []
     times = np.zeros(changed.shape[1])
     penalty = np.zeros(len(cost))
@@ -342,7 +341,7 @@ class Population:
             self._ask(candidates[fresh], hashes[fresh])
         return np.asarray(self.answers[np.searchsorted(self.seen, hashes)])
 
-    def _find_unseen(self, hashes: UInt64Array) -> npt.NDArray[np.intp]:
+    def _find_unseen(self, hashes: UInt64Array) -> IntpArray:
         """The places of the hashes that are new, and that no earlier one equals."""
         # `seen` is sorted and begins with 0, so every hash has a place at or before it.
         distinct, first = np.unique(hashes, return_index=True)
