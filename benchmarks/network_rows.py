@@ -57,7 +57,16 @@ def problem_of(state: State, row: int, budget: float) -> Problem:
     duals = count_distinct_duals(case.history.desired.columns, relevant.low, relevant.high)
     weights = get_unit_weights(2 * len(case.space))
     remembering = CachingOracle(oracle, exact=True)
-    return Problem(case, remembering, duals, relevant.usable, (), weights, COUNTERFACTUALS, Run(meter, rng))
+    return Problem(
+        case=case,
+        oracle=remembering,
+        history=duals,
+        allowed=relevant.usable,
+        required=(),
+        weights=weights,
+        k=COUNTERFACTUALS,
+        run=Run(meter, rng),
+    )
 
 
 def explain(state: State, row: int, budget: float) -> Answer:

@@ -78,7 +78,9 @@ def trained(data: str, network: str, seed: int) -> Pack:
         raise RuntimeError(f"the network must be readable, but: {ready.unreadable_reason}")
     score = float((ready.outcomes == (DATA[data]()[1].to_numpy() == 1)).mean())
     rows = tuple(task.rows(len(task.undesired), seed))
-    return Pack(task.name, explainer.space, ready.compiled_model.tabulated, ready.history, rows, score)
+    return Pack(
+        task.name, explainer.space, ready.compiled_model.tabulated, history=ready.history, rows=rows, score=score
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def make_task(data: str, classifier: str, *, encoding: Encoding = "one-hot", fix
     """Train on all rows."""
     model, table = train(data, CLASSIFIERS[classifier](), encoding)
     undesired = np.flatnonzero(np.asarray(model.predict(table)) == 0)
-    return Task(data, classifier, model, table, undesired, fixing)
+    return Task(data, classifier, model, table=table, undesired=undesired, fixing=fixing)
 
 
 def train(data: str, classifier: Any, encoding: Encoding = "one-hot") -> tuple[Pipeline, pd.DataFrame]:

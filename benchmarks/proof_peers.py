@@ -125,4 +125,4 @@ def veritas(python: str | None, task: Task, queries: list[Query], limit: float) 
     low, high = zip(*(columns.intervals(query) for query in queries), strict=True)
     settings = {"limit": limit, **FOCAL}
     arrays = {"low": np.array(low), "high": np.array(high)}
-    return run_peer(python, "veritas_part.py", task, settings, 300 + 1.5 * limit * len(queries), arrays)
+    return run_peer(python, "veritas_part.py", task, settings, limit=300 + 1.5 * limit * len(queries), arrays=arrays)

@@ -202,7 +202,7 @@ def paired(task: Task, space: Space, queries: list[Query], ours: list[Answer], t
             continue
         pair = Pair(query, mine, other, None)
         differs = pair.decided and mine["answer"] != other["answer"]
-        why = why_different(task, space, columns, query, mine, other) if differs else None
+        why = why_different(task, space, columns, query, ours=mine, theirs=other) if differs else None
         pairs.append(Pair(query, mine, other, why))
     return pairs
 

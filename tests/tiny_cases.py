@@ -95,7 +95,16 @@ def problem_of(
     usable = components.usable if allowed is None else components.usable & allowed
     weights = np.ones(2 * len(case.space))
     rng, meter = np.random.default_rng(seed), Meter(budget or Budget())
-    return Problem(case, CachingOracle(oracle), duals, usable, required, weights, k, Run(meter, rng))
+    return Problem(
+        case=case,
+        oracle=CachingOracle(oracle),
+        history=duals,
+        allowed=usable,
+        required=required,
+        weights=weights,
+        k=k,
+        run=Run(meter, rng),
+    )
 
 
 def consistent(case: Case, rule: int) -> bool:

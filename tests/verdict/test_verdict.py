@@ -61,7 +61,7 @@ def test_the_share_explored_is_never_rounded_up():
 
 
 def test_proven_and_refuted_say_so():
-    assert str(Proven(Certificate("enumeration", 1200, "f", "m", (0,), (1,)))) == (
+    assert str(Proven(Certificate(method="enumeration", points=1200, space="f", model="m", low=(0,), high=(1,)))) == (
         "proven: all 1,200 points of the rule's box are undesired"
     )
     assert str(Refuted(POINT, np.zeros((1, 1)))) == "refuted: age: 20 -> 30"
@@ -70,7 +70,7 @@ def test_proven_and_refuted_say_so():
 @pytest.mark.parametrize(
     "verdict",
     [
-        Proven(Certificate("enumeration", 12, "abc", "m", (0,), (1,))),
+        Proven(Certificate(method="enumeration", points=12, space="abc", model="m", low=(0,), high=(1,))),
         Refuted(POINT, np.zeros((1, 1), dtype=np.int32)),
         Unrefuted(tried=10, samples=5, confidence=0.95),
         Unrefuted(tried=10, samples=5, confidence=0.95, explored=0.75),
@@ -89,7 +89,7 @@ def test_an_unknown_kind_of_verdict_is_refused():
         verdict_from_dict({"kind": "true"})
 
 
-CERTIFICATE = Certificate("enumeration", 12, "abc", "m", (0,), (1,)).to_dict()
+CERTIFICATE = Certificate(method="enumeration", points=12, space="abc", model="m", low=(0,), high=(1,)).to_dict()
 
 
 @pytest.mark.parametrize(

@@ -165,5 +165,10 @@ def build_instance_components(
     usable = np.zeros((1, count_words(len(space))), dtype=np.uint64)
     fill_component_intervals(instance, space.code_limits.last, space.code_limits.top, low, high, usable[0])
     return InstanceComponents(
-        space, instance, low, high, unpack_sets(usable)[0], ComponentCache() if cache is None else cache
+        space,
+        instance,
+        low,
+        high=high,
+        usable=unpack_sets(usable)[0],
+        cache=ComponentCache() if cache is None else cache,
     )

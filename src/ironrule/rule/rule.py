@@ -121,7 +121,12 @@ class Component:
         pattern = tuple((name, wanted) for name, wanted in data.get("one_hot_columns", ()))
         allowed = None if data.get("allowed") is None else tuple(map(value_from_json, data["allowed"]))
         return cls(
-            data["feature"], data["op"], value_from_json(data["value"]), data.get("column", ""), pattern, allowed
+            data["feature"],
+            data["op"],
+            value_from_json(data["value"]),
+            column=data.get("column", ""),
+            one_hot_columns=pattern,
+            allowed=allowed,
         )
 
     def __str__(self) -> str:

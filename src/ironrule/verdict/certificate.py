@@ -141,7 +141,9 @@ class Certificate:
                 require_text(data["space"]),
                 require_text(data["model"]),
             )
-            return cls(data["method"], points, space, model, low, high, covers)
+            return cls(
+                method=data["method"], points=points, space=space, model=model, low=low, high=high, covers=covers
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"cannot read the certificate: {error!r}") from None
 

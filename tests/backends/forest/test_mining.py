@@ -19,7 +19,7 @@ from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.explain.query import build_case
 from ironrule.hitting.bits import list_members
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import Capabilities, Case, MiningRequest, MiningResult, Run
+from ironrule.oracles.protocol import BoxQuery, Capabilities, Case, MiningRequest, MiningResult, Run
 from ironrule.search.driver import solve
 from ironrule.search.minimum import Minimum
 from ironrule.verdict.budget import Budget, BudgetExhausted
@@ -83,7 +83,9 @@ def test_rules_within_a_weight_weigh_no_more_and_hit_all_that_is_known(
     size = problem.weights.size
     weights = np.array(data.draw(st.lists(st.sampled_from([1.0, 2.0, 4.0, 1e12]), min_size=size, max_size=size)))
     within = data.draw(st.sampled_from([0.0, 2.0, 3.0, 6.0]))
-    request = MiningRequest(problem.list_demands(), problem.allowed, weights, within, start, 30)
+    request = MiningRequest(
+        problem.list_demands(), problem.allowed, weights, max_weight=within, start_rule=start, max_steps=30
+    )
     portions = list(oracle.mine(case, request, data.draw(st.integers(1, 40)), run_of()))
     exceptions = {point.tobytes() for point in exceptions_in(case, case.components.box(0))}
     assert {point.tobytes() for portion in portions for point in portion.points} <= exceptions
@@ -181,11 +183,13 @@ def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_d
     for row in np.flatnonzero(~explainer.outcomes)[:50]:
         case = build_case(explainer._context, int(row))
         home, whole = locate_cells(forest, case.instance), case.components.box(0)
-        point, _ = find_by_ascent(forest, workspace, case, whole, home, home, rng)
+        point, _ = find_by_ascent(forest, workspace, BoxQuery(case, whole), home=home, start=home, rng=rng)
         assert point is not None
         assert compute_least_margins(forest, locate_cells(forest, point)[None, :])[0] > 0
         assert model.predict([list(explainer.space.decode_row(point).values())])[0] == 1
-        again, _ = find_by_ascent(forest, workspace, case, whole, home, locate_cells(forest, point), rng)
+        again, _ = find_by_ascent(
+            forest, workspace, BoxQuery(case, whole), home=home, start=locate_cells(forest, point), rng=rng
+        )
         assert again is not None
         assert compute_least_margins(forest, locate_cells(forest, again)[None, :])[0] > 0
         assert ((again == point) | (again == case.instance)).all()

@@ -72,7 +72,7 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
     if not forests:
         return NoCounterfactuals()
     costs = ChangeCosts.build(case, box, forests[0].cells)
-    return ForestNearestSearch(read, read.tree_sum, case, box, costs, request.limit)
+    return ForestNearestSearch(read, case, box, costs, request.limit)
 
 
 FOREST = Backend(

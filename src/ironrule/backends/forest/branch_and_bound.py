@@ -21,7 +21,14 @@ import numpy as np
 
 from ironrule.arrays import Float64Array, Int32Array, Int64Array, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest, apply_link, decide_point
-from ironrule.backends.forest.workspace import ForestWorkspace, allocate_forest_workspace
+from ironrule.backends.forest.workspace import (
+    DENIED_COUNT,
+    DEPTH,
+    LOG_END,
+    RESUMED_MARGIN,
+    ForestWorkspace,
+    allocate_forest_workspace,
+)
 from ironrule.backends.parallel import run_parallel
 from ironrule.jit import kernel, kernel_helper
 
@@ -218,8 +225,8 @@ def build_low_mask(reach: int) -> np.uint64:
 @kernel_helper
 def append_to_log(workspace: ForestWorkspace, entry: int) -> None:
     """Put one box into the log."""
-    workspace.log[workspace.counters[3]] = entry
-    workspace.counters[3] += 1
+    workspace.log[workspace.counters[LOG_END]] = entry
+    workspace.counters[LOG_END] += 1
 
 
 @kernel_helper
@@ -252,8 +259,8 @@ def split_box(forest: CompiledForest, workspace: ForestWorkspace, depth: int, fe
 @kernel_helper
 def is_denied(workspace: ForestWorkspace) -> bool:
     """Whether the model has denied the workspace's point before."""
-    # The memory is a ring: counters[2] counts all denied points, and only as many as there is room for are kept.
-    for place in range(min(workspace.counters[2], workspace.denied_points.shape[0])):
+    # The memory is a ring: all denied points are counted, and only as many as there is room for are kept.
+    for place in range(min(workspace.counters[DENIED_COUNT], workspace.denied_points.shape[0])):
         same = True
         for feature in range(workspace.point.shape[0]):
             if workspace.denied_points[place, feature] != workspace.point[feature]:
@@ -267,10 +274,10 @@ def is_denied(workspace: ForestWorkspace) -> bool:
 @kernel
 def record_denied(workspace: ForestWorkspace) -> None:
     """Note that the model denies the workspace's point; the oldest such point is forgotten when there are too many."""
-    place = workspace.counters[2] % workspace.denied_points.shape[0]
+    place = workspace.counters[DENIED_COUNT] % workspace.denied_points.shape[0]
     for feature in range(workspace.point.shape[0]):
         workspace.denied_points[place, feature] = workspace.point[feature]
-    workspace.counters[2] += 1
+    workspace.counters[DENIED_COUNT] += 1
 
 
 @kernel
@@ -280,18 +287,16 @@ def search_boxes(forest: CompiledForest, workspace: ForestWorkspace, limit: int)
 
     After UNSURE, calling again means that the model has denied that point. The log must have room for `limit` boxes.
     """
-    # counters[0] is the depth of the box on top, counters[1] the margin to go on with after UNSURE (-1: none),
-    # counters[2] the number of denied points, counters[3] the length of the log.
-    depth = workspace.counters[0]
-    resumed = workspace.counters[1]
-    workspace.counters[1] = -1
+    depth = workspace.counters[DEPTH]
+    resumed = workspace.counters[RESUMED_MARGIN]
+    workspace.counters[RESUMED_MARGIN] = -1
     seen = 0
     # Depth-first branch and bound. The boxes from depth 0 to `depth` are disjoint; they and the boxes closed so far
     # cover the box of the query. When none is left, the log is a proof.
     while depth >= 0:
-        workspace.counters[0] = depth
+        workspace.counters[DEPTH] = depth
         if seen >= limit:
-            workspace.counters[1] = resumed
+            workspace.counters[RESUMED_MARGIN] = resumed
             return OUT_OF_BUDGET, seen
         seen += 1
         domain = workspace.domains[depth]
@@ -314,7 +319,7 @@ def search_boxes(forest: CompiledForest, workspace: ForestWorkspace, limit: int)
             possible, sure = decide_point(forest, workspace.point, workspace.sums)
             if possible and (sure or not is_denied(workspace)):
                 # A sure point ends the search; for any other the caller asks the model, and may then call again.
-                workspace.counters[1] = -1 if sure else margin
+                workspace.counters[RESUMED_MARGIN] = -1 if sure else margin
                 return FOUND if sure else UNSURE, seen
         resumed = -1
         # Every feature has one open cell: the box is a single point (in cells), which is no counterfactual.
@@ -327,7 +332,7 @@ def search_boxes(forest: CompiledForest, workspace: ForestWorkspace, limit: int)
             return OUT_OF_BUDGET, seen
         split_box(forest, workspace, depth, feature, cut)
         depth += 1
-    workspace.counters[0] = depth
+    workspace.counters[DEPTH] = depth
     return PROVEN, seen
 
 
@@ -355,10 +360,10 @@ def start_search(forest: CompiledForest, low: Int32Array, high: Int32Array, work
     for tree in range(workspace.best_leaves.shape[1]):
         workspace.best_leaves[0, tree] = forest.leaf_starts[tree]
     workspace.split_feature[0] = -1
-    workspace.counters[0] = 0
-    workspace.counters[1] = -1
-    workspace.counters[2] = 0
-    workspace.counters[3] = 0
+    workspace.counters[DEPTH] = 0
+    workspace.counters[RESUMED_MARGIN] = -1
+    workspace.counters[DENIED_COUNT] = 0
+    workspace.counters[LOG_END] = 0
     return True
 
 
@@ -386,7 +391,7 @@ class ParallelSearch:
     @property
     def log(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """What all of them have written, in order."""
-        return np.concatenate([workspace.log[: workspace.counters[3]] for workspace in self.workspaces])
+        return np.concatenate([workspace.log[: workspace.counters[LOG_END]] for workspace in self.workspaces])
 
     def _build_job(self, place: int, boxes: int) -> SearchJob:
         workspace = self.workspaces[place]
@@ -397,8 +402,8 @@ class ParallelSearch:
         # Halve the workspace with the most waiting boxes, again and again. Its new partner stands right behind it,
         # because its boxes come later in the log of a single search.
         while len(self.active) < shares:
-            richest = max(self.active, key=lambda place: int(self.workspaces[place].counters[0]))
-            if self.workspaces[richest].counters[0] < 1:
+            richest = max(self.active, key=lambda place: int(self.workspaces[place].counters[DEPTH]))
+            if self.workspaces[richest].counters[DEPTH] < 1:
                 return
             self.workspaces.insert(richest + 1, take_lower_half(self.forest, self.workspaces[richest]))
             # Places behind the new workspace move by one.
@@ -408,8 +413,8 @@ class ParallelSearch:
 
 def take_lower_half(forest: CompiledForest, workspace: ForestWorkspace) -> ForestWorkspace:
     """A new workspace with the lower half of the boxes that wait; the other keeps the upper half."""
-    # Boxes wait at the depths 0 to counters[0]. The lower ones are the largest and the last in the order of search.
-    waiting = int(workspace.counters[0]) + 1
+    # Boxes wait at the depths 0 to counters[DEPTH]. The lower ones are the largest and the last in the order of search.
+    waiting = int(workspace.counters[DEPTH]) + 1
     lower = waiting // 2
     other = allocate_forest_workspace(forest)
     for old, new in zip(
@@ -421,15 +426,15 @@ def take_lower_half(forest: CompiledForest, workspace: ForestWorkspace) -> Fores
         old[: waiting - lower] = old[lower:waiting].copy()
     other.last_point[:] = -1
     # The new one begins with its own depth, no open question, the same denied points, and an empty log.
-    other.counters[:] = (lower - 1, -1, workspace.counters[2], 0)
+    other.counters[:] = (lower - 1, -1, workspace.counters[DENIED_COUNT], 0)
     other.denied_points[:] = workspace.denied_points
-    workspace.counters[0] = waiting - lower - 1
+    workspace.counters[DEPTH] = waiting - lower - 1
     return other
 
 
 def ensure_log_space(workspace: ForestWorkspace, boxes: int) -> ForestWorkspace:
     """The workspace, with room in its log for so many boxes more."""
-    used = int(workspace.counters[3])
+    used = int(workspace.counters[LOG_END])
     if len(workspace.log) >= used + boxes:
         return workspace
     return workspace._replace(log=np.concatenate([workspace.log, np.empty(used + boxes, dtype=np.int64)]))

@@ -188,7 +188,7 @@ class _ConstraintTreeBuilder:
         slices, places = np.unique(admitted.reshape(len(admitted), -1), axis=0, return_inverse=True)
         if len(self.splits) > MAX_CONSTRAINT_NODES:
             raise Unreadable("the constraints on the space are too intricate to read")
-        return self._add_slices(slices, places.ravel(), 0, len(slices), admitted.shape[1:], depth)
+        return self._add_slices(slices, places.ravel(), 0, len(slices), shape=admitted.shape[1:], depth=depth)
 
     def _add_slices(
         self, slices: BoolArray, places: IntpArray, start: int, end: int, shape: tuple[int, ...], depth: int
@@ -203,8 +203,8 @@ class _ConstraintTreeBuilder:
         # Halve the distinct slices: the split sends all codes left whose slice is in the first half.
         middle = (start + end) // 2
         node = self._add_node(CodeRangeSplit(self.columns[depth], places, start, middle), 0.0)
-        self.left[node] = self._add_slices(slices, places, start, middle, shape, depth)
-        self.right[node] = self._add_slices(slices, places, middle, end, shape, depth)
+        self.left[node] = self._add_slices(slices, places, start, middle, shape=shape, depth=depth)
+        self.right[node] = self._add_slices(slices, places, middle, end, shape=shape, depth=depth)
         return node
 
     def _add_node(self, split: TreeSplit | None, value: float) -> int:

@@ -9,7 +9,7 @@ which its path first narrowed their features. A branch that no cell leads to is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -176,13 +176,20 @@ def _walk_levels(nodes: FlatNodes, pools: Sequence[MaskPool]) -> list[WalkLevel]
     """All levels; of masks only those of leaves are kept."""
     count = len(nodes.root)
     none, slots = np.zeros(count, dtype=np.int64), np.full((count, 1), -1, dtype=np.int32)
-    level = WalkLevel(np.arange(count), nodes.root, none, none > 0, nodes.left_mask[nodes.root] < 0, slots, slots)
+    level = WalkLevel(
+        tree=np.arange(count),
+        node=nodes.root,
+        parent=none,
+        is_right=none > 0,
+        is_leaf=nodes.left_mask[nodes.root] < 0,
+        features=slots,
+        masks=slots,
+    )
     levels = []
     # One level at a time, from the roots, until a level has only leaves.
     while True:
         leaf = level.is_leaf
-        kept = (level.features[leaf], level.masks[leaf])
-        levels.append(WalkLevel(level.tree, level.node, level.parent, level.is_right, leaf, *kept))
+        levels.append(replace(level, features=level.features[leaf], masks=level.masks[leaf]))
         if leaf.all():
             return levels
         level = _descend(nodes, pools, level)
@@ -211,8 +218,16 @@ def _descend(nodes: FlatNodes, pools: Sequence[MaskPool], level: WalkLevel) -> W
         changed = rows[narrowed]
         parts[-1][3][narrowed, slot[changed]] = feature[changed]
         parts[-1][4][narrowed, slot[changed]] = part[changed]
-    below, parent, right, *slots = (np.concatenate(some) for some in zip(*parts, strict=True))
-    return WalkLevel(level.tree[parent], below, parent, right, nodes.left_mask[below] < 0, *slots)
+    below, parent, right, features, masks = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return WalkLevel(
+        tree=level.tree[parent],
+        node=below,
+        parent=parent,
+        is_right=right,
+        is_leaf=nodes.left_mask[below] < 0,
+        features=features,
+        masks=masks,
+    )
 
 
 def _split_masks(pools: Sequence[MaskPool], feature: Int64Array, here: Int64Array, left_mask: Int64Array) -> Int64Array:

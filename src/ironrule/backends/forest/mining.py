@@ -18,7 +18,7 @@ from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64
 from ironrule.backends.forest.ascent import climb_to_counterfactual, pull_back, trace_trees
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, search_boxes, start_search
 from ironrule.backends.forest.compile import CompiledForest
-from ironrule.backends.forest.workspace import ForestWorkspace
+from ironrule.backends.forest.workspace import LOG_END, ForestWorkspace
 from ironrule.backends.nearest import fill_nearest_codes
 from ironrule.hitting.bits import list_members
 from ironrule.hitting.minimum import (
@@ -32,14 +32,14 @@ from ironrule.hitting.minimum import (
 from ironrule.hitting.reduce import count_bits
 from ironrule.jit import ONE, kernel, kernel_helper
 from ironrule.model.normal_form.cells import Cells
-from ironrule.oracles.protocol import Case, MiningRequest, MiningResult
-from ironrule.rule.box import Box
+from ironrule.oracles.protocol import BoxQuery, Case, MiningRequest, MiningResult
 from ironrule.verdict.certificate import NO_SPLIT, Cover, CoverSplit, find_code_ranges
 
 NO_INTEGERS, NO_FLOATS, NO_WORDS = np.empty(0, np.int64), np.empty(0), np.empty((0, 1), np.uint64)
 RANDOM_STEP = 2.0**-53  # the last of the bits that a random number between 0 and 1 has
 # How `mine_rounds` ends; its docstring explains each.
 MORE_ROUNDS, NO_RULE, ENDED, RULE_HOLDS, ASK_MODEL = 0, 1, 2, 3, 4
+RANDOM_STATE, BOXES_SEEN = 0, 1  # what the two numbers of a mining workspace's state are
 BOX_GIVEN = -1.0  # instead of a weight
 TIE_BREAK = 1e-9  # weights differ by less in a random choice among equals
 
@@ -92,7 +92,7 @@ class MiningWorkspace(NamedTuple):
     box_high: Int32Array
     order: Int64Array  # the features in a random order
     points: Int32Array  # the counterfactuals
-    state: Any  # [0] the state of the random numbers, [1] how many boxes were looked at
+    state: Any  # the state of the random numbers, and how many boxes were looked at
     feature: Int64Array = NO_INTEGERS  # per element, its feature and the codes that it admits
     low: Int64Array = NO_INTEGERS
     high: Int64Array = NO_INTEGERS
@@ -111,8 +111,8 @@ class MiningWorkspace(NamedTuple):
 def _next_random(table: MiningWorkspace) -> Any:
     """The next 53 random bits; the upper ones are the best."""
     # A linear congruential generator. Its low bits are weak, so the lowest eleven are dropped and 53 are left.
-    table.state[0] = table.state[0] * LCG_MULTIPLIER + LCG_INCREMENT
-    return table.state[0] >> np.uint64(11)
+    table.state[RANDOM_STATE] = table.state[RANDOM_STATE] * LCG_MULTIPLIER + LCG_INCREMENT
+    return table.state[RANDOM_STATE] >> np.uint64(11)
 
 
 @kernel_helper
@@ -212,7 +212,7 @@ def mine_rounds(
         # there is none.
         if not climb_to_counterfactual(forest, workspace, workspace.domains[0], table.order, sweeps):
             status, seen = search_boxes(forest, workspace, boxes)
-            table.state[1] += np.uint64(seen)
+            table.state[BOXES_SEEN] += np.uint64(seen)
             if status != FOUND:
                 return found, RULE_HOLDS if status == PROVEN else ASK_MODEL if status == UNSURE else ENDED
             # Pulling back needs the trees' values at the point that the search has found.
@@ -252,17 +252,17 @@ def mine_counterfactuals(
 ) -> Iterator[MiningResult]:
     """Run the rounds in portions, and yield the result of each."""
     bits = np.array(list_members(request.allowed), dtype=np.int64)
-    table, within = _allocate_mining_workspace(forest, case, request, bits, rounds, rng), request.max_weight
+    table, within = _allocate_mining_workspace(forest, case, request, bits, rounds=rounds, rng=rng), request.max_weight
     found, status, many = 0, MORE_ROUNDS, max(1, len(forest.root) // USUAL_TREES)
     limits = SWEEPS, request.max_steps, MAX_BOXES_PER_ROUND // many
     # A portion per call, so that the caller can look at its budget in between.
     while status == MORE_ROUNDS and found < rounds:
-        before, portion, table.state[1] = found, min(max(1, ROUNDS_PER_CALL // many), rounds - found), 0
+        before, portion, table.state[BOXES_SEEN] = found, min(max(1, ROUNDS_PER_CALL // many), rounds - found), 0
         found, status = mine_rounds(forest, workspace, table, len(request.duals), found, portion, within, limits)
         rule = sum(1 << bit for bit in bits[table.chosen].tolist())
-        points, boxes = table.points[before:found], int(table.state[1])
+        points, boxes = table.points[before:found], int(table.state[BOXES_SEEN])
         if status == RULE_HOLDS:
-            proof = SearchLog(forest.cells, workspace.log[: workspace.counters[3]].copy())
+            proof = SearchLog(forest.cells, workspace.log[: workspace.counters[LOG_END]].copy())
             yield MiningResult(points, rule, proof, proof.pieces, boxes)
         else:
             yield MiningResult(points, None if status == NO_RULE else rule, boxes=boxes)
@@ -271,8 +271,8 @@ def mine_counterfactuals(
 def find_by_ascent(
     forest: CompiledForest,
     workspace: ForestWorkspace,
-    case: Case,
-    box: Box,
+    query: BoxQuery,
+    *,
     home: Int64Array,
     start: Int64Array,
     rng: np.random.Generator,
@@ -282,11 +282,11 @@ def find_by_ascent(
     search of so many boxes; and how that ended. The search may go on in the workspace.
     """
     table = MiningWorkspace(
-        instance=case.instance,
+        instance=query.case.instance,
         origin=home,
         start=start,
-        box_low=box.low,
-        box_high=box.high,
+        box_low=query.box.low,
+        box_high=query.box.high,
         order=np.arange(len(home)),
         points=np.empty((1, len(home)), dtype=np.int32),
         state=_seed_state(rng),

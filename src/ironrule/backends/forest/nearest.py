@@ -19,7 +19,7 @@ from ironrule.backends.forest.mining import locate_cells
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import COST_STEP, ChangeCosts
 from ironrule.model.normal_form.splits import build_code_tree
-from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, TreeSum
+from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
@@ -30,7 +30,6 @@ class ForestNearestSearch:
     """One counterfactual after the other, each the cheapest that the exact oracle leaves."""
 
     tabulated_model: TabulatedModel
-    tree_sum: TreeSum
     case: Case
     box: Box
     costs: ChangeCosts
@@ -41,7 +40,7 @@ class ForestNearestSearch:
         """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
         extra = [self._build_cost_margin(), *(self._build_difference_margin(point) for point in found)]
         forests = compile_tree_sum(
-            self.tree_sum, self.tabulated_model.columns, self.case.space, self.case.feasible, extra
+            self.tabulated_model.tree_sum, self.tabulated_model.columns, self.case.space, self.case.feasible, extra
         )
         # More than any point costs, so that the first answer is any counterfactual.
         cost_limit = float(len(self.case.space) + 2)

@@ -25,7 +25,14 @@ from ironrule.backends.forest.mining import (
     locate_cells,
     mine_counterfactuals,
 )
-from ironrule.backends.forest.workspace import LOG_LENGTH, MAX_DEPTH, ForestWorkspace, allocate_forest_workspace
+from ironrule.backends.forest.workspace import (
+    DEPTH,
+    LOG_END,
+    LOG_LENGTH,
+    MAX_DEPTH,
+    ForestWorkspace,
+    allocate_forest_workspace,
+)
 from ironrule.backends.nearest import fill_nearest_codes
 from ironrule.model.intervals import Gaps
 from ironrule.oracles.protocol import (
@@ -62,12 +69,9 @@ class WorkspacePool:
 
     def release(self, place: int, workspace: ForestWorkspace) -> None:
         """Put a workspace back, with a log of the usual length."""
-        usual = (
-            workspace
-            if len(workspace.log) == LOG_LENGTH
-            else workspace._replace(log=np.empty(LOG_LENGTH, dtype=np.int64))
-        )
-        self._free.setdefault(place, []).append(usual)
+        if len(workspace.log) != LOG_LENGTH:
+            workspace = workspace._replace(log=np.empty(LOG_LENGTH, dtype=np.int64))
+        self._free.setdefault(place, []).append(workspace)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WorkspacePool, ()
@@ -129,9 +133,9 @@ class ForestOracle:
         # one forest yields is known when the next is mined.
         for place, forest in enumerate(self.forests):
             workspace = self.workspaces.acquire(place, forest)
-            for some in mine_counterfactuals(forest, workspace, case, request, rounds, run.rng):
-                yield some if len(self.forests) == 1 else some._replace(proof=None, pieces=0)
-                request = request.add_points(case, some.points) if len(self.forests) > 1 else request
+            for portion in mine_counterfactuals(forest, workspace, case, request, rounds=rounds, rng=run.rng):
+                yield portion if len(self.forests) == 1 else portion._replace(proof=None, pieces=0)
+                request = request.add_points(case, portion.points) if len(self.forests) > 1 else request
             self.workspaces.release(place, workspace)
 
     def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[SearchLog, ...] | None:
@@ -143,47 +147,42 @@ class ForestOracle:
         # A point is desired if one alternative's margins are all positive: a counterfactual of any forest is enough,
         # and a proof needs the log of every forest.
         for place, forest in enumerate(self.forests):
-            origin = locate_cells(forest, query.box.clip(query.case.instance))
-            work = _ForestQuery(
-                place, forest, query.case, query.box, run, limit, self.workspaces.acquire(place, forest), origin
-            )
-            answer = self._decide_forest(work)
+            work = _ForestQuery(place, forest, query, run, self.workspaces.acquire(place, forest))
+            answer = self._decide_forest(work, limit)
             self.workspaces.release(place, work.workspace)
             if isinstance(answer, np.ndarray):
                 return answer
             logs += [] if answer is None else [answer]
         return tuple(logs) if len(logs) == len(self.forests) else None
 
-    def _decide_forest(self, work: _ForestQuery) -> Points | SearchLog | None:
+    def _decide_forest(self, work: _ForestQuery, limit: int) -> Points | SearchLog | None:
         """A counterfactual, the log of a proof, or None; by climbing and a short search, or else branch and bound."""
         # From cheap to expensive: climb, a short search, the model's word, past rows, then the full search.
-        found, status = work.climb(work.workspace, work.origin, min(self.first_boxes, work.limit))
-        seen = int(work.workspace.counters[3])
+        point, status = work.climb(work.workspace, work.origin, min(self.first_boxes, limit))
+        seen = int(work.workspace.counters[LOG_END])
         work.run.meter.events["boxes"] += seen
-        if found is not None:
-            return found
+        if point is not None:
+            return point
         if status == RULE_HOLDS:
             return SearchLog(work.forest.cells, work.workspace.log[:seen].copy())
         if status == ASK_MODEL:
             if work.ask_model():
                 return work.point
-            if self._may_turn_in_gaps(work.box):
+            if self._may_turn_in_gaps(work.query.box):
                 return None
             record_denied(work.workspace)
-        found = self._climb_from_history(work) if work.limit > LOW_EFFORT_BOXES else None
-        return self._branch_and_bound(work, seen) if found is None else found
+        point = self._climb_from_history(work) if limit > LOW_EFFORT_BOXES else None
+        return self._branch_and_bound(work, seen, limit) if point is None else point
 
-    def _branch_and_bound(self, work: _ForestQuery, seen: int) -> Points | SearchLog | None:
+    def _branch_and_bound(self, work: _ForestQuery, seen: int, limit: int) -> Points | SearchLog | None:
         """Branch and bound, after so many boxes seen, alone at first, then shared out."""
         search, meter = ParallelSearch(work.forest, [work.workspace]), work.run.meter
         # In rounds of a fixed number of boxes, never of a time, so that the answer is the same on every machine.
-        while search.active and seen < work.limit:
-            many, boxes = (
-                (1, self.boxes_before_sharing)
-                if seen < self.boxes_before_sharing
-                else (self.max_shares, self.boxes_per_round)
-            )
-            for place, status, looked_at in search.run_round(many, min(boxes, work.limit - seen)):
+        while search.active and seen < limit:
+            shares, boxes = self.max_shares, self.boxes_per_round
+            if seen < self.boxes_before_sharing:
+                shares, boxes = 1, self.boxes_before_sharing
+            for place, status, looked_at in search.run_round(shares, min(boxes, limit - seen)):
                 seen += looked_at
                 meter.events["boxes"] += looked_at
                 work.workspace = search.workspaces[place]
@@ -193,11 +192,11 @@ class ForestOracle:
                 if status == UNSURE:
                     if work.ask_model():
                         return work.point
-                    if self._may_turn_in_gaps(work.box):
+                    if self._may_turn_in_gaps(work.query.box):
                         return None
                     record_denied(work.workspace)
                 # The stack of this workspace is full: further rounds could not go on.
-                elif status != PROVEN and work.workspace.counters[0] + 1 >= MAX_DEPTH:
+                elif status != PROVEN and work.workspace.counters[DEPTH] + 1 >= MAX_DEPTH:
                     return None
             meter.check()
         return None if search.active else SearchLog(work.forest.cells, search.log)
@@ -207,9 +206,15 @@ class ForestOracle:
         return self.gaps is not None and self.gaps.may_turn_within(box.low, box.high)
 
     def _climb_from_history(self, work: _ForestQuery) -> Points | None:
-        """A counterfactual uphill from a past row; the search may go on where it was."""
-        spare = self.workspaces.acquire(work.place, work.forest)
-        point = work.climb_from_history(spare)
+        """A counterfactual uphill from a past row with the desired outcome; the search may go on where it was."""
+        forest, seeds = work.forest, work.query.case.history.seeds
+        if len(seeds) == 0:
+            return None
+        # Some rows at random, pulled into the box; the one with the largest margin there is the start.
+        chosen = seeds[work.run.rng.integers(0, len(seeds), size=HISTORY_STARTS)]
+        starts = locate_cells(forest, work.query.box.clip(chosen))
+        spare = self.workspaces.acquire(work.place, forest)
+        point, _ = work.climb(spare, starts[np.argmax(compute_least_margins(forest, starts))])
         self.workspaces.release(work.place, spare)
         return point
 
@@ -220,44 +225,36 @@ class _ForestQuery:
 
     place: int
     forest: CompiledForest
-    case: Case
-    box: Box
+    query: BoxQuery
     run: Run
-    limit: int  # how many boxes may be looked at
     workspace: ForestWorkspace
-    origin: Int64Array  # the instance's cells, or those of the nearest point in the box
+    origin: Int64Array = field(init=False)  # the instance's cells, or those of the nearest point in the box
+
+    def __post_init__(self) -> None:
+        self.origin = locate_cells(self.forest, self.query.box.clip(self.query.case.instance))
 
     def climb(self, workspace: ForestWorkspace, start: Int64Array, boxes: int = 0) -> tuple[Points | None, int]:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
         instance, or else by a short search; and how that ended.
         """
-        return find_by_ascent(self.forest, workspace, self.case, self.box, self.origin, start, self.run.rng, boxes)
-
-    def climb_from_history(self, workspace: ForestWorkspace) -> Points | None:
-        """The same from a past row with the desired outcome, pulled into the box."""
-        seeds = self.case.history.seeds
-        if len(seeds) == 0:
-            return None
-        # Some rows at random; the one with the largest margin once it lies in the box is the start.
-        chosen = seeds[self.run.rng.integers(0, len(seeds), size=HISTORY_STARTS)]
-        starts = locate_cells(self.forest, self.box.clip(chosen))
-        return self.climb(workspace, starts[np.argmax(compute_least_margins(self.forest, starts))])[0]
+        return find_by_ascent(
+            self.forest, workspace, self.query, home=self.origin, start=start, rng=self.run.rng, boxes=boxes
+        )
 
     def pull_back(self) -> Points:
         """The workspace's counterfactual, pulled back towards the instance."""
-        found = self.point  # a counterfactual as it is
+        point = self.point  # a counterfactual as it is
         pulled, _ = self.climb(self.workspace, self.workspace.point.copy())
-        return found if pulled is None else pulled
+        return point if pulled is None else pulled
 
     def ask_model(self) -> bool:
         """Whether the model itself gives the workspace's point the desired outcome."""
-        return bool(self.run.meter.desired(self.case.model, self.point[None, :])[0])
+        return bool(self.run.meter.desired(self.query.case.model, self.point[None, :])[0])
 
     @property
     def point(self) -> Points:
         """The workspace's point, as codes."""
-        codes = np.empty_like(self.case.instance)
-        fill_nearest_codes(
-            self.forest.cells, self.workspace.point, self.case.instance, self.box.low, self.box.high, codes
-        )
+        instance, box = self.query.case.instance, self.query.box
+        codes = np.empty_like(instance)
+        fill_nearest_codes(self.forest.cells, self.workspace.point, instance, box.low, box.high, codes)
         return codes

@@ -53,14 +53,14 @@ class Frontier:
         whole = np.diff(open_cells.starts)[None, :] - 1
         none = np.zeros_like(whole)
         return cls(
-            open_cells.starts[:-1],
-            _build_range_minima(np.concatenate(each)),
-            places,
-            change,
-            unlike,
-            none,
-            whole,
-            np.zeros(1),
+            starts=open_cells.starts[:-1],
+            range_minima=_build_range_minima(np.concatenate(each)),
+            origin=places,
+            cheapest_change=change,
+            earlier_changes=unlike,
+            low=none,
+            high=whole,
+            cost=np.zeros(1),
         )
 
     def keep_below(self, cost_limit: float) -> bool:

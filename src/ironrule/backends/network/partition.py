@@ -58,7 +58,16 @@ class BoxPartition:
         low, high = np.zeros((2, room, n), np.int64)
         high[0] = np.diff(open_cells.starts) - 1
         child, feature, place = np.full((3, room), NO_SPLIT, dtype=np.int64)
-        return cls(cells, open_cells, np.zeros(room, np.int64), low, high, child, feature, place)
+        return cls(
+            cells=cells,
+            open_cells=open_cells,
+            number=np.zeros(room, np.int64),
+            low=low,
+            high=high,
+            child=child,
+            feature=feature,
+            place=place,
+        )
 
     @property
     def pieces(self) -> int:

@@ -79,7 +79,15 @@ class GeCo:
         case, box = query.case, query.box
         distance = InstanceDistance.build(case.space, case.instance, self.norm_weights)
         hashing = ZobristHash.from_sizes(tuple(case.space.sizes.tolist()))
-        return Population(case, box, find_feasible_changes(case, box), distance, hashing, run, self.population)
+        return Population(
+            case,
+            box,
+            find_feasible_changes(case, box),
+            distance=distance,
+            hashing=hashing,
+            run=run,
+            limit=self.population,
+        )
 
     def _propose_candidates(
         self, case: Case, box: Box, population: Population, rng: np.random.Generator

@@ -166,7 +166,7 @@ def enforce_constraints(rng: np.random.Generator, case: Case, box: Box, candidat
             broken = np.flatnonzero(~predicate(points, case.feasible.instance))
             places = predicate.consequence_columns or predicate.columns
             for column, share in zip(places, _split_at_random(rng, broken, len(places)), strict=True):
-                _satisfy_constraint(rng, case, box, predicate, points, share, column)
+                _satisfy_constraint(rng, case, box, predicate, points=points, broken=share, column=column)
     return build_deltas(points[case.feasible.admits(points)], case.instance)
 
 

@@ -169,16 +169,16 @@ class DeviceLayers:
             rows.append(torch.cat([weights, -weights]))
             turned.append(torch.cat([weights, put(net.bias[units[k]])[:, None]], dim=1))
         return cls(
-            rows,
-            turned,
-            [put(net.bias[some]) for some in units],
-            [put(net.unit_sizes[some]) for some in units],
-            net.activations.tolist(),
-            net.slopes.tolist(),
-            put(net.coefficients),
-            put(net.offset),
-            put(net.slack),
-            net.gamma,
+            rows=rows,
+            turned=turned,
+            bias=[put(net.bias[some]) for some in units],
+            sizes=[put(net.unit_sizes[some]) for some in units],
+            kinds=net.activations.tolist(),
+            slopes=net.slopes.tolist(),
+            coefficients=put(net.coefficients),
+            offset=put(net.offset),
+            slack=put(net.slack),
+            gamma=net.gamma,
         )
 
     def back_substitute(self, rows: Tensor, layer: int, relaxed: list[ActivationRelaxation]) -> BackSubstitution:
@@ -305,18 +305,18 @@ class DeviceInputs:
         rows = [net.table[net.table_starts[j] + open_cells.cells[slice(*open_cells.starts[j : j + 2])]] for j in tables]
         direction = put(net.direction[lines])
         return cls(
-            put(lines),
-            tables.tolist(),
-            put(open_cells.starts[:-1]),
-            put(open_cells.cells),
-            put(open_cells.values),
-            put(ordered),
-            put(net.base),
-            direction,
-            direction.clamp(min=0.0),
-            direction.clamp(max=0.0),
-            direction.T.contiguous(),
-            [put(some) for some in rows],
+            lines=put(lines),
+            tables=tables.tolist(),
+            starts=put(open_cells.starts[:-1]),
+            cells=put(open_cells.cells),
+            values=put(open_cells.values),
+            sorted=put(ordered),
+            base=put(net.base),
+            direction=direction,
+            rise=direction.clamp(min=0.0),
+            fall=direction.clamp(max=0.0),
+            across=direction.T.contiguous(),
+            rows=[put(some) for some in rows],
         )
 
     def build_boxes(self, low: Tensor, high: Tensor) -> DeviceBoxes:
@@ -402,7 +402,9 @@ def optimize_relaxation(
         ends = torch.maximum(low, -layers.sizes[k]), torch.minimum(high, layers.sizes[k])
         found.append(
             RelaxedLayer(
-                low, high, _optimize_layer(layers.kinds[k], layers.slopes[k], lines, given[k], sums, ends, step)
+                low,
+                high,
+                _optimize_layer(layers.kinds[k], layers.slopes[k], lines, given[k], sums=sums, ends=ends, step=step),
             )
         )
         if k + 1 < len(relaxed):
@@ -426,7 +428,7 @@ def _optimize_layer(
     if kind == 0:
         return lines
     if kind > 2:
-        return _mix_with_tangents(kind, lines, given, sums, ends, step)
+        return _mix_with_tangents(kind, lines, given, sums, ends=ends, step=step)
     # Relus that may be on both sides of zero and whose lower line is in use; slopes from `slope` to 1 are sound.
     free = (given < 0.0) & (ends[0] < 0.0) & (ends[1] > 0.0)
     steps = torch.where(sums > 0.0, step, -step)

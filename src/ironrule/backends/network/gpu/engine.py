@@ -64,17 +64,17 @@ class DeviceBounds:
     def select(self, some: Tensor) -> DeviceBounds:
         """Those of some boxes."""
         return DeviceBounds(
-            self.margins[some],
-            self.reserve[some],
-            [one[some] for one in self.kept_coefficients],
-            self.slopes[some],
-            [one[some] for one in self.places],
-            [
+            margins=self.margins[some],
+            reserve=self.reserve[some],
+            kept_coefficients=[one[some] for one in self.kept_coefficients],
+            slopes=self.slopes[some],
+            places=[one[some] for one in self.places],
+            relaxed=[
                 RelaxedLayer(one.low[some], one.high[some], ActivationRelaxation(*(x[some] for x in one.relaxation)))
                 for one in self.relaxed
             ],
-            self.sums.select(some),
-            self.tightest[some],
+            sums=self.sums.select(some),
+            tightest=self.tightest[some],
         )
 
     @property
@@ -201,14 +201,14 @@ class DeviceQuery:
         margins = _replace_overflow(back.total + highest.total + rounding + layers.offset + layers.slack)
         tightest = margins.argmin(1) if tightest is None else tightest
         return DeviceBounds(
-            margins,
-            (RESERVE * rounding).expand_as(margins),
-            [_select_margin(one, tightest) for one in back.kept_coefficients],
-            _select_margin(highest.slopes, tightest),
-            [_select_margin(one, tightest) for one in highest.places],
-            relaxed,
-            sums,
-            tightest,
+            margins=margins,
+            reserve=(RESERVE * rounding).expand_as(margins),
+            kept_coefficients=[_select_margin(one, tightest) for one in back.kept_coefficients],
+            slopes=_select_margin(highest.slopes, tightest),
+            places=[_select_margin(one, tightest) for one in highest.places],
+            relaxed=relaxed,
+            sums=sums,
+            tightest=tightest,
         )
 
     def _evaluate_maximum(self, bounds: DeviceBounds, ends: DeviceBoxes) -> tuple[Tensor, Tensor, Tensor]:
