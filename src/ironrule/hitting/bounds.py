@@ -87,17 +87,46 @@ def compute_counting_bound(
 
 
 @kernel_helper
-def set_initial_prices(
-    hit: Any, starts: Int64Array, elements: Int64Array, weights: Float64Array, prices: Float64Array
+def open_root(
+    hit: Any,
+    starts: Int64Array,
+    elements: Int64Array,
+    weights: Float64Array,
+    open_: UInt64Array,
+    prices: Float64Array,
 ) -> None:
-    """Prices under which no element costs more than it weighs."""
+    """The root of a search: every dual is open, at prices under which no element costs more than it weighs."""
     # Every element spreads its weight evenly over the duals that it hits, and a dual takes the least share offered.
     # So the prices of an element's duals add up to no more than its weight: no reduced cost is negative.
     for e in range(starts.size - 1):
+        open_[e >> 6] |= ONE << np.uint64(e & 63)
         prices[e] = np.inf
         for p in range(starts[e], starts[e + 1]):
             i = elements[p]
             prices[e] = min(prices[e], weights[i] / count_open_hits(hit[i], hit[i]))
+
+
+@kernel_helper
+def enter_child(
+    taken: UInt64Array,
+    weight: float,
+    open_: Any,
+    allowed: Any,
+    prices: Any,
+    cost: Float64Array,
+    bounds: Any,
+    level: int,
+) -> None:
+    """Make the next level of the stack the child of this one that takes an element, which hits ``taken``."""
+    down = level + 1
+    for k in range(taken.size):
+        open_[down, k] = open_[level, k] & ~taken[k]
+    for i in range(allowed.shape[1]):
+        allowed[down, i] = allowed[level, i]
+    # The best prices of the parent are a good start for the child, and its bound holds for the child too.
+    for e in range(prices.shape[1]):
+        prices[down, e] = prices[level, e]
+    cost[down], bounds[down] = cost[level] + weight, bounds[level]
 
 
 @kernel_helper

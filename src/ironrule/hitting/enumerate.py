@@ -25,10 +25,11 @@ from ironrule.hitting.bounds import (
     choose_branch,
     compute_counting_bound,
     compute_reduced_costs,
+    enter_child,
     list_open_duals,
     mark_taken,
+    open_root,
     run_subgradient_ascent,
-    set_initial_prices,
 )
 from ironrule.jit import ONE, ZERO, kernel, kernel_helper, lowest_bit
 
@@ -236,15 +237,12 @@ def list_light_sets(
 
     It ends early, which is then said, when the room for sets is full or the nodes are spent.
     """
-    words, d = hit.shape[1], starts.size - 1
     # Per level: the open duals, those hit exactly once, the elements allowed, the best prices, the cost of what was
     # taken, a lower bound, the elements to branch on, how many these are, and which comes next.
     found, open_, once, allowed = work[0]
     prices, cost, bounds, reduced, slope, trial = work[1]
     branch, children, child, room = work[2]
-    for e in range(d):
-        open_[0, e >> 6] |= ONE << np.uint64(e & 63)
-    set_initial_prices(hit, starts, elements, weights, prices[0])
+    open_root(hit, starts, elements, weights, open_[0], prices[0])
     total = weights.sum()
     level, nodes, count, beyond, fresh = np.int64(0), 0, 0, np.inf, True
     # Depth-first branch and bound as in `search_minimum`, with a ceiling that stays. `beyond` is the least weight, or
@@ -256,20 +254,15 @@ def list_light_sets(
                 continue
             pick, down = branch[level, child[level]], level + 1
             child[level] += 1
-            for k in range(words):
-                # Hit once from now on: what was hit once and is not hit again, and what is hit for the first time.
+            # Hit once from now on: what was hit once and is not hit again, and what is hit for the first time.
+            for k in range(hit.shape[1]):
                 once[down, k] = (once[level, k] & ~hit[pick, k]) | (hit[pick, k] & open_[level, k])
-                open_[down, k] = open_[level, k] & ~hit[pick, k]
             # Later siblings do not use this element, so no set is found twice. A child in which an element is no
             # longer needed leads to no minimal set and is skipped.
             allowed[level, pick] = False
             if not _are_taken_needed(hit, once[down], branch, child, down):
                 continue
-            for i in range(weights.size):
-                allowed[down, i] = allowed[level, i]
-            for e in range(d):
-                prices[down, e] = prices[level, e]
-            cost[down], bounds[down] = cost[level] + weights[pick], bounds[level]
+            enter_child(hit[pick], weights[pick], open_, allowed, prices, cost, bounds, level)
             level = down
         fresh = False
         if nodes == node_limit:

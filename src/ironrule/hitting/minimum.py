@@ -30,10 +30,11 @@ from ironrule.hitting.bounds import (
     compute_counting_bound,
     compute_reduced_costs,
     count_open_hits,
+    enter_child,
     list_open_duals,
     mark_taken,
+    open_root,
     run_subgradient_ascent,
-    set_initial_prices,
 )
 from ironrule.jit import ONE, ZERO, kernel, kernel_helper, lowest_bit
 
@@ -141,6 +142,18 @@ def _copy_flags(into: Any, flags: Any) -> None:
         into[i] = flags[i]
 
 
+@kernel_helper
+def _bound_unsearched(bounds: Float64Array, children: Int64Array, child: Int64Array, level: int, best: float) -> float:
+    """What no set weighs less than when the search stops at a node of a level, nor the best one found."""
+    # What is not searched yet lies in this node and in the remaining children of those above it, so the least of their
+    # bounds holds for all of it.
+    lower = best
+    for above in range(level + 1):
+        if above == level or child[above] < children[above]:
+            lower = min(lower, bounds[above])
+    return lower
+
+
 @kernel
 def search_minimum(
     hit: Any,
@@ -158,19 +171,15 @@ def search_minimum(
     is left in `work`, as the flags named `chosen`; where none was found the weight is `below`. All weights, and `below`
     unless it is infinite, are whole numbers, so a bound above ``best - 1`` proves that nothing cheaper is left.
 
-    One function because it is the search itself: take the next child of the deepest level, or go up; bound it; branch.
+    Each turn of the loop takes the next child of the deepest level, or goes up; bounds it; and branches.
     """
-    u, words, d = hit.shape[0], hit.shape[1], starts.size - 1
     # Per level: the open duals, the elements still allowed, the best prices known, the cost of what was taken, a
     # lower bound, the elements to branch on, how many these are, and which comes next. The rest is scratch memory.
     open_, spare, allowed, chosen, candidate = work[0]
     prices, cost, bounds, reduced, slope, trial = work[1]
     branch, children, child, room = work[2]
     best = min(below, _choose_greedily(hit, weights, weights, chosen, spare))
-    # The root: every dual is open, nothing is taken.
-    for e in range(d):
-        open_[0, e >> 6] |= ONE << np.uint64(e & 63)
-    set_initial_prices(hit, starts, elements, weights, prices[0])
+    open_root(hit, starts, elements, weights, open_[0], prices[0])
     total = weights.sum()
     level, nodes, fresh = np.int64(0), 0, True
     # Depth-first branch and bound. `level` is the depth; a node is `fresh` until it has been bounded, and afterwards
@@ -183,33 +192,20 @@ def search_minimum(
                 continue
             pick = branch[level, child[level]]
             child[level] += 1
-            down = level + 1
-            for k in range(words):
-                open_[down, k] = open_[level, k] & ~hit[pick, k]
             # Later siblings do not use this element: all sets with it are in this child.
             allowed[level, pick] = False
-            _copy_flags(allowed[down], allowed[level])
-            # The best prices of the parent are a good start for the child, and its bound holds for the child too.
-            for e in range(d):
-                prices[down, e] = prices[level, e]
-            cost[down], bounds[down] = cost[level] + weights[pick], bounds[level]
-            level = down
+            enter_child(hit[pick], weights[pick], open_, allowed, prices, cost, bounds, level)
+            level += 1
         fresh = False
         if nodes == node_limit or (best < below and best <= enough):
-            # Stopped early. What is not searched yet lies in this node and in the remaining children of those above
-            # it, so the least of their bounds holds for all of it.
-            lower = best
-            for above in range(level + 1):
-                if above == level or child[above] < children[above]:
-                    lower = min(lower, bounds[above])
-            return best, lower, False
+            return best, _bound_unsearched(bounds, children, child, level, best), False
         nodes += 1
         children[level], child[level] = 0, 0
         active = room[: list_open_duals(open_[level], room)]
         if active.size == 0:
             # Nothing is open: the elements on the path are a hitting set.
             if cost[level] < best:
-                for i in range(u):
+                for i in range(weights.size):
                     candidate[i] = False
                 mark_taken(candidate, branch, child, level)
                 best = _drop_redundant(hit, weights, candidate)
