@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ironrule.arrays import Int64Array, UInt64Array
+from ironrule.arrays import Float64Array, Int64Array, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest, apply_link
 from ironrule.backends.forest.workspace import ForestWorkspace
-from ironrule.jit import kernel_helper, lowest_bit, popcount
+from ironrule.jit import ONE, ZERO, kernel_helper, lowest_bit, popcount
 
-ONE = np.uint64(1)
-ZERO = np.uint64(0)
+# Which way some cells of a feature go at a node that tests it.
+ALL_LEFT, ALL_RIGHT, BOTH_WAYS = 0, 1, 2
 
 
 @kernel_helper
@@ -53,19 +53,43 @@ def _move_point(forest: CompiledForest, workspace: ForestWorkspace, feature: int
 
 
 @kernel_helper
+def _divide_cells(cells: UInt64Array, above: UInt64Array, mask: UInt64Array) -> int:
+    """Which way some cells go. Those that go both ways are divided: the left ones go `above`, the right ones stay."""
+    some_left, some_right = ZERO, ZERO
+    for word in range(cells.shape[0]):
+        some_left |= cells[word] & mask[word]
+        some_right |= cells[word] & ~mask[word]
+    if some_left == ZERO or some_right == ZERO:
+        return ALL_RIGHT if some_left == ZERO else ALL_LEFT
+    for word in range(cells.shape[0]):
+        above[word] = cells[word] & mask[word]
+        cells[word] &= ~mask[word]
+    return BOTH_WAYS
+
+
+@kernel_helper
+def _add_to_cells(cells: UInt64Array, value: float, sums: Float64Array) -> None:
+    """Add a leaf's value to the sums of the cells that lead there, one set bit after the other."""
+    for word in range(cells.shape[0]):
+        left = cells[word]
+        while left != ZERO:
+            sums[64 * word + lowest_bit(left)] += value
+            left &= left - ONE
+
+
+@kernel_helper
 def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: UInt64Array, feature: int) -> None:
     """For every group the sum of trees at the workspace's point moved to each open cell of one feature: in `sums` what
     no move changes, in `cell_sums` the rest.
     """
     start = forest.cells.word_starts[feature]
     words = forest.cells.word_starts[feature + 1] - start
-    parts, heap_cells = workspace.cell_sums, workspace.stack_cells
-    cells = forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]
+    stack, stack_cells = workspace.stack, workspace.stack_cells
     # Clear what the last profile has left.
-    for group in range(parts.shape[0]):
+    for group in range(workspace.cell_sums.shape[0]):
         workspace.sums[group] = 0.0
-        for cell in range(cells):
-            parts[group, cell] = 0.0
+        for cell in range(forest.cells.cell_starts[feature + 1] - forest.cells.cell_starts[feature]):
+            workspace.cell_sums[group, cell] = 0.0
     # The trees of a group lie together: one running total per group for all that no move of this feature changes.
     group, total = 0, 0.0
     for tree in range(forest.root.shape[0]):
@@ -77,56 +101,36 @@ def profile_feature(forest: CompiledForest, workspace: ForestWorkspace, domain: 
             continue
         # Walk the tree once for all open cells of the feature. The stack holds nodes, each with the cells that lead
         # there; these sets are disjoint and not empty, so it is never longer than the feature has cells.
-        workspace.stack[0] = forest.root[tree]
+        stack[0] = forest.root[tree]
         for word in range(words):
-            heap_cells[0, word] = domain[start + word]
+            stack_cells[0, word] = domain[start + word]
         # `whole` is true as long as the tree has not told two open cells apart.
         height, whole = 1, True
         while height > 0:
             height -= 1
-            node = workspace.stack[height]
-            split = False
-            # Go down as long as all cells of this entry go the same way.
-            while forest.node_left[node] >= 0 and not split:
-                asked = forest.node_feature[node]
-                mask = forest.node_mask_starts[node]
-                # Another feature: the point says where to go.
+            node, way = stack[height], ALL_LEFT
+            cells = stack_cells[height, :words]
+            # Go down as long as all cells of this entry go the same way. At another feature the point says where.
+            while forest.node_left[node] >= 0 and way != BOTH_WAYS:
+                asked, mask = forest.node_feature[node], forest.node_mask_starts[node]
                 if asked != feature:
                     cell = workspace.point[asked]
                     left = (forest.mask_words[mask + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
-                    node = forest.node_left[node] if left else forest.node_right[node]
-                    continue
-                # The feature itself: which of the entry's cells go left, and which go right?
-                some_left, some_right = ZERO, ZERO
-                for word in range(words):
-                    here = heap_cells[height, word]
-                    some_left |= here & forest.mask_words[mask + word]
-                    some_right |= here & ~forest.mask_words[mask + word]
-                # Both: the right branch takes this entry's place, and the left one goes on top of it.
-                if some_left != ZERO and some_right != ZERO:
-                    for word in range(words):
-                        here = heap_cells[height, word]
-                        heap_cells[height, word] = here & ~forest.mask_words[mask + word]
-                        heap_cells[height + 1, word] = here & forest.mask_words[mask + word]
-                    workspace.stack[height] = forest.node_right[node]
-                    workspace.stack[height + 1] = forest.node_left[node]
-                    height += 2
-                    split, whole = True, False
+                    way = ALL_LEFT if left else ALL_RIGHT
                 else:
-                    node = forest.node_left[node] if some_left != ZERO else forest.node_right[node]
-            if split:
-                continue
-            value = forest.node_value[node]
-            # The same value for every open cell belongs to the part that no move changes.
-            if whole:
-                total += value
-                continue
-            # Otherwise every cell of the entry gets the value of this leaf; one set bit after the other.
-            for word in range(words):
-                here = heap_cells[height, word]
-                while here != ZERO:
-                    parts[group, 64 * word + lowest_bit(here)] += value
-                    here &= here - ONE
+                    above = stack_cells[height + 1, :words]
+                    way = _divide_cells(cells, above, forest.mask_words[mask : mask + words])
+                if way != BOTH_WAYS:
+                    node = forest.node_left[node] if way == ALL_LEFT else forest.node_right[node]
+            if way == BOTH_WAYS:
+                # The right branch takes this entry's place, and the left one goes on top of it.
+                stack[height], stack[height + 1] = forest.node_right[node], forest.node_left[node]
+                height, whole = height + 2, False
+            elif whole:
+                # The same value for every open cell belongs to the part that no move changes.
+                total += forest.node_value[node]
+            else:
+                _add_to_cells(cells, forest.node_value[node], workspace.cell_sums[group])
     if forest.root.shape[0] > 0:
         workspace.sums[group] += total
 

@@ -30,14 +30,12 @@ from ironrule.backends.forest.workspace import (
     allocate_forest_workspace,
 )
 from ironrule.backends.parallel import run_parallel
-from ironrule.jit import kernel, kernel_helper
+from ironrule.jit import ONE, ZERO, kernel, kernel_helper
 
 # How `search_boxes` ends: no counterfactual is left; one was found; the limit was reached; the model must be asked.
 PROVEN, FOUND, OUT_OF_BUDGET, UNSURE = 0, 1, 2, 3
 # Log entry of a box that needs no further split. Every other entry says how a box was split (see `split_box`).
 CLOSED = -1
-ONE = np.uint64(1)
-ZERO = np.uint64(0)
 
 
 @kernel_helper

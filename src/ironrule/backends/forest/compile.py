@@ -40,7 +40,7 @@ from ironrule.backends.forest.leaf_boxes import (
     concatenate_masks,
     find_runs,
 )
-from ironrule.jit import kernel, kernel_helper
+from ironrule.jit import ONE, kernel, kernel_helper
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import Cells, DistinctSplits, build_cell_masks, build_cells, compute_starts
 from ironrule.model.normal_form.splits import CodeRangeSplit, build_class_tree
@@ -403,9 +403,6 @@ def _find_features(starts: Int64Array, numbers: Int64Array) -> tuple[Int64Array,
 
 def _to_floats(values: Sequence[Any]) -> Float64Array:
     return np.array(values, dtype=np.float64)
-
-
-ONE = np.uint64(1)
 
 
 @kernel_helper
