@@ -1,7 +1,7 @@
 """What a backend is: all that one normal form needs, as one value.
 
 A backend compiles a model that was read into flat arrays of its own, one for every alternative, and serves these: it
-decides points, answers about boxes, and looks for nearest counterfactuals. Nobody outside its folder looks into the
+decides points, answers about boxes, and looks for nearest counterfactuals. No code outside its folder looks into the
 arrays. Where several backends accept a normal form, each is asked in the order of the registry
 (:mod:`ironrule.backends.registry`), and one that cannot serve a request says so by None.
 """

@@ -96,16 +96,16 @@ def compile_models(
     models: Sequence[Any], model_set: ModelSet, space: Space, past: Points, target: DecisionTarget
 ) -> CompiledModel:
     """The models, read; raises Unreadable if one of them cannot be."""
-    each = [
+    compiled = [
         compile_model(model, box, space, past, own_target)
         for (model, own_target), box in zip(list_targets(models, target), model_set.black_boxes, strict=True)
     ]
-    own = each[0].tabulated
+    own = compiled[0].tabulated
     if target.margin:
         own = read_model(models[0], model_set.primary, space, past, target)
-    quick = each[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
-    parts = tuple(part for one in each for part in one.parts)
-    return CompiledModel(parts, combine_fingerprints([one.fingerprint for one in each]), own, quick)
+    quick = compiled[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
+    parts = tuple(part for model in compiled for part in model.parts)
+    return CompiledModel(parts, combine_fingerprints([model.fingerprint for model in compiled]), own, quick)
 
 
 def combine_fingerprints(fingerprints: Sequence[str]) -> str:

@@ -53,10 +53,10 @@ BOXES_PER_QUERY = 2_000_000
 
 def list_backends(normal_form: TreeSum | Network) -> tuple[Backend, ...]:
     """The backends for a normal form; raises Unreadable if there is none."""
-    found = tuple(backend for backend in BACKENDS if backend.accepts(normal_form))
-    if not found:
+    backends = tuple(backend for backend in BACKENDS if backend.accepts(normal_form))
+    if not backends:
         raise Unreadable(f"no backend serves models that are read as a {type(normal_form).__name__}")
-    return found
+    return backends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +75,12 @@ class JointOracle:
             return NOT_SEARCHED
         if isinstance(answer, tuple):
             return query.case.build_proven(query.box, len(answer), answer)
-        brief = JointOracle(tuple(part.low_effort for part in self.oracles))
-        return query.case.build_refuted(find_disjoint_counterfactuals(answer, brief.find_or_prove, query, run))
+        return query.case.build_refuted(find_disjoint_counterfactuals(answer, self, query, run))
+
+    @property
+    def low_effort(self) -> JointOracle:
+        """The same for counterfactuals that nothing depends on."""
+        return JointOracle(tuple(part.low_effort for part in self.oracles))
 
     def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[CoverSource, ...] | None:
         """A counterfactual, what proves that there is none, or None where a limit was reached."""
@@ -107,7 +111,7 @@ def build_exact_oracle(
         return _build_oracle(common, OracleRequest(alternatives, space, model, engine, gaps))
     requests = [OracleRequest(part.alternatives, space, None, engine, gaps) for part in parts]
     oracles = [_build_oracle(part.backends, request) for part, request in zip(parts, requests, strict=True)]
-    joint = tuple(oracle for one in oracles if (oracle := one.capabilities.adjustable_effort) is not None)
+    joint = tuple(part for oracle in oracles if (part := oracle.capabilities.adjustable_effort) is not None)
     if len(joint) < len(oracles):  # a part that is left out would not be proven
         raise Unreadable("models of these kinds cannot be proven together; they are only asked")
     return JointOracle(joint)

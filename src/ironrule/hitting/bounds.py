@@ -115,7 +115,7 @@ def enter_child(
     prices: Any,
     cost: Float64Array,
     bounds: Any,
-    level: int,
+    level: Any,
 ) -> None:
     """Make the next level of the stack the child of this one that takes an element, which hits ``taken``."""
     down = level + 1

@@ -125,14 +125,15 @@ class ProvenBoxes:
         # New boxes are sorted in only when needed, by the logarithm of their size, the largest first.
         for inner, proof in self.unsorted:
             size = float(np.log(inner.high - inner.low + 1.0).sum())
-            insort(self.by_size, (-size, inner, proof), key=lambda one: one[0])
+            insort(self.by_size, (-size, inner, proof), key=lambda entry: entry[0])
         self.unsorted.clear()
         # The first box that fits is the largest one: it leaves least to prove.
         for _, inner, proof in self.by_size:
             if (inner.low >= box.low).all() and (inner.high <= box.high).all():
-                slabs = cut_into_slabs(box, inner)
-                if len(slabs) <= MAX_SLABS:
-                    return proof, slabs
+                # One slab for every side that differs; they are cut only where they are few.
+                sides = np.count_nonzero(inner.low > box.low) + np.count_nonzero(inner.high < box.high)
+                if sides <= MAX_SLABS:
+                    return proof, cut_into_slabs(box, inner)
         return None
 
 
@@ -158,7 +159,7 @@ class ProofExtender:
             if isinstance(verdict, Refuted):
                 return verdict
             verdicts.append(verdict)
-        proofs = [one for one in verdicts if isinstance(one, Proven)]
+        proofs = [verdict for verdict in verdicts if isinstance(verdict, Proven)]
         if len(proofs) < len(verdicts):
             return replace(NOT_SEARCHED, explored=self._compute_explored_share(verdicts, case, box))
         return self._combine_proofs(proofs, case, box)
@@ -166,10 +167,10 @@ class ProofExtender:
     def _combine_proofs(self, proofs: list[Proven], case: Case, box: Box) -> Proven:
         """The proof of the whole; one cover for each that the proofs have."""
         # A proof has one cover per compiled model; covers at the same place in the tuples belong together.
-        covers = zip(self.proof.certificate.covers, *(one.certificate.covers for one in proofs), strict=True)
+        covers = zip(self.proof.certificate.covers, *(proof.certificate.covers for proof in proofs), strict=True)
         splits = tuple(slab.split for slab in self.slabs)
         extended = tuple(ExtendedCover(splits, tuple(first), inner) for inner, *first in covers)
-        points = self.proof.certificate.points + sum(one.certificate.points for one in proofs)
+        points = self.proof.certificate.points + sum(proof.certificate.points for proof in proofs)
         return case.build_proven(box, points, extended)
 
     def _compute_explored_share(self, verdicts: Sequence[Verdict], case: Case, box: Box) -> float:
@@ -182,15 +183,15 @@ class ProofExtender:
                 doubt += (1.0 - verdict.explored) * share * ROUNDING_FACTOR
         return max(0.0, min(1.0 - doubt, MAX_EXPLORED))
 
-    def _lift_to_box(self, known: Verdict | None, case: Case, box: Box) -> Verdict | None:
+    def _lift_to_box(self, verdict: Verdict | None, case: Case, box: Box) -> Verdict | None:
         """What was known of a slab when the budget was spent, as a verdict on the whole: an exception stands; points
         drawn from the only slab that there is bound the whole too, where exceptions are rarer still.
         """
-        if not isinstance(known, Unrefuted):
-            return known
+        if not isinstance(verdict, Unrefuted):
+            return verdict
         if len(self.slabs) > 1:
-            return replace(NOT_SEARCHED, tried=known.tried)
-        return replace(known, explored=self._compute_explored_share([known], case, box))
+            return replace(NOT_SEARCHED, tried=verdict.tried)
+        return replace(verdict, explored=self._compute_explored_share([verdict], case, box))
 
 
 MAX_COMPARED_POINTS = 40  # points that are compared with all that are known
@@ -208,11 +209,15 @@ class CachingOracle:
     has_all_duals: bool = False  # whether the points speak for all counterfactuals
     exact: bool = False  # whether the oracle reads the model: then its answer is worth more than any sample
     proven_boxes: ProvenBoxes = field(default_factory=ProvenBoxes)
+    wrapped: Capabilities = field(init=False)  # what the oracle can do, read once
+
+    def __post_init__(self) -> None:
+        self.wrapped = self.oracle.capabilities
 
     @property
     def capabilities(self) -> Capabilities:
         """Those of the oracle, except that what it mines or lists is kept here, and that proofs are extended here."""
-        own = self.oracle.capabilities
+        own = self.wrapped
         return Capabilities(own.adjustable_effort, own.miner and self, own.enumerator and self)
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
@@ -220,7 +225,7 @@ class CachingOracle:
 
         What was left undecided is tried anew where the query says with what effort, and the oracle heeds that.
         """
-        if query.effort is not None and self.oracle.capabilities.adjustable_effort is None:
+        if query.effort is not None and self.wrapped.adjustable_effort is None:
             query = BoxQuery(query.case, query.box, query.k)
         verdict = self.lookup(query.box)
         # A proof or a counterfactual is final; "undecided" is not, since more effort may decide the box.
@@ -236,7 +241,7 @@ class CachingOracle:
 
     def enumerate_duals(self, case: Case, run: Run) -> CompleteDuals | None:
         """Counterfactuals that speak for all, where the oracle can name them; they are kept in the cache."""
-        enumerator = self.oracle.capabilities.enumerator
+        enumerator = self.wrapped.enumerator
         complete = None if enumerator is None else enumerator.enumerate_duals(case, run)
         if complete is not None:
             run.meter.events["oracle calls"] += 1
@@ -246,23 +251,23 @@ class CachingOracle:
 
     def mine(self, case: Case, request: MiningRequest, rounds: int, run: Run) -> Iterator[MiningResult]:
         """Counterfactuals that are easily found, in portions; they and any proofs are kept in the cache."""
-        miner, meter = self.oracle.capabilities.miner, run.meter
+        miner, meter = self.wrapped.miner, run.meter
         if miner is None:
             return
         # Each portion is stored before it is handed on: if the search stops here, its counterfactuals and proofs are
         # kept.
-        for some in miner.mine(case, request, rounds, run):
-            meter.events["oracle calls"] += len(some.points)
-            meter.events["boxes"] += some.boxes
-            if len(some.points):
-                self._add_points(some.points)
-            if some.proof is not None and some.rule is not None:
+        for portion in miner.mine(case, request, rounds, run):
+            meter.events["oracle calls"] += len(portion.points)
+            meter.events["boxes"] += portion.boxes
+            if len(portion.points):
+                self._add_points(portion.points)
+            if portion.proof is not None and portion.rule is not None:
                 meter.events["oracle calls"] += 1
-                box = case.components.box(some.rule)
-                verdict = case.build_proven(box, some.pieces, (some.proof,))
+                box = case.components.box(portion.rule)
+                verdict = case.build_proven(box, portion.pieces, (portion.proof,))
                 self._store(box, verdict)
                 self.proven_boxes.add(box, verdict)
-            yield some
+            yield portion
             meter.check()
 
     def add_counterfactuals(self, points: Points) -> None:
@@ -297,7 +302,7 @@ class CachingOracle:
 
     def _ask(self, query: BoxQuery, run: Run) -> Verdict:
         run.meter.events["oracle calls"] += 1
-        oracle, box, extender = self.oracle, query.box, self.oracle.capabilities.extender
+        oracle, box, extender = self.oracle, query.box, self.wrapped.extender
         # If a large part of the box is proven already, only the slabs around it are asked about.
         if extender is not None and (inner := self.proven_boxes.find_inside(box)) is not None:
             oracle = ProofExtender(extender, *inner)

@@ -26,7 +26,7 @@ class SearchThenProve:
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
-        """The searcher's counterfactuals, or whatever the prover makes of a box without any."""
+        """The searcher's counterfactuals, or what the prover makes of a box without any."""
         verdict = self.searcher.find(query, run)
         if not isinstance(verdict, Unrefuted):
             return verdict
@@ -68,5 +68,5 @@ def verify_oracle(oracle: UserOracle) -> Oracle:
     if type(oracle) is SearchThenProve:
         return SearchThenProve(verify_oracle(oracle.searcher), verify_oracle(oracle.prover))
     # By its exact type: a subclass of one of ours may answer otherwise.
-    known = type(oracle) in (Exhaustive, GeCo, Sampling, VerifiedOracle)
-    return cast("Oracle", oracle) if known else VerifiedOracle(oracle)
+    is_ours = type(oracle) in (Exhaustive, GeCo, Sampling, VerifiedOracle)
+    return cast("Oracle", oracle) if is_ours else VerifiedOracle(oracle)

@@ -131,7 +131,20 @@ class Capabilities(NamedTuple):
 NO_CAPABILITIES = Capabilities()
 
 
-class AdjustableOracle(Oracle, Protocol):
+class PointFinder(Protocol):
+    """Looks for a single counterfactual at a time."""
+
+    @property
+    def low_effort(self) -> PointFinder:
+        """The same for counterfactuals that nothing depends on."""
+        ...
+
+    def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[CoverSource, ...] | None:
+        """A single counterfactual, what proves that there is none, or None where a limit was reached."""
+        ...
+
+
+class AdjustableOracle(Oracle, PointFinder, Protocol):
     """An oracle that heeds the effort of a query, and that can be had for queries that are worth little."""
 
     @property
@@ -142,10 +155,6 @@ class AdjustableOracle(Oracle, Protocol):
     @property
     def medium_effort(self) -> AdjustableOracle:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
-        ...
-
-    def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[CoverSource, ...] | None:
-        """A single counterfactual, what proves that there is none, or None where a limit was reached."""
         ...
 
 
@@ -205,28 +214,22 @@ class Miner(Protocol):
         ...
 
 
-class PointFinder(Protocol):
-    """A search for one counterfactual in a box, which ends early."""
-
-    def __call__(self, query: BoxQuery, run: Run, /) -> object:
-        """A point, or anything else if it has found none."""
-        ...
-
-
-def find_disjoint_counterfactuals(first: Points, find: PointFinder, query: BoxQuery, run: Run) -> Points:
-    """A counterfactual and up to k - 1 more whose duals are disjoint."""
-    found, here = [first], query.box
-    # `here` shrinks: each turn keeps only the points that satisfy all components of the last dual. A point found
+def find_disjoint_counterfactuals(first: Points, oracle: PointFinder, query: BoxQuery, run: Run) -> Points:
+    """A counterfactual and up to k - 1 more, each found with low effort, whose duals are disjoint."""
+    if query.k == 1:
+        return first[None, :]
+    points, box, quick = [first], query.box, oracle.low_effort
+    # The box shrinks: each turn keeps only the points that satisfy all components of the last dual. A point found
     # there has none of these components in its own dual, so all duals are disjoint.
-    while len(found) < query.k:
-        here = _restrict_to_dual(query.case, here, found[-1])
-        if (here.low > here.high).any():  # a box without the instance need not hold what satisfies a dual
+    while len(points) < query.k:
+        box = _restrict_to_dual(query.case, box, points[-1])
+        if (box.low > box.high).any():  # a box without the instance need not hold what satisfies a dual
             break
-        another = find(BoxQuery(query.case, here), run)
+        another = quick.find_or_prove(BoxQuery(query.case, box), run)
         if not isinstance(another, np.ndarray):
             break
-        found.append(another)
-    return np.stack(found)
+        points.append(another)
+    return np.stack(points)
 
 
 def _restrict_to_dual(case: Case, box: Box, point: Points) -> Box:

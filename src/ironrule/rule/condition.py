@@ -1,4 +1,4 @@
-"""Rules that somebody states: their components as intervals of codes, and back.
+"""Rules that a user states: their components as intervals of codes, and back.
 
 Conditions may come from a person, from another tool, or from a widened rule: any bounds on the features of a row, not
 only the row's own values. Every stated component admits an interval of codes, as the row's own components do

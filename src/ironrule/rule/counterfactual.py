@@ -91,7 +91,7 @@ def _restore_value(known: tuple[T] | None) -> LazyValue[T] | None:
 
 
 class LazySequence(Sequence[T]):
-    """What is put into the user's terms when somebody first reads it; else equal to a tuple."""
+    """What is put into the user's terms when it is first read; else equal to a tuple."""
 
     __slots__ = ("_items", "_make")
 

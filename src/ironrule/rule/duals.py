@@ -320,7 +320,7 @@ class DistinctDuals:
 
 @dataclass(slots=True, eq=False)
 class HistoryDuals:
-    """The distinct duals of past rows, counted when somebody first asks: not every search needs them."""
+    """The distinct duals of past rows, counted at first use: not every search needs them."""
 
     compute: Callable[[], DistinctDuals]
     cached: DistinctDuals | None = None

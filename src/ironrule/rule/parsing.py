@@ -27,7 +27,7 @@ QUOTED_PATTERN = re.compile(r"""(['"])(.*)\1""", re.DOTALL)
 
 
 class StatedComponent(NamedTuple):
-    """What somebody said of one feature."""
+    """What a text says of one feature."""
 
     feature: str
     operator: StatedOperator

@@ -1,6 +1,6 @@
 """The registry of algorithms: how each is called, where it is defined, and what a form says of it.
 
-Everybody who lists or names algorithms reads this module. It imports nothing heavy, so that the command line can name
+All code that lists or names algorithms reads this module. It imports nothing heavy, so that the command line can name
 them without loading Numba; :func:`load_algorithm` imports one when it is used.
 """
 

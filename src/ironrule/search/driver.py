@@ -47,8 +47,8 @@ def solve(problem: Problem, algorithm: Algorithm) -> SearchResult:
     # A tenth of the evaluations, at most, is kept back so that the final check can still ask the model.
     limit = meter.budget.evaluations
     meter.reserve = 0 if limit is None else min(CHECK_SAMPLES, limit // 10)
-    found = _run_within_budget(problem, algorithm, state)
-    return replace(found, lower_bound=state.lower_bound, bound_demands=state.bound_demands)
+    result = _run_within_budget(problem, algorithm, state)
+    return replace(result, lower_bound=state.lower_bound, bound_demands=state.bound_demands)
 
 
 def _report_progress(problem: Problem, state: SearchState) -> SearchProgress:
@@ -129,8 +129,8 @@ def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: i
     # The evaluations that were kept back are for this check.
     reserve, meter.reserve = meter.reserve, 0
     with meter.time_block("check"):
-        said = problem.oracle.find(query, run) if problem.oracle.exact else NOT_SEARCHED
-        answer = said
+        exact_answer = problem.oracle.find(query, run) if problem.oracle.exact else NOT_SEARCHED
+        answer = exact_answer
         # From the strongest method to the weakest, as long as nothing is decided: exact oracle, enumeration of a
         # small box, random points with a confidence that accounts for the number of checks (see the module's
         # docstring).
@@ -143,7 +143,7 @@ def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: i
     if not isinstance(answer, Unrefuted):
         return answer
     before = known if isinstance(known, Unrefuted) else NOT_SEARCHED
-    explored = said.explored if isinstance(said, Unrefuted) else 0.0
+    explored = exact_answer.explored if isinstance(exact_answer, Unrefuted) else 0.0
     return replace(answer, tried=before.tried + answer.tried, explored=max(before.explored, explored))
 
 

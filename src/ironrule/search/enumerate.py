@@ -90,19 +90,19 @@ class LevelEnumeration:
     def _ask(self, listed: list[int]) -> bool:
         """Ask about the sets that are new; whether all have the property."""
         settled = True
-        for one in listed:
+        for candidate in listed:
             # A demand learned from an earlier set of this list may already show that this one lacks the property.
-            if one in self.found or not self._hits_demands(one):
+            if candidate in self.found or not self._hits_demands(candidate):
                 continue
-            lacking = self.find_unmet(one)
+            lacking = self.find_unmet(candidate)
             if len(lacking) == 0:
-                self.found[one] = None
+                self.found[candidate] = None
             else:
                 self.demands, settled = merge_minimal(self.demands, lacking), False
         return settled
 
-    def _hits_demands(self, one: int) -> bool:
-        words = np.frombuffer(one.to_bytes(8 * self.demands.shape[1], "little"), dtype="<u8")
+    def _hits_demands(self, candidate: int) -> bool:
+        words = np.frombuffer(candidate.to_bytes(8 * self.demands.shape[1], "little"), dtype="<u8")
         return bool((self.demands & words).any(axis=1).all())
 
 
@@ -232,9 +232,9 @@ class ChangeEnumeration:
         yield self._take_new(handed_out)
 
     def _take_new(self, handed_out: set[int]) -> list[FoundChange]:
-        new = [(one, point) for one, point in self.points.items() if one not in handed_out]
+        new = [(features, point) for features, point in self.points.items() if features not in handed_out]
         handed_out |= set(self.points)
-        return [FoundChange(one, point, self._is_minimal(one)) for one, point in new]
+        return [FoundChange(features, point, self._is_minimal(features)) for features, point in new]
 
     def _is_minimal(self, features: int) -> bool:
         """Whether every feature is the only one to touch some reason that is proven."""

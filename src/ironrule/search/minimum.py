@@ -224,13 +224,13 @@ class _MinimumSearch:
         with problem.meter.time_block("gathering"):
             # The miner gives its counterfactuals in portions; their duals join the demands, of which only the minimal
             # ones stay: a set that hits a dual also hits every dual that contains it.
-            for some in miner.mine(problem.case, request, self.settings.rounds, problem.run):
+            for portion in miner.mine(problem.case, request, self.settings.rounds, problem.run):
                 self.demands, rule = (
-                    find_minimal_sets(np.concatenate([self.demands, problem.compute_duals(some.points)])),
-                    some.rule,
+                    find_minimal_sets(np.concatenate([self.demands, problem.compute_duals(portion.points)])),
+                    portion.rule,
                 )
-                self.mined += len(some.points)
-                problem.meter.events["candidates"] += len(some.points)
+                self.mined += len(portion.points)
+                problem.meter.events["candidates"] += len(portion.points)
         return rule
 
     def _find_quick_set(self) -> int:
@@ -238,7 +238,7 @@ class _MinimumSearch:
             return unpack_sets(find_greedy_hitting_set(self.demands, self.problem.weights, self.problem.rng))[0]
 
     def start_with(self, rule: int) -> int | None:
-        """A rule that somebody else has found, if it stands."""
+        """A rule that was found elsewhere, if it stands."""
         self.last_set = rule
         return rule if self.is_unrefuted(rule) else None
 
@@ -303,8 +303,8 @@ class _MinimumSearch:
 
     def _mine_within(self, within: float) -> int | None:
         """The last rule of at most this weight that the miner looked at; the demands that it finds are kept."""
-        given = self.problem.allowed, self.problem.weights, within, self.last_set, self.settings.steps
-        return self._mine(MiningRequest(self.demands, *given))
+        problem, steps, start = self.problem, self.settings.steps, self.last_set
+        return self._mine(MiningRequest(self.demands, problem.allowed, problem.weights, within, start, max_steps=steps))
 
     def _repair(self, within: float) -> int | None:
         """A hitting set of at most this weight, by local search from the last one; None if it finds none."""

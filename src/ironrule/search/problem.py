@@ -120,7 +120,7 @@ class Problem:
 
     def meets_requirements(self, rule: int) -> bool:
         """Whether the rule has one of each required set."""
-        return all(rule & some for some in self.required)
+        return all(rule & demand for demand in self.required)
 
     def pack_rule(self, rule: int) -> UInt64Array:
         """A rule as a row of words."""
@@ -175,7 +175,7 @@ def extend_rule(problem: Problem, rule: int, limit: int, max_duals: int | None =
     """
     verdict = problem.ask(rule)
     # Step 1: the demands that the rule does not meet, from requirements and from the duals of its counterfactuals.
-    demands = pack_sets([some & problem.allowed for some in problem.required if not some & rule], problem.n)
+    demands = pack_sets([demand & problem.allowed for demand in problem.required if not demand & rule], problem.n)
     if isinstance(verdict, Refuted):
         demands = np.concatenate([_keep_smallest(problem.compute_duals(verdict.points), max_duals), demands])
     if len(demands) == 0:

@@ -1,7 +1,7 @@
-"""Certificates: what lets somebody else check a proof without trusting the search that found it.
+"""Certificates: what lets others check a proof without trusting the search that found it.
 
 That a rule holds is shown by a *cover* of its box: the box is cut in two, and the parts again, until every piece is so
-small that anybody can see that no point of it is desired. A cover says where to cut, nothing else: whoever checks it
+small that a bound shows that no point of it is desired. A cover says where to cut, nothing else: a checker
 computes the pieces and their bounds anew. A model whose reading has several alternatives has one cover for each. Where
 the model was asked about every point of the box there is nothing to cut; to check that is to ask again.
 

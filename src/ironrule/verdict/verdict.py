@@ -32,7 +32,7 @@ from ironrule.wording import format_count, format_percent_down, round_share_up
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """No exception exists in the space; the certificate lets somebody else check that."""
+    """No exception exists in the space; the certificate lets others check that."""
 
     certificate: Certificate
 

@@ -205,7 +205,7 @@ def _descend(nodes: FlatNodes, pools: Sequence[MaskPool], level: WalkLevel) -> W
     known = asked.any(axis=1)
     slot = np.where(known, asked.argmax(axis=1), np.count_nonzero(features >= 0, axis=1))
     here = np.where(known, masks[np.arange(len(node)), slot % features.shape[1]], FULL_MASK)
-    if (slot == features.shape[1]).any():  # one more slot for everybody
+    if (slot == features.shape[1]).any():  # one more slot for every node
         features, masks = (np.pad(array, ((0, 0), (0, 1)), constant_values=-1) for array in (features, masks))
     sides = _split_masks(pools, feature, here, nodes.left_mask[node])
     # Left children, then right children; only those that some cell leads to.

@@ -111,9 +111,7 @@ class ForestOracle:
             return NOT_SEARCHED
         if isinstance(answer, tuple):
             return query.case.build_proven(query.box, sum(log.pieces for log in answer), answer)
-        return query.case.build_refuted(
-            find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, query, run)
-        )
+        return query.case.build_refuted(find_disjoint_counterfactuals(answer, self, query, run))
 
     @property
     def low_effort(self) -> ForestOracle:

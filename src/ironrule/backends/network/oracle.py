@@ -125,7 +125,7 @@ class NetworkOracle:
         """
         case, box, answer = query.case, query.box, self._try_nets(query, run)
         if isinstance(answer, np.ndarray):
-            return case.build_refuted(find_disjoint_counterfactuals(answer, self.low_effort.find_or_prove, query, run))
+            return case.build_refuted(find_disjoint_counterfactuals(answer, self, query, run))
         if answer.is_complete:
             return case.build_proven(box, sum(parts.pieces for parts in answer.proofs), answer.proofs)
         explored = compute_explored_share(self.nets, answer.proofs, case.feasible, box)
@@ -184,22 +184,22 @@ class NetworkOracle:
         # that the bounds have shown, cut what is still open.
         while parts.waiting and (parts.count < limit or meter.elapsed < until):
             meter.check()
-            some, rounds = parts.take(batch), rounds + 1
-            there = occurring.keep_feasible(some)
-            outcome = self.engine.bound_boxes(work.net, work.open_cells, there.low, there.high)
-            meter.events["boxes"] += len(there.number)
+            taken, rounds = parts.take(batch), rounds + 1
+            feasible = occurring.keep_feasible(taken)
+            outcome = self.engine.bound_boxes(work.net, work.open_cells, feasible.low, feasible.high)
+            meter.events["boxes"] += len(feasible.number)
             again = CLIMBS_PER_ROUND if rounds <= FIRST_CLIMB_ROUNDS or rounds % CLIMB_INTERVAL == 0 else 0
             try:
                 answer = work.check_bound_points(outcome, again, run)
             except BudgetExhausted:
                 # These sub-boxes were not dealt with to the end: they count as open in the explored share.
-                parts.put_back(some)
+                parts.put_back(taken)
                 raise
             if answer is not None:
                 return answer
             found = (outcome.status == STATUS_FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
             cut = (outcome.status == STATUS_OPEN) | found
-            parts.cut(SubBoxes(*(one[cut] for one in there)), outcome.cuts[cut])
+            parts.cut(SubBoxes(*(array[cut] for array in feasible)), outcome.cuts[cut])
             if effort is not None and parts.count >= limit:
                 limit = min(2 * limit, self._compute_extended_limit(first, work, parts))
         return None
