@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.model.intervals import Gaps
-from ironrule.model.normal_form.network import Network
-from ironrule.model.normal_form.tree_sum import TreeSum
-from ironrule.model.protocol import Model
+from ironrule.model.protocol import Model, NormalForm
 from ironrule.model.read_model import TabulatedModel
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
@@ -60,7 +58,7 @@ class Backend:
     otherwise than its alternatives do; ``build_nearest_search`` the search for nearest counterfactuals.
     """
 
-    accepts: Callable[[TreeSum | Network], bool]
+    accepts: Callable[[NormalForm], bool]
     compute_fingerprint: Callable[[TabulatedModel], str]
     compile: Callable[[TabulatedModel, Space, FeasibleRegion], tuple[Any, ...]]
     decide_points: Callable[[Any, Points], tuple[BoolArray, BoolArray]]

@@ -21,9 +21,7 @@ from ironrule.backends.nearest import NearestCounterfactuals, NearestSearch
 from ironrule.backends.network.backend import NETWORK
 from ironrule.backends.tree.backend import TREE
 from ironrule.model.intervals import Gaps
-from ironrule.model.normal_form.network import Network
-from ironrule.model.normal_form.tree_sum import TreeSum
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.protocol import (
     NO_CAPABILITIES,
@@ -51,11 +49,11 @@ BACKENDS: tuple[Backend, ...] = (TREE, FOREST, NETWORK)
 BOXES_PER_QUERY = 2_000_000
 
 
-def list_backends(normal_form: TreeSum | Network) -> tuple[Backend, ...]:
+def list_backends(normal_form: NormalForm) -> tuple[Backend, ...]:
     """The backends for a normal form; raises Unreadable if there is none."""
     backends = tuple(backend for backend in BACKENDS if backend.accepts(normal_form))
     if not backends:
-        raise Unreadable(f"no backend serves models that are read as a {type(normal_form).__name__}")
+        raise Unreadable(f"no backend serves models that are read as a {normal_form.kind}")
     return backends
 
 

@@ -1,4 +1,6 @@
-"""What a search needs of a model (for points of the space, whether the outcome is desired), and why one is not read."""
+"""What a search needs of a model (for points of the space, whether the outcome is desired), what a reader makes of one,
+and why one is not read.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,20 @@ class Model(Protocol):
 
     def desired(self, points: Points) -> npt.NDArray[np.bool_]:
         """Which points have the desired outcome, by the model's own decision."""
+        ...
+
+
+class NormalForm(Protocol):
+    """What a reader makes of a model, a class in ``normal_form/``; backends that accept it know what else it has."""
+
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes its trees have; 0 if it has none."""
         ...
 
 

@@ -21,10 +21,9 @@ from ironrule.model.model_input import (
     raise_inexact_column,
     tabulate,
 )
-from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.pipeline import split_pipeline
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import NormalForm, Unreadable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
 from ironrule.model.robustness import ModelSet, list_targets
 from ironrule.space.space import Space
@@ -36,7 +35,7 @@ MAX_NODES = 4_000_000
 class TabulatedModel:
     """A model's normal form, and what the model sees for every code of the space: all that its decision depends on."""
 
-    normal_form: TreeSum | Network
+    normal_form: NormalForm
     columns: TabulatedColumns
 
     @property
@@ -44,16 +43,9 @@ class TabulatedModel:
         """The normal form of a model that is a sum of trees; raises Unreadable if it is none."""
         if not isinstance(self.normal_form, TreeSum):
             raise Unreadable(
-                "a network has no thresholds: between two values its decision may turn anywhere, so no list of values "
-                "speaks for those in between; a space with a finer grid of values comes nearest"
+                f"a {self.normal_form.kind} has no thresholds: between two values its decision may turn anywhere, so "
+                "no list of values speaks for those in between; a space with a finer grid of values comes nearest"
             )
-        return self.normal_form
-
-    @property
-    def network(self) -> Network:
-        """The normal form of a model that is a network; raises Unreadable if it is none."""
-        if not isinstance(self.normal_form, Network):
-            raise Unreadable("it is no network")
         return self.normal_form
 
 
@@ -83,7 +75,7 @@ def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> No
                 raise_inexact_column(name)
 
 
-def _require_size(normal_form: TreeSum | Network) -> None:
+def _require_size(normal_form: NormalForm) -> None:
     if normal_form.node_count > MAX_NODES:
         raise Unreadable(
             f"its trees have {normal_form.node_count:,} nodes, and models of up to {MAX_NODES:,} are read so far"

@@ -38,7 +38,7 @@ from ironrule.model.readers.network_steps import (
     make_normalisation,
     make_unitwise,
 )
-from ironrule.model.readers.registry import NETWORK_READERS, read_estimator
+from ironrule.model.readers.registry import OTHER_READERS, read_estimator
 from ironrule.model.readers.sklearn_mlp import read_mlp
 
 ACTIVATIONS = ("relu", "tanh", "logistic", "identity")
@@ -291,7 +291,7 @@ def test_what_cannot_be_read_says_why() -> None:
         read_estimator(two, "good", None)
     with pytest.raises(Unreadable, match="SVC is not one"):
         read_estimator(SVC().fit(rows(0), labels(rows(0), [0, 1])), 1, None)
-    assert all(reader(SVC(), (1,), None) is None for reader in NETWORK_READERS)
+    assert all(reader(SVC(), (1,), None) is None for reader in OTHER_READERS)
 
 
 def test_a_network_can_be_pickled() -> None:

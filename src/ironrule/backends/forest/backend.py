@@ -14,14 +14,14 @@ from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import ChangeCosts, NearestSearch, NoCounterfactuals
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import DistinctSplits
-from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.tree_sum import LinkedGroup, TreeSum
+from ironrule.model.protocol import NormalForm
 from ironrule.model.read_model import TabulatedModel
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
 
 
-def is_tree_sum(normal_form: TreeSum | Network) -> bool:
+def is_tree_sum(normal_form: NormalForm) -> bool:
     """Whether a normal form is a sum of trees."""
     return isinstance(normal_form, TreeSum)
 

@@ -13,20 +13,25 @@ from ironrule.backends.network.engine import CpuEngine
 from ironrule.backends.network.nearest import NetworkNearestSearch
 from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.model.normal_form.network import Network
-from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.protocol import NormalForm
 from ironrule.model.read_model import TabulatedModel
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
 
 
-def is_network(normal_form: TreeSum | Network) -> bool:
+def is_network(normal_form: NormalForm) -> bool:
     """Whether a normal form is a network."""
     return isinstance(normal_form, Network)
 
 
+def _get_network(tabulated_model: TabulatedModel) -> Network:
+    assert isinstance(tabulated_model.normal_form, Network)  # nothing else is accepted
+    return tabulated_model.normal_form
+
+
 def hash_network(tabulated_model: TabulatedModel) -> str:
     """A hash of how a network decides."""
-    network, columns, digest = tabulated_model.network, tabulated_model.columns, hashlib.sha256()
+    network, columns, digest = _get_network(tabulated_model), tabulated_model.columns, hashlib.sha256()
     digest.update(np.array([network.roundoff]).tobytes() + columns.features.astype("<i8").tobytes())
     for values in columns.values:
         digest.update(np.asarray(values, dtype=np.float64).tobytes())
@@ -45,7 +50,7 @@ def compile_nets(
     tabulated_model: TabulatedModel, space: Space, feasible: FeasibleRegion
 ) -> tuple[CompiledNetwork, ...]:
     """One net for every alternative."""
-    return compile_network(tabulated_model.network, tabulated_model.columns, space, feasible)
+    return compile_network(_get_network(tabulated_model), tabulated_model.columns, space, feasible)
 
 
 def build_oracle(request: OracleRequest) -> NetworkOracle:

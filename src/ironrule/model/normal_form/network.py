@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,8 @@ class Network:
     alternatives: tuple[tuple[OutputMargin, ...], ...]
     roundoff: float = DOUBLE_ROUNDOFF
     notes: tuple[str, ...] = field(default=())
+    kind: ClassVar[str] = "network"
+    node_count: ClassVar[int] = 0  # it has no trees
 
     def __post_init__(self) -> None:
         """Refuse what is no network: NaN, infinity, sizes that do not fit."""
@@ -112,11 +114,6 @@ class Network:
             numbers = np.array([margin.offset, margin.error, *margin.coefficients])
             if len(margin.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
-
-    @property
-    def node_count(self) -> int:
-        """How many nodes its trees have: it has none."""
-        return 0
 
     def outputs(self, seen: npt.NDArray[Any]) -> Float64Array:
         """The last layer's outputs for rows of what the model sees: the plain meaning, not the fast one."""

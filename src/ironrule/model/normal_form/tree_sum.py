@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,7 @@ class TreeSum:
 
     alternatives: tuple[tuple[Margin, ...], ...]
     notes: tuple[str, ...] = field(default=())
+    kind: ClassVar[str] = "sum of trees"
 
     @property
     def groups(self) -> list[LinkedGroup]:

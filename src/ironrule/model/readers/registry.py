@@ -1,16 +1,17 @@
 """The registry of readers, and the contract that every reader keeps.
 
 A reader is a function ``read_yours(estimator, desired, threshold)`` in a file of this folder, and one line in
-:data:`TREE_SUM_READERS` or :data:`NETWORK_READERS`. It gets a fitted estimator, the desired labels (empty for a
+:data:`TREE_SUM_READERS` or :data:`OTHER_READERS`. It gets a fitted estimator, the desired labels (empty for a
 regression) and the threshold (None: the estimator's own decision), and does the same steps in the same order:
 
 1. It gives None unless the estimator is of a class that it reads, so that the next reader is asked.
 2. It calls :func:`~ironrule.model.readers.library_class.require_own_methods`: what was fitted says what the model
    decides only if the library's own code uses it.
 3. It raises :class:`~ironrule.model.protocol.Unreadable`, with a reason for the user, for what it cannot read.
-4. It gives a :class:`~ironrule.model.normal_form.tree_sum.TreeSum` or a
-   :class:`~ironrule.model.normal_form.network.Network` over the columns that the estimator sees. Its margins are
-   exact in real arithmetic, and their errors are proven bounds on the rounding of the library.
+4. It gives a :class:`~ironrule.model.normal_form.tree_sum.TreeSum`, a
+   :class:`~ironrule.model.normal_form.network.Network` or another normal form that a backend accepts, over the columns
+   that the estimator sees. Its margins are exact in real arithmetic, and their errors are proven bounds on the
+   rounding of the library.
 
 What several readers need is shared: decisions by scores of boosted trees and tables in :mod:`.boosting`, sums of
 trees of scikit-learn in :mod:`.tree_scores`, steps and outputs of networks in :mod:`.network_steps`.
@@ -23,9 +24,8 @@ from typing import Any
 
 from ironrule.model.decision import as_labels, list_labels, resolve_desired_labels
 from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
-from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import NormalForm, Unreadable
 from ironrule.model.readers.catboost_models import read_catboost
 from ironrule.model.readers.handwritten_models import read_handwritten_model
 from ironrule.model.readers.interpret_models import read_ebm
@@ -51,18 +51,18 @@ TREE_SUM_READERS: tuple[Reader, ...] = (
     read_handwritten_model,
 )
 
-NETWORK_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], Network | None], ...] = (
+OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm | None], ...] = (
     read_mlp,
     read_torch,
     read_onnx,
 )
 
 
-def read_estimator(estimator: Any, desired: Any, threshold: float | None) -> TreeSum | Network:
+def read_estimator(estimator: Any, desired: Any, threshold: float | None) -> NormalForm:
     """Read an estimator by the first reader that knows it; raises Unreadable if none does."""
     wanted = list_desired_labels(estimator, desired)
-    normal_form: TreeSum | Network | None = read_calibrated(estimator, wanted, threshold, read_tree_sum)
-    for reader in (*TREE_SUM_READERS, *NETWORK_READERS):
+    normal_form: NormalForm | None = read_calibrated(estimator, wanted, threshold, read_tree_sum)
+    for reader in (*TREE_SUM_READERS, *OTHER_READERS):
         if normal_form is None:
             normal_form = reader(estimator, wanted, threshold)
     if normal_form is None:
