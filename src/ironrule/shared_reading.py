@@ -18,6 +18,7 @@ from ironrule.checker.readers.normal_form import (
     LinkFunction,
     MarginPart,
     NoReading,
+    Reading,
     RegressionTree,
     Split,
     SumForm,
@@ -29,12 +30,16 @@ from ironrule.model.readers.registry import read_estimator
 from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
 
 
-def convert_normal_form(found: tree_sum.TreeSum | network.Network) -> SumForm | NetworkForm:
-    """A normal form of the explainer in the checker's form."""
-    return _convert_network(found) if isinstance(found, network.Network) else _convert_tree_sum(found)
+def convert_normal_form(found: protocol.NormalForm) -> Reading:
+    """A normal form of the explainer in the checker's form; raises NoReading if it is not lent."""
+    if isinstance(found, network.Network):
+        return _convert_network(found)
+    if isinstance(found, tree_sum.TreeSum):
+        return _convert_tree_sum(found)
+    raise NoReading(f"the checker does not borrow the explainer's reading of a {found.kind}")
 
 
-def read_for_checker(estimator: Any, target: EstimatorTarget, labels: tuple[Any, ...] | None) -> SumForm | NetworkForm:
+def read_for_checker(estimator: Any, target: EstimatorTarget, labels: tuple[Any, ...] | None) -> Reading:
     """The explainer's reading of an estimator in the checker's form; raises NoReading if it has none either."""
     try:
         found = read_estimator(estimator, labels, target.threshold)

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from ironrule.arrays import Points
 from ironrule.checker.bounds.feasible import build_feasible_set
-from ironrule.checker.bounds.network_bounds import prepare_network_bounds
-from ironrule.checker.bounds.sum_bounds import prepare_sum_bounds
 from ironrule.checker.preprocessing import EstimatorColumn
-from ironrule.checker.readers.network_form import NetworkForm
 from ironrule.checker.readers.normal_form import EstimatorTarget
 from ironrule.checker.scope import CheckScope, MarginBounds, ModelWithBounds
 from ironrule.checker.space.space import space_from_json
@@ -145,10 +142,7 @@ def bounds_for(read: TabulatedModel, space: Space) -> MarginBounds:
     columns = [
         EstimatorColumn(int(j), values) for j, values in zip(read.columns.features, read.columns.values, strict=True)
     ]
-    reading = convert_normal_form(read.normal_form)
-    if isinstance(reading, NetworkForm):
-        return prepare_network_bounds(reading, columns, space.sizes.tolist())
-    return prepare_sum_bounds(reading, columns, space.sizes.tolist())
+    return convert_normal_form(read.normal_form).prepare_bounds(columns, space.sizes.tolist())
 
 
 def scope_of_reading(case: Case, read: TabulatedModel, past: Points) -> CheckScope:

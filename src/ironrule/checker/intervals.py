@@ -25,7 +25,7 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray
 from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn
-from ironrule.checker.readers.normal_form import Split, SumForm, SumMargin
+from ironrule.checker.readers.normal_form import Reading, Split, SumForm, SumMargin
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace
 from ironrule.checker.space.table import UserTable
@@ -65,13 +65,13 @@ def require_float64_columns(table: UserTable, space: CheckerSpace) -> None:
 
 
 def find_dominated_gaps(
-    reading: object, columns: Sequence[EstimatorColumn], preprocessing: ColumnwisePreprocessing, space: CheckerSpace
+    reading: Reading, columns: Sequence[EstimatorColumn], preprocessing: ColumnwisePreprocessing, space: CheckerSpace
 ) -> GapMasks:
     """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
     between the values of the domains is dominated by a point with values of the domains.
     """
     if not isinstance(reading, SumForm):
-        raise ClaimUndecided("between two values a network's decision may turn anywhere")
+        raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
     preprocessing.require_monotone()
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     for j in gaps:

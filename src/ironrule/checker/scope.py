@@ -7,18 +7,19 @@ the model's own decisions on past rows, on random points and at every value of e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
-from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.arrays import BoolArray, Int32Array, IntpArray
 from ironrule.checker.bounds.feasible import FeasibleSet, build_feasible_set
+from ironrule.checker.bounds.pieces import Pieces
 from ironrule.checker.intervals import find_dominated_gaps, is_interval_feature, require_float64_columns
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
-from ironrule.checker.readers.normal_form import NoReading, SumForm
+from ironrule.checker.readers.normal_form import NoReading, Reading
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
 from ironrule.checker.space.space import CheckerSpace, infer_space, space_from_json
@@ -34,21 +35,32 @@ from ironrule.checker.user_models import (
 )
 from ironrule.errors import ConstraintError, InputError, SpaceError
 
-if TYPE_CHECKING:
-    from ironrule.checker.bounds.network_bounds import NetworkBounds
-    from ironrule.checker.bounds.sum_bounds import SumBounds
-    from ironrule.checker.readers.network_form import NetworkForm
-
-
 MAX_PAST_ROWS = 4096
 CHECKED_POINTS = 4096
 MAX_CHECKED_VALUES = 50_000
 
 
-# What bounds the margins of a reading over pieces of the space. Both have ``alternatives``, one for every way to be
-# desired; ``cells``, per feature the cell of every code; ``flag_closed``, which pieces surely hold no point that is
-# desired in one way; ``decide``, which points may be desired and which surely are.
-MarginBounds: TypeAlias = "SumBounds | NetworkBounds"
+class MarginBounds(Protocol):
+    """What bounds the margins of a reading over pieces of the space. ``alternatives`` has one entry for every way to be
+    desired, ``cells`` per feature the cell of every code; ``halves_pieces`` says that it halves open pieces itself.
+    """
+
+    @property
+    def alternatives(self) -> Sized: ...
+    @property
+    def cells(self) -> tuple[IntpArray, ...]: ...
+    @property
+    def halves_pieces(self) -> bool: ...
+
+    def flag_closed(
+        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
+    ) -> BoolArray:
+        """Which pieces surely hold no point that is desired in one way and, by ``flag_feasible``, can occur."""
+        ...
+
+    def decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
+        """Which points may be desired, and which surely are."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,21 +148,13 @@ class CheckScope:
         see, absent = lambda points: preparation(user_model.layout(points)), find_absent_value(final)
         columns = tabulate_columns(see, self.space.sizes, past, absent)
         reading, source = self._read_estimator(final, user_model)
-        sizes = self.space.sizes.tolist()
-        if isinstance(reading, SumForm):  # what bounds it is loaded when it is needed
-            from ironrule.checker.bounds.sum_bounds import prepare_sum_bounds
-
-            bounds: MarginBounds = prepare_sum_bounds(reading, columns, sizes)
-        else:
-            from ironrule.checker.bounds.network_bounds import prepare_network_bounds
-
-            bounds = prepare_network_bounds(reading, columns, sizes)
+        bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
         gaps = find_dominated_gaps(reading, columns, preparation, self.space) if self.intervals else {}
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
         return ModelWithBounds(user_model, bounds, source, gaps)
 
-    def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[SumForm | NetworkForm, ReadingSource]:
+    def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[Reading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""
         try:
             return read_estimator(estimator, user_model.decision.target), "own"

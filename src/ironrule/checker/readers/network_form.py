@@ -20,13 +20,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ironrule.checker.arrays import Float64Array
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, find_logit_threshold
+
+if TYPE_CHECKING:
+    from ironrule.checker.preprocessing import EstimatorColumn
+    from ironrule.checker.scope import MarginBounds
 
 DOUBLE_ROUNDOFF = 2.0**-53
 SINGLE_ROUNDOFF = 2.0**-24
@@ -105,6 +109,13 @@ class NetworkForm:
     layers: tuple[NetworkLayer, ...]
     alternatives: tuple[tuple[NetworkMargin, ...], ...]
     roundoff: float = DOUBLE_ROUNDOFF
+    kind: ClassVar[str] = "network"
+
+    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
+        """Upper bounds by bound propagation."""
+        from ironrule.checker.bounds.network_bounds import prepare_network_bounds
+
+        return prepare_network_bounds(self, columns, sizes)
 
     def __post_init__(self) -> None:
         if not self.layers or not len(self.layers[0].weights) or self.roundoff not in SMALLEST_NORMAL:

@@ -23,16 +23,33 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, IntpArray
 from ironrule.checker.space.table import is_missing
 
+if TYPE_CHECKING:
+    from ironrule.checker.preprocessing import EstimatorColumn
+    from ironrule.checker.scope import MarginBounds
+
 
 class NoReading(Exception):  # noqa: N818  # an answer about a model, not a failure of the checker
     """Why there is no second reading of a model; the message is for the user."""
+
+
+class Reading(Protocol):
+    """A model in one of the normal forms, over the columns that the estimator sees."""
+
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        ...
+
+    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
+        """What bounds its margins, loaded when it is needed; raises NoReading where it cannot answer for a value."""
+        ...
 
 
 class Split(Hashable, Protocol):
@@ -123,6 +140,13 @@ class SumForm:
     """A model as sums of trees and terms: desired where, for some alternative, all margins are positive."""
 
     alternatives: tuple[tuple[SumMargin, ...], ...]
+    kind: ClassVar[str] = "sum of trees"
+
+    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
+        """Upper bounds by the best leaves."""
+        from ironrule.checker.bounds.sum_bounds import prepare_sum_bounds
+
+        return prepare_sum_bounds(self, columns, sizes)
 
 
 ALWAYS_DESIRED = SumForm(((SumMargin(1.0),),))

@@ -13,13 +13,9 @@ import inspect
 import math
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
-
-if TYPE_CHECKING:
-    from ironrule.checker.readers.network_form import NetworkForm
-
+from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, Reading
 
 READERS = (  # the library, what the class's name begins with, and the module and function that read it
     ("sklearn", ("MLP",), "sklearn_mlp.read_sklearn_mlp"),
@@ -44,14 +40,14 @@ def find_absent_value(estimator: Any) -> float:
     return ABSENT_VALUES.get(type(estimator).__module__.split(".")[0], 0.0)
 
 
-def read_estimator(estimator: Any, target: EstimatorTarget) -> SumForm | NetworkForm:
+def read_estimator(estimator: Any, target: EstimatorTarget) -> Reading:
     """Read an estimator; raises NoReading, with the reason, if the checker has no reading of it."""
     kind = type(estimator)
     for library, beginnings, reader in READERS:
         if kind.__module__.split(".")[0] == library and kind.__name__.startswith(beginnings):
             module, function = reader.split(".")
             read = getattr(import_module(f"ironrule.checker.readers.{module}"), function)
-            found: SumForm | NetworkForm | None = read(estimator, target)
+            found: Reading | None = read(estimator, target)
             if found is not None:
                 return found
             break
