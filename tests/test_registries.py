@@ -14,10 +14,11 @@ from fastapi.routing import APIRoute
 import ironrule
 from ironrule.cli.commands import report
 from ironrule.cli.options import add_algorithm_option
+from ironrule.cli.parser import COMMANDS
 from ironrule.errors import InputError
 from ironrule.explain.options import parse_algorithm, parse_oracle
 from ironrule.oracles import ORACLES
-from ironrule.report.audiences import render_batch_report, render_report
+from ironrule.report.audiences import REPORTS, render_batch_report, render_report
 from ironrule.results.audience import AUDIENCES, Audience
 from ironrule.search.algorithms import ALGORITHM_CHOICES, ALGORITHMS, AlgorithmChoice, AlgorithmName, load_algorithm
 from ironrule.server.responses import get_environment
@@ -45,7 +46,7 @@ def find_repetitions(names: set[str], home: str) -> list[str]:
 def test_the_types_name_what_is_registered() -> None:
     assert get_args(AlgorithmName) == tuple(ALGORITHMS)
     assert get_args(AlgorithmChoice) == ALGORITHM_CHOICES == ("auto", *ALGORITHMS)
-    assert get_args(Audience) == AUDIENCES
+    assert get_args(Audience) == AUDIENCES == tuple(REPORTS)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -112,6 +113,8 @@ def test_the_documentation_lists_what_is_registered() -> None:
     assert set(re.findall(r'^\| `"(\w+)"` \|', algorithms.split("## Oracles")[1], re.MULTILINE)) == set(ORACLES)
     (line,) = re.findall(r"^\| `--algorithm` \|.*$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
     assert tuple(re.findall(r"`(\w+)`", line)) == ALGORITHM_CHOICES
+    commands = {command.NAME for command in COMMANDS}
+    assert commands <= set(re.findall(r"^## (\S+)$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", ORACLES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ironrule.errors import InputError
 from ironrule.report.batch import build_batch_view
@@ -17,14 +18,45 @@ from ironrule.space.space import Space
 from ironrule.wording import format_count
 
 
+class AudienceReport(NamedTuple):
+    """What an audience gets: a page about one explanation, and a page about many under a title, with their names."""
+
+    render_one: Callable[[Explanation, CheckCommand], str]
+    render_many: Callable[[str, Sequence[Explanation], Sequence[str], FeatureLabels | None], str]
+
+
+def _render_letter(explanation: Explanation, _: CheckCommand) -> str:
+    letter = build_letter(explanation)
+    return render_template("person.html", title=letter["title"], letters=[letter])
+
+
+def _render_letters(
+    title: str, explanations: Sequence[Explanation], names: Sequence[str], _: FeatureLabels | None
+) -> str:
+    return render_template("person.html", title=title, letters=map(build_letter, explanations, names))
+
+
+def _render_validation(explanation: Explanation, check_command: CheckCommand) -> str:
+    return render_template("validator.html", **build_validator_view(explanation, check_command))
+
+
+def _render_validations(
+    title: str, explanations: Sequence[Explanation], names: Sequence[str], labels: FeatureLabels | None
+) -> str:
+    return render_template("batch.html", title=title, **build_batch_view(explanations, names, labels))
+
+
+REPORTS: dict[Audience, AudienceReport] = {
+    "person": AudienceReport(_render_letter, _render_letters),
+    "validator": AudienceReport(_render_validation, _render_validations),
+}
+
+
 def render_report(
     explanation: Explanation, audience: Audience = "person", check_command: CheckCommand | None = None
 ) -> str:
     """One explanation as a whole HTML page; ``check_command`` names the files that the validator needs."""
-    if _parse_audience(audience) == "validator":
-        return render_template("validator.html", **build_validator_view(explanation, check_command or CheckCommand()))
-    letter = build_letter(explanation)
-    return render_template("person.html", title=letter["title"], letters=[letter])
+    return _get_report(audience).render_one(explanation, check_command or CheckCommand())
 
 
 def render_batch_report(
@@ -46,11 +78,8 @@ def render_batch_report(
         raise InputError(
             expected=f"names must have {format_count(count, 'name')}, one for each explanation", got=len(names)
         )
-    title = format_count(count, "explanation")
-    if _parse_audience(audience) == "person":
-        return render_template("person.html", title=title, letters=map(build_letter, explanations, names))
     labels = None if space is None else FeatureLabels.from_space(space)
-    return render_template("batch.html", title=title, **build_batch_view(explanations, names, labels))
+    return _get_report(audience).render_many(format_count(count, "explanation"), explanations, names, labels)
 
 
 def save_text(text: str, path: str | Path | None) -> str:
@@ -60,7 +89,7 @@ def save_text(text: str, path: str | Path | None) -> str:
     return text
 
 
-def _parse_audience(audience: str) -> str:
+def _get_report(audience: Audience) -> AudienceReport:
     if audience not in AUDIENCES:
         raise InputError(expected=f"audience must be one of {', '.join(AUDIENCES)}", got=repr(audience))
-    return audience
+    return REPORTS[audience]
