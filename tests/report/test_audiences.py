@@ -14,6 +14,7 @@ import pytest
 import ironrule
 from ironrule.report.audiences import render_batch_report, render_report
 from ironrule.report.validator import CheckCommand
+from ironrule.results.audience import AUDIENCES
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from report_examples import SPACE, explainer, past, proven, read, refuted, unrefuted, widened
@@ -144,7 +145,7 @@ def test_labels_may_come_later_than_the_explanation():
     assert "Monthly income" in made.with_history(past(), SPACE).to_html("person")
 
 
-@pytest.mark.parametrize("audience", ["person", "validator"])
+@pytest.mark.parametrize("audience", AUDIENCES)
 def test_markup_in_names_values_labels_and_outcomes_stays_text(audience):
     space = Space(
         (
@@ -197,7 +198,7 @@ def test_a_report_can_be_written_to_a_file(tmp_path):
 
 
 def test_an_audience_that_does_not_exist_is_refused():
-    with pytest.raises(ironrule.InputError, match="audience must be one of person, validator, got 'poet'"):
+    with pytest.raises(ironrule.InputError, match=f"audience must be one of {', '.join(AUDIENCES)}, got 'poet'"):
         EXPLANATION.to_html("poet")
     with pytest.raises(ironrule.InputError, match="got 'poet'"):
         render_batch_report([EXPLANATION], "poet")
