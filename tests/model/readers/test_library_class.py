@@ -272,3 +272,8 @@ def test_what_no_decision_depends_on_may_be_replaced(monkeypatch: pytest.MonkeyP
     model = forest().fit(DATA, LABELS)
     monkeypatch.setattr(RandomForestClassifier, "fit", lambda *_: None)
     assert Explainer(model, DATA, desired=1).unreadable_reason is None
+
+
+def test_a_reader_of_a_library_that_is_not_listed_fails_at_once() -> None:
+    with pytest.raises(AssertionError, match="numpy"):  # its objects would not be looked at
+        get_library_class_name(np.zeros(1), "numpy")
