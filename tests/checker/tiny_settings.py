@@ -151,6 +151,13 @@ def scope_of_reading(case: Case, read: TabulatedModel, past: Points) -> CheckSco
     decision = ModelDecision(len, np.asarray, "desired", "undesired", EstimatorTarget((), None), None)
     asked = UserModelSet(case.model, (case.model,), decision)
     space = space_from_json(case.space.to_dict())
-    scope = CheckScope(space, past, (None,), asked, OutcomeTarget(), build_feasible_set(space))
+    scope = CheckScope(
+        space=space,
+        past_rows=past,
+        models=(None,),
+        user_models=asked,
+        target=OutcomeTarget(),
+        feasible=build_feasible_set(space),
+    )
     scope.__dict__["models_with_bounds"] = (ModelWithBounds(case.model, bounds_for(read, case.space), "own"),)
     return scope

@@ -16,7 +16,17 @@ from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 
 EVIL = "<script>alert('x & y')</script>"
 VERDICT_COLOURS = {style.word: style.colour for style in VERDICT_STYLES}
-STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
+STATISTICS = Statistics(
+    algorithm="GreedyRuleCF",
+    seed=0,
+    seconds=0.1,
+    generations=1,
+    candidates=2,
+    oracle_calls=3,
+    model_calls=4,
+    evaluations=5,
+    operator_seconds={},
+)
 VERDICTS = {
     "proven": Proven(Certificate("enumeration", 12, "f", "m", (0,), (1,))),
     "refuted": Refuted(Counterfactual({EVIL: EVIL}, (Change(EVIL, EVIL, None),)), np.zeros((1, 1))),
@@ -54,7 +64,14 @@ def read(html):
 def explanation(verdict, rules=1):
     rule = Rule((Component(EVIL, "==", EVIL), Component("age", "<=", 20)), EVIL)
     counterfactual = Counterfactual({EVIL: "b", "age": 20}, (Change(EVIL, EVIL, "b"),))
-    return Explanation({}, (RankedRule(rule, verdict, 7),) * rules, (counterfactual,), STATISTICS, 1000, "f")
+    return Explanation(
+        instance={},
+        ranked=(RankedRule(rule, verdict, 7),) * rules,
+        counterfactuals=(counterfactual,),
+        statistics=STATISTICS,
+        history_rows=1000,
+        space="f",
+    )
 
 
 @pytest.mark.parametrize("word", VERDICTS)

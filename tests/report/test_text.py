@@ -11,7 +11,17 @@ from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 
 POINT = Counterfactual({"age": 30}, (Change("age", 20, 30),))
-STATISTICS = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {})
+STATISTICS = Statistics(
+    algorithm="GreedyRuleCF",
+    seed=0,
+    seconds=0.1,
+    generations=1,
+    candidates=2,
+    oracle_calls=3,
+    model_calls=4,
+    evaluations=5,
+    operator_seconds={},
+)
 RULE = Rule((Component("age", "<=", 20),), "denied")
 VERDICTS = {
     "proven": Proven(Certificate("enumeration", 12, "f", "m", (0,), (1,))),
@@ -21,7 +31,14 @@ VERDICTS = {
 
 
 def explanation(verdict, counterfactuals=(POINT,), statistics=STATISTICS):
-    return Explanation({"age": 20}, (RankedRule(RULE, verdict, 7),), counterfactuals, statistics, 100, "f")
+    return Explanation(
+        instance={"age": 20},
+        ranked=(RankedRule(RULE, verdict, 7),),
+        counterfactuals=counterfactuals,
+        statistics=statistics,
+        history_rows=100,
+        space="f",
+    )
 
 
 @pytest.mark.parametrize("word", VERDICTS)
@@ -44,7 +61,18 @@ def test_nothing_is_said_about_counterfactuals_that_are_not_there():
 
 
 def test_a_search_that_was_stopped_says_so():
-    stopped = Statistics("GreedyRuleCF", 0, 0.1, 1, 2, 3, 4, 5, {}, stopped="budget")
+    stopped = Statistics(
+        algorithm="GreedyRuleCF",
+        seed=0,
+        seconds=0.1,
+        generations=1,
+        candidates=2,
+        oracle_calls=3,
+        model_calls=4,
+        evaluations=5,
+        operator_seconds={},
+        stopped="budget",
+    )
     assert "The search was stopped early (budget)." in str(explanation(VERDICTS["unrefuted"], (), stopped))
 
 

@@ -57,7 +57,9 @@ class Checker:
         margin: float | None = None,
         allow_shared_reading: bool = True,
     ) -> None:
-        self._materials = read_user_inputs((model, *models), data, space, constraints, columns, allow_shared_reading)
+        self._materials = read_user_inputs(
+            (model, *models), data, space, constraints, columns=columns, allow_shared_reading=allow_shared_reading
+        )
         self._intervals = intervals
         self._expected: OutcomeTarget | None = None
         if desired is not NOT_GIVEN or threshold is not NOT_GIVEN:

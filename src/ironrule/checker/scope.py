@@ -117,7 +117,7 @@ def _mentions_instance(constraint: str) -> bool:
     return parse_constraint(constraint).mentions_instance
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CheckScope:
     """Models with what counts as desired, and a space. What takes time is done when it is first needed."""
 
@@ -215,7 +215,16 @@ def build_scope(
     if len(past_rows) == 0:
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
     feasible, lent, intervals = build_feasible_set(space), inputs.allow_shared_reading, breakpoints is not None
-    return CheckScope(space, past_rows, inputs.models, user_models, target, feasible, lent, intervals)
+    return CheckScope(
+        space=space,
+        past_rows=past_rows,
+        models=inputs.models,
+        user_models=user_models,
+        target=target,
+        feasible=feasible,
+        allow_shared_reading=lent,
+        intervals=intervals,
+    )
 
 
 def _add_breakpoints(space: CheckerSpace, breakpoints: Mapping[str, Sequence[Any]]) -> CheckerSpace:

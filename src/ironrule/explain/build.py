@@ -85,27 +85,29 @@ class ExplanationBuilder:
         require, forbid = tuple(options.require), tuple(options.forbid)
         needed = self._witnesses()
         return Explanation(
-            context.space.decode_row(problem.case.instance),
-            tuple(map(self._rank_rule, result.rules, result.verdicts)),
-            LazySequence(self._counterfactuals),
-            Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped),
-            len(context.history),
-            context.space.fingerprint,
-            problem.to_user_weight(problem.weigh(result.rules[0])),
-            0 if needed is None else problem.to_user_weight(result.lower_bound),
-            context.unreadable_reason,
-            context.fingerprint,
-            context.target,
-            RuleRestrictions(require, forbid, normalize_weights(options.weights)),
-            () if needed is None else needed,
-            None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box),
-            self.wider is not None and self.wider.maximal,
-            () if self.wider is None or self.wider.limits is None else tuple(map(tuple, self.wider.limits.tolist())),
-            self._undecided(),
-            context.model.model_count,
-            tuple(map(str, context.space.constraints)),
-            context.breakpoints,
-            LazyValue(self._background),
+            instance=context.space.decode_row(problem.case.instance),
+            ranked=tuple(map(self._rank_rule, result.rules, result.verdicts)),
+            counterfactuals=LazySequence(self._counterfactuals),
+            statistics=Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped),
+            history_rows=len(context.history),
+            space=context.space.fingerprint,
+            weight=problem.to_user_weight(problem.weigh(result.rules[0])),
+            lower_bound=0 if needed is None else problem.to_user_weight(result.lower_bound),
+            unreadable_reason=context.unreadable_reason,
+            model=context.fingerprint,
+            decision=context.target,
+            restrictions=RuleRestrictions(require, forbid, normalize_weights(options.weights)),
+            witnesses=() if needed is None else needed,
+            wider=None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box),
+            wider_is_maximal=self.wider is not None and self.wider.maximal,
+            wider_witnesses=()
+            if self.wider is None or self.wider.limits is None
+            else tuple(map(tuple, self.wider.limits.tolist())),
+            undecided_components=self._undecided(),
+            model_count=context.model.model_count,
+            constraints=tuple(map(str, context.space.constraints)),
+            breakpoints=context.breakpoints,
+            lazy_background=LazyValue(self._background),
         )
 
     def _background(self) -> Background:
@@ -116,7 +118,9 @@ class ExplanationBuilder:
         named = problem.case.components.rule(rule, "")
         instance = context.space.decode_row(problem.case.instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes)
-        return build_background(past, named, instance, known, context.is_robust, list_library_versions())
+        return build_background(
+            past, named, instance, known, is_robust=context.is_robust, libraries=list_library_versions()
+        )
 
     def _undecided(self) -> tuple[str, ...]:
         """Components of the best rule whose removal an exact oracle could not decide upon, or had no time left for."""
@@ -201,9 +205,9 @@ def widen_rule(context: ExplainerContext, problem: Problem, search_result: Searc
         problem.case,
         CachingOracle(oracle, points=problem.oracle.points),
         problem.run,
-        RowCounter.from_history(context.history, context.space.sizes),
-        quick_oracle,
-        context.gaps,
+        rows=RowCounter.from_history(context.history, context.space.sizes),
+        quick_oracle=quick_oracle,
+        gaps=context.gaps,
     )
     with problem.meter.time_block("widening"):
         return widener.widen(search_result.rules[0], best)

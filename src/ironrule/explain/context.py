@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray
 from ironrule.backends.compiled_model import CompiledModel, compile_models
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 CHECKED_ROWS = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ExplainerContext:
     """Everything about a model and its data that stays the same from row to row."""
 
@@ -111,7 +111,7 @@ class ExplainerContext:
         return self.model.black_boxes != (self.model.primary,)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ExplainerArguments:
     """What an explainer was made of, the data aside."""
 
@@ -124,79 +124,74 @@ class ExplainerArguments:
     device: str | None
     oracle: Oracle | None = None  # for a model that can only be asked
 
-    def build_context(
-        self, data: Any, progress: bool | None, cache: str | Path | None, quiet: bool = False
-    ) -> ExplainerContext:
-        """All that with data; if ``quiet``, without a warning of rows that are left out."""
-        given = (self.target, self.space, self.constraints, self.columns, self.intervals)
-        return build_context(self.models, data, *given, progress, self.device, cache, quiet, self.oracle)
-
 
 def build_context(
-    models: Sequence[Any],
+    arguments: ExplainerArguments,
     data: Any,
-    target: DecisionTarget,
-    space: Space | None,
-    constraints: Sequence[str | Constraint],
-    columns: Sequence[str] | None,
-    intervals: bool,
     progress: bool | None,
-    device: str | None = None,
     cache: str | Path | None = None,
     quiet: bool = False,
-    black_box_oracle: Oracle | None = None,
 ) -> ExplainerContext:
-    """Read the data and the model; what cannot be used is refused here, before any search."""
-    engine = None if device is None else _open_engine(device)
+    """Read the data and the model; what cannot be used is refused here, before any search.
+
+    If ``quiet``, there is no warning about past rows that are left out.
+    """
+    models, target, space = arguments.models, arguments.target, arguments.space
+    engine = None
+    if arguments.device is not None:
+        from ironrule.backends.network.engine import choose_engine
+
+        engine = choose_engine(arguments.device)
     if space is not None and not isinstance(space, Space):
         raise InputError(expected="space must be a Space, such as Space.from_file returns", got=type(space).__name__)
-    row_store = _open_row_store(models[0], data, space, columns, cache, progress)
-    parsed = tuple(as_constraint(constraint) for constraint in as_list(constraints))
+    row_store = _open_row_store(arguments, data, cache, progress)
+    parsed = tuple(as_constraint(constraint) for constraint in as_list(arguments.constraints))
     change_constraints = tuple(constraint for constraint in parsed if constraint.mentions_instance)
-    inferred = space
-    if inferred is None:
+    if space is None:
+        columns = arguments.columns
         chosen = columns if columns is not None else _find_model_columns(models[0], row_store.table)
-        inferred = Space.infer(row_store.table, columns=chosen, progress=progress)
+        space = Space.infer(row_store.table, columns=chosen, progress=progress)
     on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
-    whole = replace(inferred, constraints=(*inferred.constraints, *on_space))
+    whole = replace(space, constraints=(*space.constraints, *on_space))
     for constraint in change_constraints:
         bind_constraint(constraint, whole.features)
     if isinstance(row_store, OnDiskRows):
         row_store.encode(whole, progress)  # first of all: a value of any row that does not fit is refused here
     model_set, gaps = build_model_set(models, row_store.table, whole, target), None
-    if intervals:
+    if arguments.intervals:
         whole, gaps = _extend_to_intervals(whole, models, model_set, row_store, target)
         model_set = build_model_set(models, row_store.table, whole, target)
     codes, row_numbers = _filter_rows(whole, row_store, progress, quiet)
-    checked = codes.points(slice(0, CHECKED_ROWS))
-    exact = read_exactly(models, model_set, whole, checked, target, engine, gaps)
+    exact = _read_exactly(models, model_set, whole, codes, target=target, engine=engine, gaps=gaps)
     if gaps is not None and exact.unreadable_reason is not None:
         raise ModelError(
             f"whole intervals need a model that can be read: {exact.unreadable_reason}", code="intervals-unavailable"
         )
-    known = None if exact.compiled_model is None else exact.compiled_model.fingerprint
-    name = None if isinstance(row_store, InMemoryRows) else build_cache_key(models, known, whole, target)
-    history, outcomes = _build_history(whole, row_store, codes, model_set, name, progress)
+    cache_key = None
+    if not isinstance(row_store, InMemoryRows):
+        model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
+        cache_key = build_cache_key(models, model_hash, whole, target)
+    history, outcomes = _build_history(whole, row_store, codes, model_set, cache_key=cache_key, progress=progress)
     return ExplainerContext(
-        whole,
-        model_set,
-        history,
-        outcomes,
-        row_store,
-        len(row_store),
-        change_constraints,
-        *exact,
-        fingerprint_model(history, exact.compiled_model),
-        target,
-        row_numbers,
-        engine,
-        _find_breakpoints(inferred, whole, row_store) if intervals else None,
-        gaps,
-        black_box_oracle,
+        space=whole,
+        model=model_set,
+        history=history,
+        outcomes=outcomes,
+        row_store=row_store,
+        row_count=len(row_store),
+        change_constraints=change_constraints,
+        **exact._asdict(),
+        fingerprint=_fingerprint_model(history, exact.compiled_model),
+        target=target,
+        row_numbers=row_numbers,
+        engine=engine,
+        breakpoints=_find_breakpoints(space, whole, row_store) if arguments.intervals else None,
+        gaps=gaps,
+        black_box_oracle=arguments.oracle,
     )
 
 
-def fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
+def _fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
     """A model by what it decides on past rows, which anybody can compute, and behind that by its structure."""
     decisions = fingerprint_outcomes(history)[:32]  # so that both together are as long as a SHA-256
     return decisions if compiled_model is None else f"{decisions}-{compiled_model.fingerprint[:31]}"
@@ -204,34 +199,28 @@ def fingerprint_model(history: History, compiled_model: CompiledModel | None) ->
 
 def _find_breakpoints(seen: Space, whole: Space, past: RowStore) -> Mapping[str, tuple[Value, ...]]:
     """The numbers that are in domains although no past row has them."""
-    breakpoints: dict[str, tuple[Value, ...]] = {}
-    for old, new in zip(seen.features, whole.features, strict=True):
-        more = {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
-        if more:
-            breakpoints[new.name] = tuple(sorted(more))
-    return breakpoints
+    added = {
+        new.name: {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
+        for old, new in zip(seen.features, whole.features, strict=True)
+    }
+    return {name: tuple(sorted(numbers)) for name, numbers in added.items() if numbers}
 
 
 def _open_row_store(
-    model: Any,
-    data: Any,
-    space: Space | None,
-    columns: Sequence[str] | None,
-    cache: str | Path | None,
-    progress: bool | None,
+    arguments: ExplainerArguments, data: Any, cache: str | Path | None, progress: bool | None
 ) -> RowStore:
     """The data as past rows: a table as it is, a source read into a cache, past rows as they are."""
     if hasattr(type(data), "encode") and hasattr(type(data), "row_numbers"):
         row_store: RowStore = data
         return row_store
-    source = as_source(data)
+    source, space, columns = as_source(data), arguments.space, arguments.columns
     if source is None:
         if cache is not None:
             raise InputError(expected="a cache needs data from files or a database", got="a table in memory")
         return InMemoryRows(
             read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
         )
-    fitted = getattr(model, "feature_names_in_", None)
+    fitted = getattr(arguments.models[0], "feature_names_in_", None)
     used = (
         columns if columns is not None else source.names if fitted is None else match_column_names(fitted, source.names)
     )
@@ -240,21 +229,20 @@ def _open_row_store(
 
 
 def _build_history(
-    space: Space, past: RowStore, codes: EncodedTable, model_set: ModelSet, name: str | None, progress: bool | None
+    space: Space,
+    past: RowStore,
+    codes: EncodedTable,
+    model_set: ModelSet,
+    *,
+    cache_key: str | None,
+    progress: bool | None,
 ) -> tuple[History, npt.NDArray[np.bool_]]:
     """The history under all versions of the model, and the outcomes by the model itself."""
-    outcomes = past.compute_outcomes(model_set.primary, codes, None if name is None else f"{name}-own", progress)
-    withstood = outcomes
+    own, every, desired = (None if cache_key is None else f"{cache_key}-{which}" for which in ("own", "all", "desired"))
+    outcomes = withstood = past.compute_outcomes(model_set.primary, codes, own, progress)
     if model_set.black_boxes != (model_set.primary,):
-        withstood = past.compute_outcomes(model_set, codes, None if name is None else f"{name}-all", progress)
-    desired = past.take(codes, withstood, None if name is None else f"{name}-desired")
-    return build_history(space, codes, withstood, desired), outcomes
-
-
-def _open_engine(device: str) -> BoundEngine:
-    from ironrule.backends.network.engine import choose_engine
-
-    return choose_engine(device)
+        withstood = past.compute_outcomes(model_set, codes, every, progress)
+    return build_history(space, codes, withstood, past.take(codes, withstood, desired)), outcomes
 
 
 def _extend_to_intervals(
@@ -282,18 +270,19 @@ class ExactReading(NamedTuple):
     point_model: Model
 
 
-def read_exactly(
+def _read_exactly(
     models: Sequence[Any],
     model_set: ModelSet,
     space: Space,
-    past: Points,
+    codes: EncodedTable,
+    *,
     target: DecisionTarget,
     engine: BoundEngine | None,
     gaps: Gaps | None = None,
 ) -> ExactReading:
     """Read and compile the models for exact search, if they can be read."""
     try:
-        compiled = compile_models(models, model_set, space, past, target)
+        compiled = compile_models(models, model_set, space, codes.points(slice(0, CHECKED_ROWS)), target)
         from ironrule.backends.registry import build_exact_oracle
 
         oracle = build_exact_oracle(compiled.parts, model_set, space, engine, gaps)
@@ -344,8 +333,7 @@ def restrict_context(
     kept = _find_satisfying_rows(space, context.history.codes)
     codes = _take_rows(context, context.history.codes, kept, space.fingerprint[:32])
     withstood = context.history.outcomes[kept]
-    checked = codes.points(slice(0, CHECKED_ROWS))
-    exact = read_exactly(models, context.model, space, checked, context.target, context.engine)
+    exact = _read_exactly(models, context.model, space, codes, target=context.target, engine=context.engine)
     history = build_history(space, codes, withstood, _take_rows(context, codes, withstood, None))
     return replace(
         context,
@@ -353,7 +341,7 @@ def restrict_context(
         history=history,
         outcomes=context.outcomes[kept],
         **exact._asdict(),
-        fingerprint=fingerprint_model(history, exact.compiled_model),
+        fingerprint=_fingerprint_model(history, exact.compiled_model),
         row_numbers=context.get_row_numbers(np.flatnonzero(kept)),
         component_cache=ComponentCache(),
     )

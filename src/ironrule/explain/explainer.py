@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ironrule.errors import InputError
 from ironrule.explain.build import ExplanationBuilder, widen_rule
-from ironrule.explain.context import ExplainerArguments
+from ironrule.explain.context import ExplainerArguments, build_context, restrict_context
 from ironrule.explain.counterfactuals import (
     ask_oracle,
     build_change_box,
@@ -106,16 +106,16 @@ class Explainer:
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin)
         self._arguments = ExplainerArguments(
-            (model, *models),
-            target,
-            space,
-            tuple(as_list(constraints)),
-            columns,
-            intervals,
-            device,
-            parse_oracle(oracle),
+            models=(model, *models),
+            target=target,
+            space=space,
+            constraints=tuple(as_list(constraints)),
+            columns=columns,
+            intervals=intervals,
+            device=device,
+            oracle=parse_oracle(oracle),
         )
-        self._context = self._arguments.build_context(data, progress, cache)
+        self._context = build_context(self._arguments, data, progress, cache)
 
     @property
     def space(self) -> Space:
@@ -169,7 +169,7 @@ class Explainer:
         longer = Explainer.__new__(Explainer)
         longer._arguments = self._arguments
         past = append_rows(self._context, rows, self._arguments.space is None, progress)
-        longer._context = replace(self._arguments.build_context(past, progress, None), row_store=past.drop_old_rows())
+        longer._context = replace(build_context(self._arguments, past, progress), row_store=past.drop_old_rows())
         return longer
 
     def where(self, constraints: str | Constraint | Sequence[str | Constraint]) -> Explainer:
@@ -179,13 +179,11 @@ class Explainer:
         own; what is known of the data stays, and the model is not asked about past rows again, unless there are whole
         intervals.
         """
-        from ironrule.explain.context import restrict_context
-
         more = tuple(as_constraint(one) for one in as_list(constraints))
         part = Explainer.__new__(Explainer)
         part._arguments = replace(self._arguments, constraints=(*self._arguments.constraints, *more))
         if self._arguments.intervals:  # the numbers that the constraints name must join the domains
-            part._context = part._arguments.build_context(self._context.row_store, False, None, quiet=True)
+            part._context = build_context(part._arguments, self._context.row_store, progress=False, quiet=True)
         else:
             part._context = restrict_context(self._context, self._arguments.models, more)
         return part
@@ -454,8 +452,8 @@ class Explainer:
             tabulated_model,
             features_to_vary,
             limit,
-            self._confirm,
-            choose_black_box_oracle(self._context),
-            engine,
-            trusted,
+            confirm=self._confirm,
+            black_box_oracle=choose_black_box_oracle(self._context),
+            engine=engine,
+            trusted=trusted,
         )

@@ -121,18 +121,18 @@ class _JudgementBuilder:
         if quality is Quality.MINIMUM and self.proof is None:
             quality = Quality.NOT_JUDGED
         return Judgement(
-            rule,
-            quality,
-            finding.verdict,
-            self.classifier.problem.to_user_weight(finding.weight),
-            None if finding.past_row is None else self.context.get_row_number(finding.past_row),
-            None if finding.redundant is None else rule.components[finding.redundant],
-            None if finding.shorter is None else self._rank_rule(finding.shorter),
-            tuple(refuted.counterfactual for refuted in finding.needed or ()),
-            self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
-            self.lower_bound if compared else 0,
-            self.least if compared else None,
-            self._explain_not_judged(finding, rule) if quality is Quality.NOT_JUDGED else None,
+            rule=rule,
+            quality=quality,
+            verdict=finding.verdict,
+            weight=self.classifier.problem.to_user_weight(finding.weight),
+            exception_row=None if finding.past_row is None else self.context.get_row_number(finding.past_row),
+            redundant_component=None if finding.redundant is None else rule.components[finding.redundant],
+            shorter_rule=None if finding.shorter is None else self._rank_rule(finding.shorter),
+            needs=tuple(refuted.counterfactual for refuted in finding.needed or ()),
+            witnesses=self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
+            lower_bound=self.lower_bound if compared else 0,
+            minimum_weight=self.least if compared else None,
+            reason=self._explain_not_judged(finding, rule) if quality is Quality.NOT_JUDGED else None,
         )
 
     def _rule(self, parts: ComponentIntervals) -> Rule:

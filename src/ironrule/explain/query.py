@@ -102,7 +102,9 @@ def build_case(
         allowed = _build_feasible(context, predicates, instance)
     components = build_instance_components(context.space, instance, context.component_cache)
     model = context.model.primary if own_model_only else context.model
-    return Case(context.space, model, context.history, components, allowed, context.fingerprint)
+    return Case(
+        context.space, model, context.history, components=components, feasible=allowed, fingerprint=context.fingerprint
+    )
 
 
 def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], instance: Points) -> FeasibleRegion:

@@ -130,7 +130,12 @@ class RowCounter:
         columns = tuple(self.columns[place][rows[:-1]] for place in chosen)
         places = np.array([column.ctypes.data for column in columns], dtype=np.int64)
         return RowCounter(
-            columns, places, self.item_sizes[chosen], self.features[chosen], self.sizes[chosen], len(rows) - 1
+            columns,
+            places,
+            self.item_sizes[chosen],
+            features=self.features[chosen],
+            sizes=self.sizes[chosen],
+            rows=len(rows) - 1,
         )
 
     def _build_arguments(self, box: Box) -> tuple[Any, ...]:

@@ -66,7 +66,7 @@ class ComponentNeed:
     is_past_row: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
     """Everything that plots and reports show besides the explanation itself."""
 
@@ -105,14 +105,14 @@ def build_background(
     """The background of a rule; ``known`` are counterfactuals as codes."""
     space = past.space
     return Background(
-        list_labels(space),
-        tuple(_count_values(past, space.index(name)) for name in rule.features),
-        _build_growth(rule.components, past),
-        _find_needs(rule.components, past, space.encode_row(instance), known),
-        space.size,
-        tuple(map(str, space.constraints)),
-        is_robust,
-        libraries,
+        feature_labels=list_labels(space),
+        distributions=tuple(_count_values(past, space.index(name)) for name in rule.features),
+        growth=_build_growth(rule.components, past),
+        needs=_find_needs(rule.components, past, space.encode_row(instance), known),
+        space_size=space.size,
+        constraints=tuple(map(str, space.constraints)),
+        is_robust=is_robust,
+        libraries=libraries,
     )
 
 

@@ -177,8 +177,8 @@ class Batch(Sequence[Explanation]):
 
         With ``wider``, rules may have their bounds as far out as is proven. Exact, or said not to be, within a time.
         """
-        read = self.columns("row", "point", "rule", "low", "high", "wider", "wider_low", "wider_high")
-        return find_rule_cover(read, wider, seconds)
+        names = ("row", "point", "rule", "low", "high", "wider", "wider_low", "wider_high")
+        return find_rule_cover(self.columns(*names), wider, seconds)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A plot on matplotlib's axes: what share is proven, how long rules are, which features they name."""

@@ -31,7 +31,7 @@ from ironrule.verdict.verdict import Proven
 CodeTuple = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
     """The explanation of one row. ``same_as`` is the row that was explained: an equal one, or the row itself;
     ``covered_by`` is the row that was searched for, where its rule covers this one too.
@@ -84,29 +84,33 @@ def build_batch_row(row: int, point: CodeTuple, explanation: Explanation, docume
     """An explanation as a row of a batch."""
     document: dict[str, Any] | None = explanation.to_dict() if documents else None
     wider = explanation.wider
+    low, high = _find_proven_box(explanation.ranked[0])
+    wider_low, wider_high = _find_proven_box(wider)
     return BatchRow(
-        row,
-        row,
-        None,
-        type(explanation.verdict).__name__.lower(),
-        str(explanation.rule),
-        explanation.cardinality,
-        float(explanation.weight),
-        float(explanation.lower_bound),
-        explanation.minimum,
-        explanation.coverage,
-        None if wider is None else str(wider.rule),
-        None if wider is None else wider.coverage,
-        explanation.wider_is_maximal,
-        explanation.statistics.seconds,
-        explanation.statistics.stopped,
-        explanation.space,
-        explanation.model,
-        None if document is None else document[DIGEST_FIELD],
-        point,
-        *_find_proven_box(explanation.ranked[0]),
-        *_find_proven_box(wider),
-        None if document is None else json.dumps(document, ensure_ascii=False),
+        row=row,
+        same_as=row,
+        covered_by=None,
+        verdict=type(explanation.verdict).__name__.lower(),
+        rule=str(explanation.rule),
+        cardinality=explanation.cardinality,
+        weight=float(explanation.weight),
+        lower_bound=float(explanation.lower_bound),
+        minimum=explanation.minimum,
+        coverage=explanation.coverage,
+        wider=None if wider is None else str(wider.rule),
+        wider_coverage=None if wider is None else wider.coverage,
+        wider_is_maximal=explanation.wider_is_maximal,
+        seconds=explanation.statistics.seconds,
+        stopped=explanation.statistics.stopped,
+        space=explanation.space,
+        model=explanation.model,
+        digest=None if document is None else document[DIGEST_FIELD],
+        point=point,
+        low=low,
+        high=high,
+        wider_low=wider_low,
+        wider_high=wider_high,
+        document=None if document is None else json.dumps(document, ensure_ascii=False),
     )
 
 

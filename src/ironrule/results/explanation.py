@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 DOCUMENT_FORMAT = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
     """What a search did. ``stopped`` is None, "budget" or "interrupted"."""
 
@@ -127,7 +127,7 @@ class RankedRule:
         return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why a row got the undesired outcome: rules, best first, each with its verdict.
 
@@ -266,26 +266,32 @@ class Explanation:
                 )
             ranked = tuple(RankedRule.from_dict(ranked) for ranked in data["rules"])
             return cls(
-                {name: value_from_json(value) for name, value in data["instance"].items()},
-                ranked,
-                tuple(Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]),
-                Statistics(**data["statistics"]),
-                data["history_rows"],
-                data["space"],
-                number_from_json(data["weight"]),
-                number_from_json(data["lower_bound"]),
-                data["unreadable_reason"],
-                data["model"],
-                DecisionTarget.from_dict(data["decision"]),
-                RuleRestrictions.from_dict(data["restrictions"]),
-                tuple(tuple(require_integer(code) for code in point) for point in data["witnesses"]),
-                None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
-                data["wider_is_maximal"],
-                tuple(tuple(require_integer(code) for code in point) for point in data["wider_witnesses"]),
-                tuple(str(ranked[0].rule.components[require_integer(place)]) for place in data["undecided_components"]),
-                require_integer(data["model_count"]),
-                tuple(data.get("constraints", ())),
-                _parse_breakpoints(data.get("breakpoints")),
+                instance={name: value_from_json(value) for name, value in data["instance"].items()},
+                ranked=ranked,
+                counterfactuals=tuple(
+                    Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]
+                ),
+                statistics=Statistics(**data["statistics"]),
+                history_rows=data["history_rows"],
+                space=data["space"],
+                weight=number_from_json(data["weight"]),
+                lower_bound=number_from_json(data["lower_bound"]),
+                unreadable_reason=data["unreadable_reason"],
+                model=data["model"],
+                decision=DecisionTarget.from_dict(data["decision"]),
+                restrictions=RuleRestrictions.from_dict(data["restrictions"]),
+                witnesses=tuple(tuple(require_integer(code) for code in point) for point in data["witnesses"]),
+                wider=None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
+                wider_is_maximal=data["wider_is_maximal"],
+                wider_witnesses=tuple(
+                    tuple(require_integer(code) for code in point) for point in data["wider_witnesses"]
+                ),
+                undecided_components=tuple(
+                    str(ranked[0].rule.components[require_integer(place)]) for place in data["undecided_components"]
+                ),
+                model_count=require_integer(data["model_count"]),
+                constraints=tuple(data.get("constraints", ())),
+                breakpoints=_parse_breakpoints(data.get("breakpoints")),
             )
         except InputError:
             raise

@@ -26,7 +26,7 @@ from ironrule.verdict.verdict import Proven, Quality, Refuted, Verdict, verdict_
 from ironrule.wording import format_count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """How good a rule is for a row, with what shows it.
 

@@ -102,7 +102,15 @@ def _parse_feature(name: str, entry: Mapping[str, Any], table: Table | None) -> 
     else:
         seen = _infer_from_table(name, columns, entry, table)
         values, ordered, missing = seen.values, seen.ordered, entry.get("missing", seen.missing)
-    return Feature(name, values, ordered, missing, columns, entry.get("label"), entry.get("unit"))
+    return Feature(
+        name,
+        values,
+        ordered=ordered,
+        missing=missing,
+        columns=columns,
+        label=entry.get("label"),
+        unit=entry.get("unit"),
+    )
 
 
 def _check_entry(name: str, entry: Mapping[str, Any]) -> None:

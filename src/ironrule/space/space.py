@@ -97,7 +97,9 @@ class Space:
         read = _read_source_values(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
         require_columns(chosen, read.names, COLUMNS_HINT)
-        options = InferenceOptions(nominal, dict(ordered or {}), dict(domains or {}), missing, one_hot, constant)
+        options = InferenceOptions(
+            nominal, dict(ordered or {}), dict(domains or {}), missing=missing, one_hot=one_hot, constant=constant
+        )
         return cls(infer_features(read, chosen, options, progress), tuple(as_constraint(c) for c in constraints))
 
     @classmethod

@@ -423,7 +423,7 @@ def _improve_relaxations(relaxed: RelaxedNetwork, traced: TracedBounds, step: fl
         zip(network.layers, relaxed.relaxations, relaxed.ends, strict=True)
     ):
         factors, sums = traced.factors[place][:, 0], sums + layer.bias
-        improved.append(improve_relaxation(layer.activation, relaxation, factors, sums, ends, step))
+        improved.append(improve_relaxation(layer.activation, relaxation, factors, sums, ends=ends, step=step))
         if place + 1 < len(network.layers):
             values = np.where(
                 factors >= 0.0,
@@ -452,7 +452,7 @@ def improve_relaxation(
             slope = np.clip(relaxation.lower_slope + np.where(sums > 0.0, step, -step), least, 1.0)
             return relaxation._replace(lower_slope=np.where(free, slope, relaxation.lower_slope))
         case "tanh" | "logistic":
-            return _mix_with_tangents(activation, relaxation, factors, np.clip(sums, *ends), ends, step)
+            return _mix_with_tangents(activation, relaxation, factors, np.clip(sums, *ends), ends=ends, step=step)
 
 
 def _mix_with_tangents(

@@ -172,7 +172,7 @@ def prepare_network_bounds(
         _find_cells([column.values for column in columns if column.feature == feature], size)
         for feature, size in enumerate(sizes)
     )
-    return NetworkBounds(cells, tuple(limits), reading, np.array(features), values, network)
+    return NetworkBounds(cells, tuple(limits), reading, features=np.array(features), values=values, network=network)
 
 
 def _build_alternative(margins: tuple[NetworkMargin, ...], slack: tuple[float, ...]) -> AlternativeMargins:

@@ -281,7 +281,9 @@ def _flatten_trees(trees: Sequence[RegressionTree], split_sets: SplitSets) -> _F
     asked = [np.where(tree.left < 0, -1, split_sets.sets_by_tree[id(tree.splits)]) for tree in trees]
     value = np.concatenate([np.empty(0), *(tree.value for tree in trees)])
     owner = np.repeat(np.arange(len(trees)), sizes)
-    return _FlatTrees(roots, owner, left + base, right + base, np.concatenate([empty, *asked]), value)
+    return _FlatTrees(
+        roots, owner, left + base, right=right + base, split_set=np.concatenate([empty, *asked]), value=value
+    )
 
 
 def _rank_leaves(
@@ -297,7 +299,18 @@ def _rank_leaves(
     counts = np.sort(counts)[::-1]
     starts = np.cumsum(counts) - counts
     rising = tuple(leaves[starts[: np.count_nonzero(counts > rank)] + rank] for rank in range(counts.max(initial=0)))
-    return TreeLevels(roots, levels, parents, path_sets, split_set, child, value, rising, starts, value[leaves])
+    return TreeLevels(
+        roots=roots,
+        levels=levels,
+        parents=parents,
+        path_sets=path_sets,
+        split_set=split_set,
+        child=child,
+        value=value,
+        rising=rising,
+        starts=starts,
+        values=value[leaves],
+    )
 
 
 def find_best_leaves(trees: TreeLevels, possible: BoolArray) -> Float64Array:

@@ -107,7 +107,7 @@ def sum_in_order(start: float, trees: Sequence[RegressionTree], roundoff: float,
     reach = max(abs(start), -low, high) + 2 * error
     if not reach < 1e300 or (roundoff > DOUBLE_ROUNDOFF and not reach < 1e37):
         raise NoReading("its scores may leave the range of floating-point numbers")
-    return ScoreSum(start, tuple(trees), (), error, 0.0, reach)
+    return ScoreSum(start, tuple(trees), error=error, size_bound=reach)
 
 
 def sum_in_any_order(trees: Sequence[RegressionTree], roundoff: float) -> ScoreSum:
@@ -118,7 +118,7 @@ def sum_in_any_order(trees: Sequence[RegressionTree], roundoff: float) -> ScoreS
     """
     size = sum(max(abs(end) for end in _find_value_range(tree)) for tree in trees)
     error = (len(trees) + 1) * roundoff * size
-    return ScoreSum(0.0, tuple(trees), (), error, 0.0, size + error)
+    return ScoreSum(0.0, tuple(trees), error=error, size_bound=size + error)
 
 
 def scale_and_shift(score: ScoreSum, factor: float, shift: float) -> ScoreSum:
@@ -127,4 +127,4 @@ def scale_and_shift(score: ScoreSum, factor: float, shift: float) -> ScoreSum:
     error = abs(factor) * (score.error + 4 * DOUBLE_ROUNDOFF * (size + score.error)) + 4 * DOUBLE_ROUNDOFF * abs(shift)
     trees = tuple(tree.scale(factor) for tree in score.trees)
     reach = abs(factor) * size + abs(shift) + 2 * error
-    return ScoreSum(factor * score.offset + shift, trees, (), error, 0.0, reach)
+    return ScoreSum(factor * score.offset + shift, trees, error=error, size_bound=reach)

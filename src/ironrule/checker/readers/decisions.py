@@ -92,7 +92,14 @@ class ScoreSum:
         terms = tuple(_scale_term(term, factor) for term in self.terms)
         error = factor * (self.error + 4 * DOUBLE_ROUNDOFF * self.size) + UNDERFLOW
         relative = self.relative_error + 4 * DOUBLE_ROUNDOFF
-        return ScoreSum(self.offset * factor, trees, terms, error, relative, self.size_bound * factor)
+        return ScoreSum(
+            self.offset * factor,
+            trees,
+            terms,
+            error=error,
+            relative_error=relative,
+            size_bound=self.size_bound * factor,
+        )
 
     def bound_by_error(self, sign: float) -> ScoreSum:
         """A score that is never below (sign 1.0) or never above (sign -1.0) the library's own, wherever the sum of its
@@ -103,7 +110,7 @@ class ScoreSum:
         terms = tuple(
             replace(term, contribution=_shift_contribution(term.contribution, sign * share)) for term in self.terms
         )
-        return ScoreSum(self.offset + sign * offset, self.trees, terms, 0.0, 0.0, self.size_bound + offset)
+        return ScoreSum(self.offset + sign * offset, self.trees, terms, size_bound=self.size_bound + offset)
 
     def build_margin_above(self, threshold: float, error: float) -> SumMargin:
         """The margin by which the score is above a threshold that is known up to an error."""
@@ -154,7 +161,9 @@ def subtract_scores(first: ScoreSum, second: ScoreSum) -> ScoreSum:
         error += relative * sum(measure_tree(mine) + measure_tree(yours) for mine, yours in pairs)
     terms, stretch = _join_linear_terms(first.terms + other.terms)
     reach = first.size_bound + second.size_bound
-    return ScoreSum(first.offset + other.offset, trees, terms, error, relative * stretch, reach)
+    return ScoreSum(
+        first.offset + other.offset, trees, terms, error=error, relative_error=relative * stretch, size_bound=reach
+    )
 
 
 def _join_linear_terms(terms: tuple[ColumnTerm, ...]) -> tuple[tuple[ColumnTerm, ...], float]:
@@ -237,7 +246,7 @@ def decide_softmax(scores: Sequence[ScoreSum], wanted: Sequence[int], threshold:
         raise NoReading(
             "a threshold on the sum of several probabilities, against several others, is not a sum of trees"
         )
-    return SumForm((_build_capped_margins(scores, wanted, others, cut, blur, noise),))
+    return SumForm((_build_capped_margins(scores, wanted, others, cut, blur=blur, noise=noise),))
 
 
 def _build_capped_margins(

@@ -84,7 +84,9 @@ def _read_sigmoid(fold: Any) -> SklearnOutputs:
     error = scaled.error + 4 * noise * (abs(shift) + scaled.size) + UNDERFLOW
     offset, relative, reach = scaled.offset + shift, scaled.relative_error + 4 * noise, scaled.size_bound + abs(shift)
     return SklearnOutputs(
-        "logistic", (ScoreSum(offset, scaled.trees, scaled.terms, error, relative, reach),), noise=noise
+        "logistic",
+        (ScoreSum(offset, scaled.trees, scaled.terms, error=error, relative_error=relative, size_bound=reach),),
+        noise=noise,
     )
 
 

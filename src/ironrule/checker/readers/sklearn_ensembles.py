@@ -77,7 +77,7 @@ def _read_adaboost(estimator: Any) -> SklearnOutputs:
         sizes = sum(map(measure_tree, found))
         # additions in a row, two factors of every addend, and two quotients
         error = (len(found) + 8) * DOUBLE_ROUNDOFF * sizes + UNDERFLOW
-        scores.append(ScoreSum(0.0, tuple(found), (), error, 0.0, 1.001 * sizes).scale(factor / total))
+        scores.append(ScoreSum(0.0, tuple(found), error=error, size_bound=1.001 * sizes).scale(factor / total))
     # softmax of (-s / 2, s / 2) is the logistic function of s
     return SklearnOutputs("logistic" if count == 2 else "softmax", tuple(scores), noise=(count + 16) * DOUBLE_ROUNDOFF)
 
@@ -146,7 +146,7 @@ def _read_soft_vote(estimator: Any, weights: list[float], target: EstimatorTarge
         for place in range(count):
             score = add_scores([outputs.get_mean_score(place).scale(weight) for weight, outputs in members])
             error = score.error + (rounding + score.relative_error) * math.fsum(weights)
-            scores.append(ScoreSum(score.offset, score.trees, (), error, 0.0, score.size_bound))
+            scores.append(ScoreSum(score.offset, score.trees, error=error, size_bound=score.size_bound))
         return decide_outputs(SklearnOutputs("shares", tuple(scores), total=math.fsum(weights)), target)
     if count > 2:
         raise NoReading("a soft vote over several classes is a sum of trees only if all its members are forests")

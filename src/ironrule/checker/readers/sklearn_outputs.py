@@ -123,7 +123,7 @@ def build_preference_score(outputs: SklearnOutputs, good: int, bad: int) -> Scor
     difference = subtract_scores(outputs.scores[good], outputs.scores[bad])
     if outputs.grid:  # sums on a grid are exact, and quotients of different ones differ: only equal ones tie
         lead = outputs.grid / 2 if good < bad else -outputs.grid / 2
-        return ScoreSum(lead, difference.trees, (), outputs.grid / 4, 0.0, difference.size_bound)
+        return ScoreSum(lead, difference.trees, error=outputs.grid / 4, size_bound=difference.size_bound)
     # dividing by the total rounds each share once, so that shares may tie whose sums do not
     error = difference.error + (4 * DOUBLE_ROUNDOFF * outputs.total if outputs.kind == "shares" else 0.0)
     return replace(difference, error=error)

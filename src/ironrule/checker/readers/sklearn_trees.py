@@ -205,7 +205,10 @@ def _build_sum_score(offset: float, trees: Sequence[RegressionTree]) -> ScoreSum
     if not np.isfinite(sizes):
         raise NoReading("a leaf has a value that is not finite")
     return ScoreSum(
-        offset, tuple(trees), (), (len(trees) + 4) * DOUBLE_ROUNDOFF * sizes + UNDERFLOW, 0.0, 1.001 * sizes + UNDERFLOW
+        offset,
+        tuple(trees),
+        error=(len(trees) + 4) * DOUBLE_ROUNDOFF * sizes + UNDERFLOW,
+        size_bound=1.001 * sizes + UNDERFLOW,
     )
 
 

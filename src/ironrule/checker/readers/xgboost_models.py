@@ -120,7 +120,10 @@ def _decide_class(scores: list[ScoreSum], objective: str, classes: int, target: 
     # a softmax subtracts the largest score in float32, which moves each exponent, and adds several probabilities
     shifted = [
         ScoreSum(
-            score.offset, score.trees, (), score.error + 2 * SINGLE_ROUNDOFF * score.size_bound, 0.0, score.size_bound
+            score.offset,
+            score.trees,
+            error=score.error + 2 * SINGLE_ROUNDOFF * score.size_bound,
+            size_bound=score.size_bound,
         )
         for score in scores
     ]
@@ -168,7 +171,7 @@ def _read_scores(learner: dict[str, Any], objective: str, version: list[int]) ->
     for start, members in zip(starts, trees, strict=True):
         score = boosted_trees.sum_in_order(start, members, SINGLE_ROUNDOFF, blur)
         extra = 8 * SINGLE_ROUNDOFF * abs(start) + 2.0**-120  # of the logarithm that made the start, and of underflow
-        scores.append(ScoreSum(start, score.trees, (), score.error + extra, 0.0, score.size_bound + extra))
+        scores.append(ScoreSum(start, score.trees, error=score.error + extra, size_bound=score.size_bound + extra))
     return scores
 
 

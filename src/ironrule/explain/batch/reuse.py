@@ -111,7 +111,7 @@ class RuleReuse:
         own = self._found.pop(row, None)
         if place >= 0:
             return build_covered_row(
-                self.context, self.options, row, point[0], self._rules.batch_row(place), self._rules
+                self.context, self.options, row, point[0], by=self._rules.batch_row(place), rules=self._rules
             )
         if own is not None:
             self._rules.add(own)
@@ -201,7 +201,17 @@ def build_covered_row(
         instance=context.space.decode_row(point),
         ranked=(RankedRule(rule, proof, covered.coverage),),
         counterfactuals=(),
-        statistics=Statistics(REUSED_ALGORITHM, options.seed, 0.0, 0, 0, 0, 0, 0, {}),
+        statistics=Statistics(
+            algorithm=REUSED_ALGORITHM,
+            seed=options.seed,
+            seconds=0.0,
+            generations=0,
+            candidates=0,
+            oracle_calls=0,
+            model_calls=0,
+            evaluations=0,
+            operator_seconds={},
+        ),
         weight=weight,
         lower_bound=0,
         witnesses=(),

@@ -89,7 +89,7 @@ def run_batch(
         reuse: RuleReuse | NoReuse = NoReuse()
         if output.reuse:
             reuse = RuleReuse.from_finished(writer.read_rows(), context, options, missing.pending)
-        _explain_missing(writer, missing, row_explainer, reuse, pool, progress)
+        _explain_missing(writer, missing, row_explainer, reuse, pool=pool, progress=progress)
 
     if output.folder is None:
         memory = InMemoryBatch()

@@ -121,7 +121,9 @@ def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     if isinstance(estimator, library.CatBoostClassifier):
         return _read_classifier(estimator, scores, loss, desired, threshold)
     reason = f"CatBoost's loss {loss} is not a threshold on a sum of trees"
-    return read_prediction(scores, RESPONSES.get(loss), desired, threshold, PROBABILITY_ROUNDOFF, reason)
+    return read_prediction(
+        scores, RESPONSES.get(loss), desired, threshold, unit=PROBABILITY_ROUNDOFF, no_response=reason
+    )
 
 
 def _read_classifier(

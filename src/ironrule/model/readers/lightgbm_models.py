@@ -121,10 +121,10 @@ def read_lightgbm(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     slope = float(options.get("sigmoid", 1.0))
     scores = _read_scores(booster, head, trees)
     if isinstance(estimator, library.LGBMClassifier):
-        return _read_classifier(estimator, scores, name, slope, desired, threshold)
+        return _read_classifier(estimator, scores, name, slope, desired=desired, threshold=threshold)
     response = None if "sqrt" in rest.split() else RESPONSES.get(name)
     reason = f"LightGBM's objective {name} {rest} is not a threshold on a sum of trees"
-    return read_prediction(scores, response, desired, threshold, DOUBLE_ROUNDOFF, reason)
+    return read_prediction(scores, response, desired, threshold, unit=DOUBLE_ROUNDOFF, no_response=reason)
 
 
 def _read_classifier(
@@ -139,7 +139,7 @@ def _read_classifier(
     wanted = find_class_positions(estimator, desired)
     count = len(estimator.classes_)
     if name == "binary" and len(scores) == 1 and count <= 2:
-        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, DOUBLE_ROUNDOFF, slope)
+        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, unit=DOUBLE_ROUNDOFF, slope=slope)
     if name not in ("multiclass", "multiclassova") or len(scores) != count or count < 3:
         raise Unreadable(f"LightGBM's objective {name} with {len(scores)} outputs for {count} classes is not read")
     if name == "multiclassova":

@@ -120,7 +120,7 @@ def _read_base_score(fold: CalibrationFold, rising: bool, read_base: Reader) -> 
     trees = tuple(tree for group in margin.groups for tree in group.trees)
     terms = tuple(term for group in margin.groups for term in group.terms)
     error = margin.error + margin.relative_error * abs(margin.offset)
-    raw = BaseScore(trees, terms, constant, scale, error, margin.relative_error)
+    raw = BaseScore(trees, terms, constant, scale=scale, error=error, relative_error=margin.relative_error)
     _check_base_score(raw, fold, rising)
     return raw
 

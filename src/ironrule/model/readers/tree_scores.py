@@ -239,9 +239,9 @@ def add_scores(parts: Sequence[ScoreColumns], columns: int) -> ScoreColumns:
         np.sum([part.offset for part in parts], axis=0) + np.zeros(columns),
         tuple(tree for part in parts for tree in part.trees),
         tuple(linked for part in parts for linked in part.linked),
-        0.0 if exact else sum(part.error for part in parts) + bound_rounding(len(parts) + 4, size),
-        size,
-        exact,
+        error=0.0 if exact else sum(part.error for part in parts) + bound_rounding(len(parts) + 4, size),
+        size=size,
+        exact=exact,
     )
 
 
@@ -254,9 +254,9 @@ def map_scores(scores: ScoreColumns, matrix: Float64Array) -> ScoreColumns:
         scores.offset @ matrix,
         tuple(replace(tree, values=tree.values @ matrix) for tree in scores.trees),
         tuple(replace(part, weights=part.weights @ matrix) for part in scores.linked),
-        0.0 if exact else most * scores.error + bound_rounding(len(matrix) + 4, size),
-        size,
-        exact,
+        error=0.0 if exact else most * scores.error + bound_rounding(len(matrix) + 4, size),
+        size=size,
+        exact=exact,
     )
 
 

@@ -295,7 +295,14 @@ def read_ingested(source: Source, folder: Path) -> IngestedTable:
     sample, values = (_read_table(source, folder / name) for name in (SAMPLE_NAME, VALUES_NAME))
     segments = {name: [(kind, count) for kind, count in pairs] for name, pairs in summary["segments"].items()}
     checked = Table(sample.native, sample.names, sample.frame, real_rows=summary["real_rows"])
-    return IngestedTable(folder, summary["row_count"], checked, values, summary["distinct_counts"], segments)
+    return IngestedTable(
+        folder,
+        summary["row_count"],
+        checked,
+        values=values,
+        distinct_counts=summary["distinct_counts"],
+        segments=segments,
+    )
 
 
 def _read_table(source: Source, path: Path) -> Table:
