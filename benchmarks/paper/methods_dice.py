@@ -31,7 +31,7 @@ from benchmarks.stopwatch import Taken, timed
 from ironrule import GreedyRuleCF
 from ironrule.arrays import Points
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import build_case, build_problem
+from ironrule.explain.query import build_problem
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.rule.box import Box
@@ -144,8 +144,8 @@ def _found(dice: Dice, row: int, budget: float) -> Found:
 def _rule(dice: Dice, row: int, budget: float) -> tuple[Any, dict[str, Any]]:
     dice.row, context = row, dice.subject.exact._context
     options = SearchOptions(k=ASKED, seed=SEED, budget=budget)
-    meter = options.start_meter()
-    problem = build_problem(context, build_case(context, row), options, meter)
+    problem = build_problem(context, row, options)
+    meter = problem.meter
     problem.oracle.oracle = dice
     assert isinstance(problem.oracle, CachingOracle)
     try:

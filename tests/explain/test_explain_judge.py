@@ -277,13 +277,13 @@ def test_what_was_known_when_the_search_was_stopped_is_told(estimator: Any, monk
 
 
 def test_minimality_is_not_claimed_without_the_counterfactuals_that_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ironrule.search import minimum
+    from ironrule.explain import build
 
     model, table = fitted(MODELS[1], 0)
     explainer = Explainer(model, table, desired="good")
     row = int(np.flatnonzero(~explainer.outcomes)[0])
     rule = explainer.explain(row).rule
-    monkeypatch.setattr(minimum, "find_bound_witnesses", lambda *_: None)
+    monkeypatch.setattr(build, "find_bound_witnesses", lambda *_: None)
     judgement = explainer.judge(row, rule)
     assert judgement.quality is Quality.NOT_JUDGED
     assert "whether it is minimum is not known" in judgement.reason

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from ironrule import Explainer, OutcomeError, Proven, Space
 from ironrule.backends.tree.oracle import TreeOracle
-from ironrule.rule import duals
+from ironrule.explain import query
 from ironrule.rule.instance_components import build_instance_components
 
 
@@ -140,7 +140,7 @@ def test_the_history_is_not_searched_where_leaves_say_everything(monkeypatch: py
     place = int(np.flatnonzero(~explainer.outcomes)[0])
     explainer.explain(place)
     for name in ("count_distinct_duals", "count_distinct_point_duals"):
-        monkeypatch.setattr(duals, name, lambda *_: pytest.fail("the history was searched"))
+        monkeypatch.setattr(query, name, lambda *_: pytest.fail("the history was searched"))
     assert explainer.explain(place).minimum
 
 

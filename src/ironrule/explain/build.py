@@ -1,41 +1,47 @@
-"""From what a search found to an explanation.
+"""Explain one row: search, widen, confirm, and put what was found into the user's terms.
 
-``widen_rule`` moves the bounds of the best rule as far out as is proven. ``ExplanationBuilder`` then puts all of it
-into the user's terms: ranked rules, witnesses of the lower bound, undecided components, the nearest counterfactuals,
-and the background, which is computed when it is first read. Reports also name the libraries in use, with their
-versions.
+``explain_row`` runs the search. ``widen_rule`` moves the bounds of the best rule as far out as is proven. When the
+model has confirmed the counterfactuals that were found, ``ExplanationBuilder`` puts all of it into the user's terms:
+ranked rules, witnesses of the lower bound, undecided components, the nearest counterfactuals, and the background, which
+is computed when it is first read. Reports also name the libraries in use, with their versions.
 """
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ironrule.arrays import Points
-from ironrule.explain.context import ExplainerContext
+import ironrule
+from ironrule.arrays import Points, UInt64Array
+from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.options import SearchOptions, normalize_weights
-from ironrule.hitting.bits import list_members
+from ironrule.explain.query import ask_oracle, build_problem, confirm_points
+from ironrule.hitting.bits import list_members, unpack_sets
+from ironrule.hitting.reduce import count_bits
+from ironrule.model.history import RowCounter
+from ironrule.oracles.caching import CachingOracle
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.results.background import Background, HistoryRows, build_background
 from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions, Statistics
 from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.rule.kernels import compute_duals
+from ironrule.search.driver import SearchResult, solve
+from ironrule.search.minimum import find_bound_witnesses
+from ironrule.search.problem import Problem
+from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 
-if TYPE_CHECKING:
-    from ironrule.search.driver import SearchResult
-    from ironrule.search.problem import Problem
-    from ironrule.search.widen import WidenedBox
-
-
+Witness = TypeVar("Witness")
 CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
 
 OPTIONAL_LIBRARIES = {
@@ -49,10 +55,23 @@ OPTIONAL_LIBRARIES = {
 }
 
 
+def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> Explanation:
+    """The shortest rule found for a row with the undesired outcome, with what is known of it."""
+    algorithm = options.choose_algorithm(context.oracle is not None)
+    problem = build_problem(context, row, options)
+    result = solve(problem, algorithm)
+    if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
+        ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
+    wider = widen_rule(context, problem, result) if options.widen else None
+    if isinstance(row, EncodedRow) and row.confirmations is not None:
+        row.confirmations.add(context, problem.oracle.points)
+    else:
+        confirm_points(context, problem)
+    return ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
+
+
 @lru_cache(maxsize=1)
 def _list_core_versions() -> tuple[tuple[str, str], ...]:
-    import ironrule
-
     own = (("ironrule", ironrule.__version__), ("Python", platform.python_version()))
     return (*own, *((name, version(name)) for name in CORE_LIBRARIES))
 
@@ -113,13 +132,13 @@ class ExplanationBuilder:
     def _background(self) -> Background:
         """What plots and reports show besides."""
         context, problem, rule = self.context, self.problem, self.search_result.rules[0]
-        found = [np.array(list(self._witnesses() or ()), dtype=np.int32).reshape(-1, problem.n)]
-        known = np.concatenate([*found, *([] if problem.oracle.points is None else [problem.oracle.points])])
+        witnesses = np.array(list(self._witnesses() or ()), dtype=np.int32).reshape(-1, problem.n)
+        points = witnesses if problem.oracle.points is None else np.concatenate([witnesses, problem.oracle.points])
         named = problem.case.components.rule(rule, "")
         instance = context.space.decode_row(problem.case.instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes)
         return build_background(
-            past, named, instance, known, is_robust=context.is_robust, libraries=list_library_versions()
+            past, named, instance, points, is_robust=context.is_robust, libraries=list_library_versions()
         )
 
     def _undecided(self) -> tuple[str, ...]:
@@ -141,15 +160,10 @@ class ExplanationBuilder:
 
     def _witnesses(self) -> Sequence[tuple[int, ...]] | None:
         """Counterfactuals that need a rule of the lower bound's weight; None if there is no such bound."""
-        from ironrule.search.minimum import find_bound_witnesses
-
-        problem, weight, needing = self.problem, self.search_result.lower_bound, self.search_result.bound_demands
-        if not weight:
+        result = self.search_result
+        if not result.lower_bound:
             return None
-        if problem.oracle.has_all_duals:  # a minimum hitting set of all that a rule must hit has just been found
-            return LazySequence(lambda: _to_tuples(find_bound_witnesses(problem, weight)))
-        found = find_bound_witnesses(problem, weight, needing)
-        return None if found is None else _to_tuples(found)
+        return find_witnesses(self.problem, result.lower_bound, result.bound_demands, _to_tuple)
 
     def _rank_rule(self, rule: int, verdict: Verdict, wider: Box | None = None) -> RankedRule:
         components, context = self.problem.case.components, self.context
@@ -169,16 +183,26 @@ class ExplanationBuilder:
         return tuple(Counterfactual.from_point(context.space, case.instance, point) for point in nearest)
 
 
-def _to_tuples(points: Points | None) -> tuple[tuple[int, ...], ...]:
-    return () if points is None else tuple(map(tuple, points.tolist()))
+def _to_tuple(point: Points) -> tuple[int, ...]:
+    return tuple(point.tolist())
+
+
+def find_witnesses(
+    problem: Problem, weight: float, demands: UInt64Array | None, convert: Callable[[Points], Witness]
+) -> Sequence[Witness] | None:
+    """Counterfactuals that together need a rule of a weight, each converted; None if they cannot be gathered."""
+
+    def gather(demands: UInt64Array | None) -> tuple[Witness, ...] | None:
+        points = find_bound_witnesses(problem, weight, demands)
+        return None if points is None else tuple(map(convert, points))
+
+    if problem.oracle.has_all_duals:  # a minimum hitting set of all that a rule must hit has just been found
+        return LazySequence(lambda: gather(None) or ())
+    return gather(demands)
 
 
 def _select_nearest(points: Points, components: InstanceComponents, k: int) -> Points:
     """The counterfactuals that change fewest features: one of each dual, and none whose dual contains another's."""
-    from ironrule.hitting.bits import unpack_sets
-    from ironrule.hitting.reduce import count_bits
-    from ironrule.rule.kernels import compute_duals
-
     duals = compute_duals(points, components.low, components.high)
     order = np.lexsort((count_bits(duals), (points != components.instance).sum(axis=1)))
     chosen: dict[int, int] = {}
@@ -190,10 +214,6 @@ def _select_nearest(points: Points, components: InstanceComponents, k: int) -> P
 
 def widen_rule(context: ExplainerContext, problem: Problem, search_result: SearchResult) -> WidenedBox | None:
     """The best rule with its bounds as far out as they go, where it was proven by reading the model."""
-    from ironrule.model.history import RowCounter
-    from ironrule.oracles.caching import CachingOracle
-    from ironrule.search.widen import RuleWidener
-
     best = search_result.verdicts[0]
     if context.oracle is None or not isinstance(best, Proven) or search_result.stopped is not None:
         return None

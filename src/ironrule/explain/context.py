@@ -3,7 +3,8 @@
 ``build_context`` reads the data and the model; what cannot be used is refused here, before any search.
 ``restrict_context`` adds constraints on what can occur: data, domains and the outcomes of past rows stay, past rows
 that break a constraint are left out, and the model is read again, since the constraints are part of what the exact
-oracle works on. The result is what a new explainer with all constraints would know.
+oracle works on. The result is what a new explainer with all constraints would know. ``decide_row`` turns a row into
+codes and says whether it has the desired outcome.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import BoolArray, Points
 from ironrule.backends.compiled_model import CompiledModel, compile_models
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
-from ironrule.explain.options import as_list
+from ironrule.explain.options import as_list, parse_row
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
 from ironrule.model.blackbox import match_column_names
 from ironrule.model.decision import DecisionTarget
@@ -42,6 +43,7 @@ from ironrule.wording import format_count
 
 if TYPE_CHECKING:
     from ironrule.backends.network.engine import BoundEngine
+    from ironrule.explain.query import ConfirmationQueue
     from ironrule.oracles.protocol import Oracle
 
 
@@ -359,3 +361,33 @@ def _take_rows(context: ExplainerContext, codes: EncodedTable, rows: BoolArray, 
     """The chosen rows; those of a source stay on disk."""
     store = context.row_store
     return store.take(codes, rows, name) if isinstance(store, (InMemoryRows, OnDiskRows)) else codes.take(rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedRow:
+    """A row as codes that is known to have the undesired outcome and to satisfy the constraints.
+
+    With ``confirmations``, what is found is added there, so that several such rows can be confirmed at once.
+    """
+
+    codes: Points
+    confirmations: ConfirmationQueue | None = None
+
+
+def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
+    """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
+    if isinstance(row, EncodedRow):
+        return row.codes, False
+    by_number = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
+    if by_number and (context.row_numbers is None or not isinstance(context.row_store, InMemoryRows)):
+        place = int(context.find_positions(np.array([row], dtype=np.int64))[0])
+        return context.history.codes.row(place), bool(context.outcomes[place])
+    values = parse_row(row, context.table, context.model.primary.layout.names)
+    instance = context.space.encode_row(values, ignore=context.table.names)
+    for predicate in context.space.feasible.predicates:
+        if not predicate(instance[None, :], None)[0]:
+            raise ConstraintError(
+                f"the row does not satisfy {str(predicate.constraint)!r}", code="row-violates-constraint"
+            )
+    decides = context.model.primary if context.is_robust else context.point_model
+    return instance, bool(decides.desired(instance[None, :])[0])

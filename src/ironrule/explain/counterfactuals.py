@@ -8,18 +8,21 @@ between the values of the domains too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from ironrule.arrays import Points
-from ironrule.errors import InputError, ModelError
+from ironrule.backends.nearest import NearestCounterfactuals
+from ironrule.backends.registry import find_nearest
+from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions
+from ironrule.explain.query import ask_oracle, build_case, require_desired
 from ironrule.model.intervals import Gaps
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.geco.oracle import GeCo
+from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.rule.box import Box
@@ -30,16 +33,48 @@ from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Su
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import Space
 from ironrule.space.table import to_python_value
-from ironrule.verdict.budget import BudgetExhausted
-from ironrule.verdict.verdict import Refuted, Verdict
-
-if TYPE_CHECKING:
-    from ironrule.backends.nearest import NearestCounterfactuals
-    from ironrule.backends.network.engine import BoundEngine
-    from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
+from ironrule.verdict.verdict import Refuted
 
 
-def build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
+def find_counterfactuals(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    *,
+    algorithm: str,
+    features_to_vary: Sequence[str] | str,
+    permitted_range: Mapping[str, Sequence[Value]],
+    constraints: Sequence[Constraint],
+) -> Counterfactuals:
+    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
+    ranges = _build_range_constraints(context.space, permitted_range)
+    case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
+    query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
+    tabulated_model = _choose_tabulated_model(algorithm, context)
+    meter = options.start_meter()
+    run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
+    if tabulated_model is None:
+        nearest, name = _find_by_geco(query, run), "GeCo"
+    else:
+        oracle = None if context.is_robust else context.oracle
+        try:
+            nearest = find_nearest(tabulated_model, query, run, context.engine, oracle)
+        except Unreadable as reason:  # constraints on what may change that are too intricate
+            if algorithm == "exact":
+                raise InputError(
+                    f"exact counterfactuals are not available here: {reason}",
+                    hint="use algorithm='geco'",
+                    code="exact-counterfactuals-unavailable",
+                ) from None
+            nearest, name = _find_by_geco(query, run), "GeCo"
+        require_desired(nearest.points, case.model, case.model)
+    items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
+    statistics = Statistics.from_meter(meter, name, options.seed, nearest.stopped)
+    proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
+    return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
+
+
+def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
     """The whole space, except that features which may not vary keep the instance's value."""
     box = components.box(0)
     if features_to_vary == "all":
@@ -52,7 +87,7 @@ def build_change_box(components: InstanceComponents, features_to_vary: Sequence[
     return Box(low, high)
 
 
-def build_range_constraints(space: Space, permitted_range: Mapping[str, Sequence[Value]]) -> list[Constraint]:
+def _build_range_constraints(space: Space, permitted_range: Mapping[str, Sequence[Value]]) -> list[Constraint]:
     """Permitted ranges as constraints: lowest and highest for an ordered feature, a list of values otherwise."""
     return [parse_constraint(_format_range(space[name], values)) for name, values in permitted_range.items()]
 
@@ -75,7 +110,7 @@ def _format_literal(value: Value) -> str:
     return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
 
 
-def choose_tabulated_model(algorithm: str, context: ExplainerContext) -> TabulatedModel | None:
+def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> TabulatedModel | None:
     """What the exact search reads, or None where GeCo is to search."""
     if algorithm not in ("auto", "exact", "geco"):
         raise InputError(
@@ -90,83 +125,20 @@ def choose_tabulated_model(algorithm: str, context: ExplainerContext) -> Tabulat
     return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
 
 
-def find_counterfactuals(
-    tabulated_model: TabulatedModel | None,
-    query: BoxQuery,
-    options: SearchOptions,
-    *,
-    exact_only: bool = False,
-    engine: BoundEngine | None = None,
-    oracle: Oracle | None = None,
-) -> Counterfactuals:
-    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on.
-
-    ``oracle`` is the exact one of the model, where there is one.
-    """
-    from ironrule.backends.registry import find_nearest
-    from ironrule.oracles.protocol import Run
-
-    meter = options.start_meter()
-    case, run = query.case, Run(meter, np.random.default_rng(options.seed))
-    if tabulated_model is None:
-        found, name = _find_by_geco(query, run), "GeCo"
-    else:
-        try:
-            found, name = find_nearest(tabulated_model, query, run, engine, oracle), "Nearest"
-        except Unreadable as reason:  # constraints on what may change that are too intricate
-            if exact_only:
-                raise InputError(
-                    f"exact counterfactuals are not available here: {reason}",
-                    hint="use algorithm='geco'",
-                    code="exact-counterfactuals-unavailable",
-                ) from None
-            found, name = _find_by_geco(query, run), "GeCo"
-    if tabulated_model is not None and not _are_desired(case.model, found.points):
-        raise ModelError(
-            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
-        )
-    items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in found.points)
-    statistics = Statistics.from_meter(meter, name, options.seed, found.stopped)
-    return Counterfactuals(case.space.decode_row(case.instance), items, statistics, found.proven)
-
-
-def check_between_values(found: Counterfactuals, gaps: Gaps | None, case: Case, box: Box) -> Counterfactuals:
-    """The same counterfactuals, called proven only if that is so for the numbers between values too.
+def _holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCounterfactuals) -> bool:
+    """Whether what is proven for the values of the domains is so for the numbers between them too.
 
     Where the decision may turn between two values, a nearer counterfactual may lie there; but if the values have none,
     there is none. Where a constraint may hold between two values and at neither, nothing is proven.
     """
-    if gaps is None or not found.proven:
-        return found
-    nearer = len(found) > 0 and gaps.may_turn_within(box.low, box.high)
-    if nearer or not gaps.are_respected_by(case.feasible.predicates, case.instance):
-        return replace(found, proven=False)
-    return found
+    if gaps is None:
+        return True
+    if len(nearest.points) and gaps.may_turn_within(query.box.low, query.box.high):
+        return False
+    return gaps.are_respected_by(query.case.feasible.predicates, query.case.instance)
 
 
 def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
-    from ironrule.backends.nearest import NearestCounterfactuals
-    from ironrule.oracles.geco.oracle import GeCo
-
     verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
     none = np.empty((0, len(query.case.space)), dtype=np.int32)
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
-
-
-def ask_oracle(oracle: Oracle, query: BoxQuery, run: Run) -> tuple[Verdict | None, str | None]:
-    """An oracle's answer, or None, and what stopped it."""
-    try:
-        verdict = oracle.find(query, run)
-    except BudgetExhausted:
-        return None, "budget"
-    except KeyboardInterrupt:
-        return None, "interrupted"
-    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
-
-
-def _are_desired(model: Model, points: Points) -> bool:
-    """Whether a model gives all points the desired outcome. Where a decision hangs on the last bit, some libraries
-    answer differently for one row than for many; then the answer for the row alone counts.
-    """
-    denied = points[~model.desired(points)]
-    return all(model.desired(point[None, :])[0] for point in denied)

@@ -6,45 +6,40 @@ level is returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
+from ironrule.backends.registry import build_case_oracle
 from ironrule.errors import InputError
-from ironrule.explain.options import as_list, parse_positive
+from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions, as_list, parse_positive
+from ironrule.explain.query import build_problem, choose_black_box_oracle, confirm_points
 from ironrule.model.protocol import Unreadable
+from ironrule.oracles.caching import CachingOracle
+from ironrule.oracles.protocol import Case, Oracle
 from ironrule.results.counterfactuals import ChangeSet
 from ironrule.results.explanation import Listing, RankedRule
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.search.enumerate import ChangeEnumeration, RuleEnumeration
+from ironrule.search.problem import count_covered
 from ironrule.verdict.verdict import Proven, Verdict
-
-if TYPE_CHECKING:
-    from ironrule.backends.network.engine import BoundEngine
-    from ironrule.model.read_model import TabulatedModel
-    from ironrule.oracles.protocol import Case, Oracle
-    from ironrule.search.enumerate import ChangeEnumeration, RuleEnumeration
-    from ironrule.search.problem import Problem
 
 
 def list_rules(
-    problem: Problem, outcome: str, minimum_only: bool, limit: int | None, confirm: Callable[[Problem], None]
+    context: ExplainerContext, row: Any, options: SearchOptions, minimum_only: bool, limit: int | None
 ) -> Listing[RankedRule]:
-    """All irredundant rules of a problem, lightest first; ``confirm`` is called before any of a level is shown."""
-    from ironrule.search.enumerate import RuleEnumeration
-
-    search = RuleEnumeration(problem)
-    items = _iterate_rules(search, outcome, minimum_only, confirm)
-    return Listing(items, search, problem.meter, _parse_limit(limit))
+    """All irredundant rules for a row, lightest first, or the minimum ones alone."""
+    search = RuleEnumeration(build_problem(context, row, options))
+    items = _iterate_rules(context, search, minimum_only)
+    return Listing(items, search, search.problem.meter, _parse_limit(limit))
 
 
-def _iterate_rules(
-    search: RuleEnumeration, outcome: str, minimum_only: bool, confirm: Callable[[Problem], None]
-) -> Iterator[RankedRule]:
-    from ironrule.search.problem import count_covered
-
+def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_only: bool) -> Iterator[RankedRule]:
     problem, components = search.problem, search.problem.case.components
+    outcome = context.model.primary.decision.undesired_name
     for level in search.levels():
-        confirm(search.problem)
+        confirm_points(context, search.problem)
         rules = list(level)
         covered = dict(zip(rules, count_covered(problem.case, rules), strict=True))
         weights = {rule: problem.weigh(rule) for rule in rules}
@@ -64,52 +59,41 @@ def _complete_proof(verdict: Verdict) -> Verdict:
 
 
 def list_changes(
-    problem: Problem,
-    tabulated_model: TabulatedModel | None,
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
     features_to_vary: Sequence[str] | str,
     limit: int | None,
-    confirm: Callable[[Problem], None],
-    black_box_oracle: Oracle,
-    engine: BoundEngine | None = None,
-    trusted: bool = True,
 ) -> Listing[ChangeSet]:
-    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked.
-
-    ``black_box_oracle`` is asked where no exact oracle can be built; ``trusted`` says whether a proof for the values of
-    the domains is one for all that can occur.
-    """
-    from ironrule.oracles.caching import CachingOracle
-    from ironrule.search.enumerate import ChangeEnumeration
-
-    space = problem.case.space
+    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
+    problem = build_problem(context, row, options, context.change_constraints, own_model_only=True)
+    case, space = problem.case, context.space
     names = space.names if features_to_vary == "all" else as_list(features_to_vary)
     varying = sum(1 << place for place in {space.index(name) for name in names})
-    oracle = CachingOracle(_build_oracle(tabulated_model, problem.case, engine, black_box_oracle))
+    # A proof for the values of the domains is one for all that can occur only if constraints respect what lies between.
+    trusted = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)
+    oracle = CachingOracle(_build_oracle(context, case))
     search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
-    return Listing(_iterate_changes(search, confirm), search, problem.meter, _parse_limit(limit))
+    return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit))
 
 
-def _build_oracle(
-    tabulated_model: TabulatedModel | None, case: Case, engine: BoundEngine | None, black_box_oracle: Oracle
-) -> Oracle:
-    """An oracle that knows the constraints on what may change."""
-    from ironrule.backends.registry import build_case_oracle
-
-    if tabulated_model is None:
-        return black_box_oracle
-    try:
-        return build_case_oracle(tabulated_model, case, engine)
-    except Unreadable:  # constraints that are too intricate
-        return black_box_oracle
+def _build_oracle(context: ExplainerContext, case: Case) -> Oracle:
+    """An oracle that knows the constraints on what may change: an exact one, where one can be built."""
+    if context.compiled_model is not None:
+        try:
+            return build_case_oracle(context.compiled_model.tabulated, case, context.engine)
+        except Unreadable:  # constraints that are too intricate
+            pass
+    return choose_black_box_oracle(context)
 
 
-def _iterate_changes(search: ChangeEnumeration, confirm: Callable[[Problem], None]) -> Iterator[ChangeSet]:
+def _iterate_changes(context: ExplainerContext, search: ChangeEnumeration) -> Iterator[ChangeSet]:
     case = search.problem.case
     for level in search.levels():
-        confirm(search.problem)
-        for found in level:
-            counterfactual = Counterfactual.from_point(case.space, case.instance, found.point)
-            yield ChangeSet(tuple(change.feature for change in counterfactual.changes), counterfactual, found.minimal)
+        confirm_points(context, search.problem)
+        for change in level:
+            counterfactual = Counterfactual.from_point(case.space, case.instance, change.point)
+            yield ChangeSet(tuple(each.feature for each in counterfactual.changes), counterfactual, change.minimal)
 
 
 def _parse_limit(limit: int | None) -> int | None:

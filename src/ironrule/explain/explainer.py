@@ -1,8 +1,8 @@
 """The explainer: made once for a model and its data, then asked about many rows.
 
-Each public method reads its arguments (``options``), encodes the row and builds the search problem (``query``), runs a
-search, has the model confirm the counterfactuals that were found, and puts the result into the user's terms (``build``,
-``judge``, ``enumerate``, ``counterfactuals``, ``recheck``, ``batch``).
+Each public method checks its arguments (``options``) and hands them to the module that does the work: ``build``,
+``judge``, ``enumerate``, ``counterfactuals``, ``recheck``, ``batch``. These modules load compiled code, so they are
+imported when they are first used.
 """
 
 from __future__ import annotations
@@ -16,38 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError
-from ironrule.explain.build import ExplanationBuilder, widen_rule
-from ironrule.explain.context import ExplainerArguments, build_context, restrict_context
-from ironrule.explain.counterfactuals import (
-    ask_oracle,
-    build_change_box,
-    build_range_constraints,
-    check_between_values,
-    choose_tabulated_model,
-    find_counterfactuals,
-)
-from ironrule.explain.enumerate import list_changes, list_rules
-from ironrule.explain.judge import RuleLike, judge_rules, parse_rule, split_rules
-from ironrule.explain.options import (
-    DEFAULTS,
-    SearchOptions,
-    Weights,
-    as_list,
-    parse_oracle,
-)
-from ironrule.explain.query import (
-    ConfirmationQueue,
-    EncodedRow,
-    build_case,
-    build_problem,
-    choose_black_box_oracle,
-    decide_row,
-)
+from ironrule.explain.append import append_rows
+from ironrule.explain.context import ExplainerArguments, build_context, decide_row, restrict_context
+from ironrule.explain.options import DEFAULTS, SearchOptions, Weights, as_list, parse_oracle
 from ironrule.model.decision import DecisionTarget
-from ironrule.progress import track
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Explanation, Listing, RankedRule
-from ironrule.results.judgement import Judgement
+from ironrule.results.judgement import Judgement, Recheck
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
@@ -56,10 +31,10 @@ from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
+    from ironrule.explain.judge import RuleLike
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
-    from ironrule.results.judgement import Recheck
-    from ironrule.search.problem import Algorithm, Problem
+    from ironrule.search.problem import Algorithm
 
 
 class Explainer:
@@ -162,8 +137,6 @@ class Explainer:
         It is the explainer that all rows together would give. Values that are new extend the domains, unless these
         were declared by a ``space``. The model is asked about the new rows alone.
         """
-        from ironrule.explain.append import append_rows
-
         if self._arguments.intervals:
             raise InputError("rows can only be appended where domains are values, not whole intervals")
         longer = Explainer.__new__(Explainer)
@@ -179,7 +152,7 @@ class Explainer:
         own; what is known of the data stays, and the model is not asked about past rows again, unless there are whole
         intervals.
         """
-        more = tuple(as_constraint(one) for one in as_list(constraints))
+        more = tuple(map(as_constraint, as_list(constraints)))
         part = Explainer.__new__(Explainer)
         part._arguments = replace(self._arguments, constraints=(*self._arguments.constraints, *more))
         if self._arguments.intervals:  # the numbers that the constraints name must join the domains
@@ -209,8 +182,7 @@ class Explainer:
         means one tenth exactly). With ``widen``, the bounds of a rule that was proven by reading the model are moved as
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
         """
-        from ironrule.oracles.protocol import BoxQuery
-        from ironrule.search.driver import solve
+        from ironrule.explain.build import explain_row
 
         options = SearchOptions(
             algorithm=algorithm,
@@ -222,17 +194,7 @@ class Explainer:
             weights=weights,
             widen=widen,
         )
-        chosen, meter = options.choose_algorithm(self._context.oracle is not None), options.start_meter()
-        problem = build_problem(self._context, build_case(self._context, row), options, meter)
-        result = solve(problem, chosen)
-        if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
-            ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
-        wider = widen_rule(self._context, problem, result) if options.widen else None
-        if isinstance(row, EncodedRow) and row.confirmations is not None:
-            row.confirmations.add(self._context, problem.oracle.points)
-        else:
-            self._confirm(problem)
-        return ExplanationBuilder(self._context, problem, result, wider).build(type(chosen).__name__, options)
+        return explain_row(self._context, row, options)
 
     def explain_many(
         self,
@@ -279,12 +241,6 @@ class Explainer:
         kept = BatchOptions(output, documents, reuse)
         return run_batch(self, self._context, rows, options, output=kept, pool=pool, progress=progress)
 
-    def _confirm(self, problem: Problem) -> None:
-        """Ask the model itself about every counterfactual that was found."""
-        confirmations = ConfirmationQueue()
-        confirmations.add(self._context, problem.oracle.points)
-        confirmations.confirm()
-
     def counterfactuals(
         self,
         row: Any,
@@ -305,23 +261,17 @@ class Explainer:
         ``permitted_range`` gives lowest and highest values, or the list of categories; ``constraints`` come on top of
         the explainer's own.
         """
-        from ironrule.oracles.protocol import BoxQuery
+        from ironrule.explain.counterfactuals import find_counterfactuals
 
-        options = SearchOptions(k=k, budget=budget, seed=seed)
-        extra = (*self._context.change_constraints, *map(as_constraint, as_list(constraints)))
-        ranges = build_range_constraints(self.space, permitted_range or {})
-        case = build_case(self._context, row, (*extra, *ranges), own_model_only=True)
-        box = build_change_box(case.components, features_to_vary)
-        tabulated_model = choose_tabulated_model(algorithm, self._context)
-        found = find_counterfactuals(
-            tabulated_model,
-            BoxQuery(case, box, options.k),
-            options,
-            exact_only=algorithm == "exact",
-            engine=self._context.engine,
-            oracle=None if self._context.is_robust else self._context.oracle,
+        return find_counterfactuals(
+            self._context,
+            row,
+            SearchOptions(k=k, budget=budget, seed=seed),
+            algorithm=algorithm,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range or {},
+            constraints=tuple(map(as_constraint, as_list(constraints))),
         )
-        return check_between_values(found, self._context.gaps, case, box)
 
     def rules(
         self,
@@ -341,12 +291,10 @@ class Explainer:
         that is shorter than the last one has come; ``complete`` of what is returned says whether all have, ``stopped``
         what ended it early. Of the last cardinality some may then be missing, and its order is that of those found.
         """
+        from ironrule.explain.enumerate import list_rules
+
         options = SearchOptions(budget=budget, seed=seed, require=require, forbid=forbid, weights=weights)
-        meter = options.start_meter()
-        problem = build_problem(self._context, build_case(self._context, row), options, meter)
-        return list_rules(
-            problem, self._context.model.primary.decision.undesired_name, minimum_only, limit, self._confirm
-        )
+        return list_rules(self._context, row, options, minimum_only, limit)
 
     @overload
     def judge(
@@ -379,19 +327,16 @@ class Explainer:
         seed: int = DEFAULTS.seed,
         weights: Weights = DEFAULTS.weights,
     ) -> Judgement | list[Judgement]:
-        """How good a rule for a row is, whoever found it, by proof; of several rules a list, which shares the work.
+        """How good any rule for a row is, by proof; of several rules a list, which shares the work.
 
         ``rule`` is a Rule, an explanation, or a list of conditions such as ``["age <= 30", "job = cook"]``; its bounds
         need not be the row's own values, but the row must satisfy it. ``weights`` are those of ``explain``. What cannot
         be proven within the budget, which several rules share, is not judged.
         """
+        from ironrule.explain.judge import judge_rules
+
         options = SearchOptions(k=1, budget=budget, seed=seed, weights=weights)
-        meter = options.start_meter()
-        problem = build_problem(self._context, build_case(self._context, row), options, meter)
-        given, alone = split_rules(rule)
-        rules = [parse_rule(problem.case.components, one) for one in given]
-        found = judge_rules(self._context, problem, rules, self._confirm)
-        return found[0] if alone else found
+        return judge_rules(self._context, row, rule, options)
 
     def recheck(
         self,
@@ -405,21 +350,9 @@ class Explainer:
 
         ``explanations`` is a batch, or a list or a mapping of explanations; the budget is that of each.
         """
-        from ironrule.explain.recheck import encode_explained_row, name_explanations, recheck_explanation
-        from ironrule.results.judgement import Recheck, RecheckedExplanation
+        from ironrule.explain.recheck import recheck_explanations
 
-        options, items = SearchOptions(k=1, budget=budget, seed=seed), list[RecheckedExplanation]()
-        total = len(explanations) if hasattr(explanations, "__len__") else 1
-        for name, explanation in track(name_explanations(explanations), "Rechecking", total, progress):
-            instance, desired = encode_explained_row(self._context, name, explanation)
-            if desired:
-                items.append(RecheckedExplanation(name, explanation.instance, explanation.rule, "overturned"))
-                continue
-            meter = options.start_meter()
-            problem = build_problem(self._context, build_case(self._context, EncodedRow(instance)), options, meter)
-            items.append(recheck_explanation(name, explanation, problem))
-            self._confirm(problem)
-        return Recheck(tuple(items))
+        return recheck_explanations(self._context, explanations, SearchOptions(k=1, budget=budget, seed=seed), progress)
 
     def attach(self, explanation: Explanation) -> Explanation:
         """The same explanation with this explainer's past rows and their outcomes attached again, for plots and reports
@@ -439,21 +372,7 @@ class Explainer:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
         """
-        options, compiled_model = SearchOptions(budget=budget, seed=seed), self._context.compiled_model
-        meter = options.start_meter()
-        case = build_case(self._context, row, self._context.change_constraints, own_model_only=True)
-        problem = build_problem(self._context, case, options, meter)
-        tabulated_model = None if compiled_model is None else compiled_model.tabulated
-        engine = self._context.engine
-        gaps, predicates = self._context.gaps, case.feasible.predicates
-        trusted = gaps is None or gaps.are_respected_by(predicates, case.instance)
-        return list_changes(
-            problem,
-            tabulated_model,
-            features_to_vary,
-            limit,
-            confirm=self._confirm,
-            black_box_oracle=choose_black_box_oracle(self._context),
-            engine=engine,
-            trusted=trusted,
-        )
+        from ironrule.explain.enumerate import list_changes
+
+        options = SearchOptions(budget=budget, seed=seed)
+        return list_changes(self._context, row, options, features_to_vary, limit)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from ironrule.errors import InputError
+from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.options import SearchOptions
+from ironrule.explain.query import build_problem, confirm_points
 from ironrule.hitting.weights import ExactNumber
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
 from ironrule.rule.condition import ComponentIntervals, build_box, decode_rule, encode_rule
-from ironrule.rule.counterfactual import Counterfactual, LazySequence
+from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
+from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
-
-if TYPE_CHECKING:
-    from ironrule.arrays import Points
-    from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
-    from ironrule.search.problem import Problem
-
 
 RuleLike = Rule | Explanation | RankedRule | Component | str | Sequence[str | Component]
 """A rule as it may be handed over."""
@@ -32,25 +31,49 @@ A_RULE = "a rule must be a Rule or a list of conditions such as 'age <= 30'"
 STOP_REASONS = {"budget": "the budget ended first", "interrupted": "it was interrupted"}
 
 
-def split_rules(given: Any) -> tuple[list[RuleLike], bool]:
+def judge_rules(
+    context: ExplainerContext, row: Any, rules: RuleLike | Sequence[RuleLike], options: SearchOptions
+) -> Judgement | list[Judgement]:
+    """The judgement of a rule, or of every rule of a list; the model confirms all exceptions before any is shown."""
+    problem = build_problem(context, row, options)
+    separate, alone = _split_rules(rules)
+    classifier = QualityClassifier(problem)
+    findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
+    confirm_points(context, problem)
+    proof: Sequence[Counterfactual] | None = ()
+    weight = classifier.state.lower_bound
+    if weight and any(finding.quality is Quality.MINIMUM for finding in findings):
+        convert = partial(Counterfactual.from_point, problem.case.space, problem.case.instance)
+        proof = find_witnesses(problem, weight, classifier.state.bound_demands, convert)
+    bound: ExactNumber = 0
+    least: ExactNumber | None = None
+    if proof is not None:
+        bound = problem.to_user_weight(weight)
+        least = None if classifier.minimum_weight is None else problem.to_user_weight(classifier.minimum_weight)
+    builder = _JudgementBuilder(context, classifier, proof, bound, least)
+    judgements = [builder.build(finding) for finding in findings]
+    return judgements[0] if alone else judgements
+
+
+def _split_rules(rules: Any) -> tuple[list[RuleLike], bool]:
     """The rules that were handed over, and whether it is one by itself: a rule, or a list of its conditions."""
-    if isinstance(given, (Rule, Explanation, RankedRule, Component, str)):
-        return [given], True
-    if not isinstance(given, Sequence):
-        raise InputError(expected=A_RULE, got=repr(given))
-    alone = len(given) > 0 and all(isinstance(item, (str, Component)) for item in given)
-    return [given] if alone else list(given), alone
+    if isinstance(rules, (Rule, Explanation, RankedRule, Component, str)):
+        return [rules], True
+    if not isinstance(rules, Sequence):
+        raise InputError(expected=A_RULE, got=repr(rules))
+    alone = len(rules) > 0 and all(isinstance(item, (str, Component)) for item in rules)
+    return [rules] if alone else list(rules), alone
 
 
-def parse_rule(components: InstanceComponents, given: RuleLike) -> ComponentIntervals:
-    """One rule, however it is handed over, in codes; raises InputError if it cannot be one that holds for the row."""
-    if isinstance(given, (Explanation, RankedRule)):
-        given = given.rule
-    if isinstance(given, Rule):
-        given = given.components
-    if not isinstance(given, (str, Component, Sequence)):
-        raise InputError(expected=A_RULE, got=repr(given))
-    items = [given] if isinstance(given, (str, Component)) else list(given)
+def parse_rule(components: InstanceComponents, rule: RuleLike) -> ComponentIntervals:
+    """One rule, in any of its forms, in codes; raises InputError if it cannot be one that holds for the row."""
+    if isinstance(rule, (Explanation, RankedRule)):
+        rule = rule.rule
+    if isinstance(rule, Rule):
+        rule = rule.components
+    if not isinstance(rule, (str, Component, Sequence)):
+        raise InputError(expected=A_RULE, got=repr(rule))
+    items = [rule] if isinstance(rule, (str, Component)) else list(rule)
     return encode_rule(components, [condition for item in items for condition in _parse_conditions(components, item)])
 
 
@@ -60,46 +83,6 @@ def _parse_conditions(components: InstanceComponents, item: Any) -> list[StatedC
     if not isinstance(item, str):
         raise InputError(expected="a condition must be a Component or a string such as 'age <= 30'", got=repr(item))
     return parse_condition(item, components.space)
-
-
-def judge_rules(
-    context: ExplainerContext,
-    problem: Problem,
-    rules: Sequence[ComponentIntervals],
-    confirm: Callable[[Problem], None],
-) -> list[Judgement]:
-    """The judgement of every rule; ``confirm`` is called before any is shown."""
-    from ironrule.search.classify import QualityClassifier
-
-    classifier = QualityClassifier(problem)
-    findings = classifier.classify(rules)
-    confirm(problem)
-    proof = _find_witnesses(classifier) if any(finding.quality is Quality.MINIMUM for finding in findings) else ()
-    bound: ExactNumber = 0
-    least: ExactNumber | None = None
-    if proof is not None:
-        bound = problem.to_user_weight(classifier.state.lower_bound)
-        least = None if classifier.minimum_weight is None else problem.to_user_weight(classifier.minimum_weight)
-    builder = _JudgementBuilder(context, classifier, proof, bound, least)
-    return [builder.build(finding) for finding in findings]
-
-
-def _find_witnesses(classifier: QualityClassifier) -> Sequence[Counterfactual] | None:
-    """Counterfactuals that need a rule of the lower bound's weight; None if they cannot be gathered."""
-    from ironrule.search.minimum import find_bound_witnesses
-
-    problem, weight = classifier.problem, classifier.state.lower_bound
-    if not weight:
-        return ()
-    if problem.oracle.has_all_duals:  # a minimum hitting set of all that a rule must hit has just been found
-        return LazySequence(lambda: _build_counterfactuals(problem, find_bound_witnesses(problem, weight)))
-    found = find_bound_witnesses(problem, weight, classifier.state.bound_demands)
-    return None if found is None else _build_counterfactuals(problem, found)
-
-
-def _build_counterfactuals(problem: Problem, points: Points | None) -> tuple[Counterfactual, ...]:
-    case, known = problem.case, () if points is None else points
-    return tuple(Counterfactual.from_point(case.space, case.instance, point) for point in known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

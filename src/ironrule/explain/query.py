@@ -1,34 +1,36 @@
 """From a row to the problem that a search solves, and from found points back to the model.
 
-``decide_row`` turns a row into codes and asks for its outcome; ``build_case`` adds what may occur and what may change;
-``build_problem`` adds the components that rules may use, their weights, the budget and the oracle. An exact oracle
-works on a model that was read, and must have been read right: ``ConfirmationQueue`` asks the model itself about every
-counterfactual that was found. Asking a pipeline about one point costs nearly as much as asking about many, so the rows
-that a worker explains one after the other are confirmed together.
+``build_case`` adds to a row what may occur and what may change; ``build_problem`` adds the components that rules may
+use, their weights, the budget and the oracle. An exact oracle works on a model that was read, and must have been read
+right: ``ConfirmationQueue`` asks the model itself about every counterfactual that was found. Asking a pipeline about
+one point costs nearly as much as asking about many, so the rows that a worker explains one after the other are
+confirmed together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
-from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import SearchOptions, make_generator, parse_row, parse_weights
-from ironrule.explain.row_store import InMemoryRows
+from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.options import SearchOptions, make_generator, parse_weights
+from ironrule.model.protocol import Model
+from ironrule.oracles.caching import CachingOracle
+from ironrule.oracles.combine import SearchThenProve
+from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
+from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
+from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
 from ironrule.space.constraints.syntax import Constraint
-from ironrule.verdict.budget import Meter
-
-if TYPE_CHECKING:
-    from ironrule.oracles.protocol import Case, Oracle
-    from ironrule.search.problem import Problem
+from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.verdict import Refuted, Verdict
 
 
 @dataclass(slots=True, eq=False)
@@ -43,30 +45,30 @@ class ConfirmationQueue:
             self.pending.append((context, points))
 
     def confirm(self) -> None:
-        """Ask the model; raises ModelError if it denies one, also by itself: sums of several rows at once may be
-        rounded otherwise, which matters where a score lies on the threshold.
-        """
-        found, self.pending = self.pending, []
-        for context in {id(context.point_model): context for context, _ in found}.values():
-            points = np.concatenate([points for other, points in found if other.point_model is context.point_model])
-            denied = points[~context.point_model.desired(points)]
-            if not all(context.model.desired(point[None, :])[0] for point in denied):
-                raise ModelError(
-                    "the model's decisions differ from its reading",
-                    hint="please report this model",
-                    code="reading-mismatch",
-                )
+        """Ask the model about all of them; raises ModelError if it denies one."""
+        pending, self.pending = self.pending, []
+        # Each model is asked once, about the points of all rows that it was read for.
+        for context in {id(context.point_model): context for context, _ in pending}.values():
+            points = np.concatenate([points for other, points in pending if other.point_model is context.point_model])
+            require_desired(points, context.point_model, context.model)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedRow:
-    """A row as codes that is known to have the undesired outcome and to satisfy the constraints.
-
-    With ``confirmations``, what is found is added there, so that several such rows can be confirmed at once.
+def require_desired(points: Points, model: Model, single_point_model: Model) -> None:
+    """Raise ModelError if a model denies a point. Where a decision hangs on the last bit, some libraries answer
+    differently for one row than for many; then the answer for the row alone counts.
     """
+    denied = points[~model.desired(points)]
+    if not all(single_point_model.desired(point[None, :])[0] for point in denied):
+        raise ModelError(
+            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
+        )
 
-    codes: Points
-    confirmations: ConfirmationQueue | None = None
+
+def confirm_points(context: ExplainerContext, problem: Problem) -> None:
+    """Ask the model itself about every counterfactual that a search has found."""
+    confirmations = ConfirmationQueue()
+    confirmations.add(context, problem.oracle.points)
+    confirmations.confirm()
 
 
 def build_case(
@@ -76,8 +78,6 @@ def build_case(
 
     ``own_model_only``: the model as it is counts, without the margin and the other models that rules must withstand.
     """
-    from ironrule.oracles.protocol import Case
-
     instance, desired = decide_row(context, row)
     if desired:
         raise OutcomeError(
@@ -121,35 +121,21 @@ def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], 
         ) from None
 
 
-def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
-    """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
-    if isinstance(row, EncodedRow):
-        return row.codes, False
-    by_number = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
-    if by_number and (context.row_numbers is None or not isinstance(context.row_store, InMemoryRows)):
-        place = int(context.find_positions(np.array([row], dtype=np.int64))[0])
-        return context.history.codes.row(place), bool(context.outcomes[place])
-    given = parse_row(row, context.table, context.model.primary.layout.names)
-    instance = context.space.encode_row(given, ignore=context.table.names)
-    for predicate in context.space.feasible.predicates:
-        if not predicate(instance[None, :], None)[0]:
-            raise ConstraintError(
-                f"the row does not satisfy {str(predicate.constraint)!r}", code="row-violates-constraint"
-            )
-    decides = context.model.primary if context.is_robust else context.point_model
-    return instance, bool(decides.desired(instance[None, :])[0])
-
-
 MAX_POINT_ROWS = 5_000  # desired past rows, which are at hand as points then
 
 
-def build_problem(context: ExplainerContext, case: Case, options: SearchOptions, meter: Meter) -> Problem:
-    """The problem that searches solve; raises InputError if what is required cannot be had."""
-    from ironrule.oracles.caching import CachingOracle
-    from ironrule.oracles.protocol import Run
-    from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
-    from ironrule.search.problem import Problem
-
+def build_problem(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    change_constraints: Sequence[Constraint] = (),
+    own_model_only: bool = False,
+) -> Problem:
+    """The problem that searches solve for a row; its time starts now. Raises InputError if what is required cannot be
+    had.
+    """
+    meter = options.start_meter()
+    case = build_case(context, row, change_constraints, own_model_only)
     components = case.components
     allowed, required = select_components(components, options.require, options.forbid)
 
@@ -179,9 +165,18 @@ def build_problem(context: ExplainerContext, case: Case, options: SearchOptions,
 
 def choose_black_box_oracle(context: ExplainerContext) -> Oracle:
     """The oracle for a model that can only be asked: the user's choice, or the default."""
-    from ironrule.oracles.combine import SearchThenProve
-
     return SearchThenProve() if context.black_box_oracle is None else context.black_box_oracle
+
+
+def ask_oracle(oracle: Oracle, query: BoxQuery, run: Run) -> tuple[Verdict | None, str | None]:
+    """An oracle's answer, or None, and what stopped it."""
+    try:
+        verdict = oracle.find(query, run)
+    except BudgetExhausted:
+        return None, "budget"
+    except KeyboardInterrupt:
+        return None, "interrupted"
+    return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
 
 
 def select_components(
@@ -190,8 +185,8 @@ def select_components(
     """The components that a rule may use, and sets of which it must use one each; raises InputError if one is empty."""
     allowed = components.usable & ~components.select(forbid)
     required = tuple(components.select([name]) & allowed for name in require)
-    for name, some in zip(require, required, strict=True):
-        if not some:
+    for name, permitted in zip(require, required, strict=True):
+        if not permitted:
             raise InputError(
                 f"{name!r} cannot be required for this row: it excludes nothing or is forbidden",
                 code="unusable-requirement",

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Points
+from ironrule.explain.context import EncodedRow
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import ConfirmationQueue, EncodedRow
+from ironrule.explain.query import ConfirmationQueue
 from ironrule.results.batch_storage import BatchRow, build_batch_row
 
 
