@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import narwhals as nw
@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Int64Array
 from ironrule.errors import InputError, TableError
-from ironrule.explain.context import ExplainerContext
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, OutcomeSource, RowStore
 from ironrule.model.blackbox import BlackBox
 from ironrule.space.codes import EncodedTable, choose_code_type
@@ -28,6 +27,9 @@ from ironrule.space.feature import Feature, Value
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space
 from ironrule.space.table import Table, read_table
+
+if TYPE_CHECKING:
+    from ironrule.explain.context import ExplainerContext
 
 
 @dataclass(frozen=True)

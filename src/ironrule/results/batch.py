@@ -21,6 +21,7 @@ from ironrule.results.audience import Audience
 from ironrule.results.batch_storage import COLUMNS, BatchFolder, BatchReader, BatchRow, FolderBatchReader
 from ironrule.results.display import format_batch, plot_batch, render_batch, write_batch_report
 from ironrule.results.explanation import Explanation
+from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
 from ironrule.space.space import Space
 from ironrule.wording import format_count
 
@@ -64,8 +65,6 @@ class RuleCover:
 
 def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) -> RuleCover:
     """The fewest proven rules of a batch, given by columns, that cover all rows with a proven rule."""
-    from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
-
     rows = len(read["row"])
     candidates = _collect_candidates(read, wider)
     points = [point for point, low in zip(read["point"], read["low"], strict=True) if low is not None]

@@ -20,12 +20,15 @@ from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, SpaceError, TableError
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable, encode_feature
+from ironrule.space.column_store.ingest import open_source
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Feature, Value, is_missing
+from ironrule.space.files import build_document, parse_features, read_document
 from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
+from ironrule.space.sources import as_source
 from ironrule.space.table import Table, read_table, require_columns, to_python_value
 from ironrule.wording import format_count
 
@@ -105,22 +108,16 @@ class Space:
     @classmethod
     def from_file(cls, path: str | Path, table: Any = None) -> Space:
         """A space declared in a TOML, YAML or JSON file; features without values take those seen in ``table``."""
-        from ironrule.space.files import read_document
-
         return cls.from_dict(read_document(Path(path)), table)
 
     @classmethod
     def from_dict(cls, document: SpaceDocument, table: Any = None) -> Space:
         """A space as :meth:`to_dict` or a file declares it."""
-        from ironrule.space.files import parse_features
-
         features, constraints = parse_features(document, None if table is None else read_table(table))
         return cls(features, tuple(as_constraint(c) for c in constraints))
 
     def to_dict(self) -> SpaceDocument:
         """The space as plain data, the whole of every domain included."""
-        from ironrule.space.files import build_document
-
         return build_document(self.features, [str(constraint) for constraint in self.constraints])
 
     @cached_property
@@ -246,9 +243,6 @@ class Space:
 
 def _read_source_values(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:
     """The small table with every value of a source that comes in chunks; None if the data is no source."""
-    from ironrule.space.column_store.ingest import open_source
-    from ironrule.space.sources import as_source
-
     source = as_source(data)
     return None if source is None else open_source(source, columns or source.names, None, progress).table.sample
 

@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Points
+from ironrule.backends.parallel import use_one_core
+from ironrule.errors import IronruleError
 from ironrule.explain.context import EncodedRow
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import ConfirmationQueue
@@ -62,8 +64,6 @@ class RowExplainer:
 
     def explain_task(self, task: Task) -> list[BatchRow]:
         """The explanations of several rows, confirmed by the model, in one thread: the cores share out rows."""
-        from ironrule.backends.parallel import use_one_core
-
         confirmations = ConfirmationQueue()
         with use_one_core():
             rows = [self.explain_row(row, point, confirmations) for row, point in zip(*task, strict=True)]
@@ -104,8 +104,6 @@ def run_task(row_explainer: RowExplainer, task: Task) -> list[BatchRow] | Except
 
 def _make_picklable(error: Exception) -> Exception:
     """The error itself if it survives the way to another process, else its text."""
-    from ironrule.errors import IronruleError
-
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # a library's own kind of error; what it says is what counts
