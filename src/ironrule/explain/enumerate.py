@@ -13,7 +13,7 @@ from typing import Any
 from ironrule.backends.registry import build_case_oracle
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import SearchOptions, as_list, parse_positive
+from ironrule.explain.options import SearchOptions, as_list, parse_integer
 from ironrule.explain.query import build_problem, choose_black_box_oracle, confirm_points
 from ironrule.model.protocol import Unreadable
 from ironrule.oracles.caching import CachingOracle
@@ -38,6 +38,7 @@ def list_rules(
 def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_only: bool) -> Iterator[RankedRule]:
     problem, components = search.problem, search.problem.case.components
     outcome = context.model.primary.decision.undesired_name
+    # Level by level, from short rules to long ones: the model confirms what a level rests on before it is shown.
     for level in search.levels():
         confirm_points(context, search.problem)
         rules = list(level)
@@ -97,9 +98,7 @@ def _iterate_changes(context: ExplainerContext, search: ChangeEnumeration) -> It
 
 
 def _parse_limit(limit: int | None) -> int | None:
-    if limit is None:
-        return None
     try:
-        return parse_positive(limit)
+        return None if limit is None else parse_integer("limit", limit)
     except InputError:
         raise InputError(expected="limit must be a positive integer or None", got=repr(limit)) from None

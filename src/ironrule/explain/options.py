@@ -83,11 +83,8 @@ def parse_algorithm(algorithm: str | Algorithm) -> Algorithm:
 
 def check_algorithm(algorithm: str | Algorithm) -> None:
     """Raise InputError if there is no such algorithm; none is loaded for that."""
-    if isinstance(algorithm, str):
-        known = algorithm in ALGORITHMS
-    else:
-        known = hasattr(algorithm, "run") and not isinstance(algorithm, type)
-    if not known:
+    usable = algorithm in ALGORITHMS if isinstance(algorithm, str) else hasattr(algorithm, "run")
+    if not usable or isinstance(algorithm, type):
         names = ", ".join(ALGORITHMS)
         raise InputError(
             expected=f"algorithm must be one of {names}",
@@ -126,18 +123,12 @@ def parse_budget(budget: Budget | float | None) -> Budget:
     return Budget(seconds=float(budget))
 
 
-def parse_positive(k: int) -> int:
-    """How many rules or counterfactuals are wanted."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(expected="k must be a positive integer", got=repr(k))
-    return int(k)
-
-
-def parse_seed(seed: int) -> int:
-    """The seed of a search."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(expected="seed must be a non-negative integer", got=repr(seed))
-    return int(seed)
+def parse_integer(name: str, number: Any, least: int = 1) -> int:
+    """A whole number that is at least 1, or at least 0; ``name`` says what it is."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+        kind = "positive" if least else "non-negative"
+        raise InputError(expected=f"{name} must be a {kind} integer", got=repr(number))
+    return int(number)
 
 
 class _CachedSeedSequence(ISeedSequence):
@@ -178,13 +169,13 @@ def parse_weights(weights: Weights, components: InstanceComponents) -> tuple[npt
         counted_twice[[2 * j for j, feature in enumerate(components.space.features) if not feature.ordered]] = 2.0
         return counted_twice, Fraction(1)
     each = {part: Fraction(1) for part in _list_components(components.space)}
-    for name, weight in sorted(weights.items(), key=lambda one: one[0] not in components.space.names):
+    for name, weight in sorted(weights.items(), key=lambda item: item[0] not in components.space.names):
         exact, (j, op) = parse_weight(name, weight), components.parse_component(name)
         each |= {(bit, own): exact for bit, own in each if bit // 2 == j and op in ("", own)}
     multiples, unit = scale_to_integers(list(each.values()))
-    known = dict(zip(each, multiples.tolist(), strict=True))
+    multiple_of = dict(zip(each, multiples.tolist(), strict=True))
     parts = [(bit, components.operator(bit)) for bit in range(2 * len(components.space))]
-    return np.array([known.get(part, known.get((part[0], ">="))) for part in parts], dtype=np.float64), unit
+    return np.array([multiple_of.get(part, multiple_of.get((part[0], ">="))) for part in parts], dtype=np.float64), unit
 
 
 def _list_components(space: Space) -> list[tuple[int, str]]:
@@ -192,11 +183,11 @@ def _list_components(space: Space) -> list[tuple[int, str]]:
 
     All have a part in the unit, so that whether weights are refused does not depend on the row.
     """
-    found = []
+    components = []
     for j, feature in enumerate(space.features):
-        found += [(2 * j, "<="), (2 * j + 1, ">=")] if feature.ordered else [(2 * j, "=="), (2 * j + 1, "==")]
-        found += [(2 * j, "==")] if feature.ordered and feature.missing else []
-    return found
+        components += [(2 * j, "<="), (2 * j + 1, ">=")] if feature.ordered else [(2 * j, "=="), (2 * j + 1, "==")]
+        components += [(2 * j, "==")] if feature.ordered and feature.missing else []
+    return components
 
 
 def normalize_weights(weights: Weights) -> Mapping[str, int | float | Fraction] | Literal["paper"] | None:
@@ -229,8 +220,8 @@ class SearchOptions:
             check_algorithm(self.algorithm)
         parse_budget(self.budget)
         normalize_weights(self.weights)
-        object.__setattr__(self, "k", parse_positive(self.k))
-        object.__setattr__(self, "seed", parse_seed(self.seed))
+        object.__setattr__(self, "k", parse_integer("k", self.k))
+        object.__setattr__(self, "seed", parse_integer("seed", self.seed, least=0))
         object.__setattr__(self, "require", tuple(as_list(self.require)))
         object.__setattr__(self, "forbid", tuple(as_list(self.forbid)))
         object.__setattr__(self, "widen", bool(self.widen))

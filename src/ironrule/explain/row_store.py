@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -84,15 +84,8 @@ class InMemoryRows:
     def __len__(self) -> int:
         return len(self.table)
 
-    @property
-    def row_numbers(self) -> None:
-        """They count from 0."""
-        return
-
-    @property
-    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
-        """None: the table has values of rows alone."""
-        return {}
+    row_numbers: ClassVar[None] = None  # rows count from 0
+    breakpoints: ClassVar[Mapping[str, tuple[Value, ...]]] = {}  # the table has values of rows alone
 
     def encode(self, space: Space, progress: bool | None) -> EncodedTable:
         """All rows as codes."""
@@ -128,15 +121,8 @@ class OnDiskRows:
     def __len__(self) -> int:
         return self.opened.table.row_count
 
-    @property
-    def row_numbers(self) -> None:
-        """They count from 0."""
-        return
-
-    @property
-    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
-        """None: the table has values of rows alone."""
-        return {}
+    row_numbers: ClassVar[None] = None  # rows count from 0
+    breakpoints: ClassVar[Mapping[str, tuple[Value, ...]]] = {}  # the table has values of rows alone
 
     def encode(self, space: Space, progress: bool | None) -> EncodedTable:
         """All rows as codes."""
@@ -150,10 +136,10 @@ class OnDiskRows:
         self, outcome_source: OutcomeSource, codes: EncodedTable, name: str | None, progress: bool | None
     ) -> BoolArray:
         """What the model says of every row, asked once."""
-        found = open_or_write_columns(
+        stored = open_or_write_columns(
             self._build_path("outcomes", name), lambda: iter([iter([outcome_source.compute_outcomes(codes, progress)])])
         )
-        return np.asarray(found.columns[0], dtype=np.bool_)
+        return np.asarray(stored.columns[0], dtype=np.bool_)
 
     def _build_path(self, what: str, name: str | None) -> Path:
         home = self.temp_dir.path if name is None else self.opened.table.folder
@@ -162,10 +148,10 @@ class OnDiskRows:
 
 def build_cache_key(models: Sequence[Any], fingerprint: str | None, space: Space, target: DecisionTarget) -> str | None:
     """What the outcomes of past rows depend on, as a name; None for models of which that cannot be said."""
-    known = _hash_models(models) if fingerprint is None else fingerprint
-    if known is None:
+    model_hash = _hash_models(models) if fingerprint is None else fingerprint
+    if model_hash is None:
         return None
-    return hashlib.sha256(repr((known, space.fingerprint, target)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((model_hash, space.fingerprint, target)).encode()).hexdigest()[:32]
 
 
 def _hash_models(models: Sequence[Any]) -> str | None:

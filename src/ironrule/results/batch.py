@@ -81,13 +81,13 @@ def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) 
 
 def _collect_candidates(read: Mapping[str, list[Any]], wider: bool) -> dict[Any, tuple[str, int]]:
     """Every distinct box of a proven rule, with the rule's text and the first row that it was found for."""
-    found: dict[Any, tuple[str, int]] = {}
+    candidates: dict[Any, tuple[str, int]] = {}
     for place, row in enumerate(read["row"]):
         names = ("wider", "wider_low", "wider_high") if wider and read["wider_low"][place] is not None else OWN_COLUMNS
         text, low, high = (read[name][place] for name in names)
         if low is not None:
-            found.setdefault((tuple(low), tuple(high)), (text, row))
-    return found
+            candidates.setdefault((tuple(low), tuple(high)), (text, row))
+    return candidates
 
 
 COVER_SECONDS = 10.0
@@ -113,10 +113,10 @@ class Batch(Sequence[Explanation]):
     @classmethod
     def open(cls, folder: str | Path) -> Batch:
         """The batch in a folder, finished or not."""
-        found = BatchFolder(Path(folder))
-        manifest = found.manifest()
+        batch_folder = BatchFolder(Path(folder))
+        manifest = batch_folder.manifest()
         counts = {name: manifest[name] for name in ("to_explain", "desired", "not_robust")}
-        return cls(FolderBatchReader(found), counts, Space.from_dict(manifest["space"]))
+        return cls(FolderBatchReader(batch_folder), counts, Space.from_dict(manifest["space"]))
 
     @cached_property
     def rows(self) -> tuple[int, ...]:
@@ -133,12 +133,12 @@ class Batch(Sequence[Explanation]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
+            return [self[each] for each in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"index {place} is out of range: the batch has {format_count(len(self), 'explanation')}")
         return self.storage.row_at(place % len(self)).explanation()
 
-    def __iter__(self) -> Iterator[Explanation]:
+    def __iter__(self) -> Iterator[Explanation]:  # not by Sequence's: that would take an IndexError for the end
         return (self[place] for place in range(len(self)))
 
     def get_batch_row(self, row: int) -> BatchRow:
@@ -183,31 +183,22 @@ class Batch(Sequence[Explanation]):
         """A plot on matplotlib's axes: what share is proven, how long rules are, which features they name."""
         return plot_batch(self, ax)
 
-    def to_html(
-        self,
-        audience: Audience = "validator",
-        path: str | Path | None = None,
-        *,
-        history: Any = None,
-    ) -> str:
+    def to_html(self, audience: Audience = "validator", path: str | Path | None = None, *, history: Any = None) -> str:
         """A report as one HTML page, also written to ``path``: an account for the validator, or a letter per person.
 
         Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data.
         """
-        told = self if history is None else [one.with_history(history, self.space) for one in self]
-        return write_batch_report(told, audience, [f"row {row}" for row in self.rows], self.space, path)
+        explanations = self if history is None else [each.with_history(history, self.space) for each in self]
+        return write_batch_report(explanations, audience, [f"row {row}" for row in self.rows], self.space, path)
 
     def __str__(self) -> str:
         return format_batch(self)
 
     def __repr__(self) -> str:
-        told = (
-            format_count(len(self), "row")
-            if self.complete
-            else f"{len(self):,} of {format_count(self.counts['to_explain'], 'row')}"
-        )
+        total = format_count(self.counts["to_explain"], "row")
+        rows = total if self.complete else f"{len(self):,} of {total}"
         words = ", ".join(f"{count} {word}" for word, count in sorted(self.verdicts.items()))
-        return f"<Batch: {told} explained; {words or 'none'}>"
+        return f"<Batch: {rows} explained; {words or 'none'}>"
 
     def _repr_html_(self) -> str:
         return render_batch(self)

@@ -18,7 +18,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -71,10 +71,6 @@ class BatchRow:
                 code="batch-without-documents",
             )
         return Explanation.from_json(self.document)
-
-    def for_equal_row(self, row: int) -> BatchRow:
-        """The same for an equal row, which took no time."""
-        return replace(self, row=row, seconds=0.0)
 
 
 COLUMNS = tuple(field.name for field in fields(BatchRow))
@@ -158,11 +154,6 @@ def _build_schema() -> Any:
     return pa.schema([(name, kinds.get(name, text)) for name in COLUMNS])
 
 
-def read_column(path: Path, name: str) -> list[Any]:
-    """One column of a part."""
-    return read_columns(path, [name])[name]
-
-
 def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     """Some columns of a part, as Python values."""
     require_pyarrow()
@@ -228,12 +219,6 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def remove_temporary_files(path: Path) -> None:
-    """Remove what a run that was killed left behind."""
-    for file in path.glob(f"*{TEMPORARY_SUFFIX}"):
-        file.unlink()
-
-
 MANIFEST_FORMAT = 3
 MANIFEST = "manifest.json"
 LOCK = "lock"
@@ -260,7 +245,7 @@ class BatchFolder:
 
     def finished_row_numbers(self) -> set[int]:
         """The numbers of all rows that are finished."""
-        return {row for part in self.parts() for row in read_column(part, "row")}
+        return {row for part in self.parts() for row in read_columns(part, ["row"])["row"]}
 
     def read_rows(self) -> Iterator[BatchRow]:
         """All finished rows, in the order in which they were written."""
@@ -281,16 +266,16 @@ class BatchFolder:
     def manifest(self) -> dict[str, Any]:
         """What the folder is a batch of; raises InputError if it is none."""
         try:
-            found = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+            manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             raise InputError(
                 f"not the folder of a batch: {str(self.path)!r} has no manifest that can be read"
             ) from None
-        if not isinstance(found, dict) or found.get("format") != MANIFEST_FORMAT:
-            got = found.get("format") if isinstance(found, dict) else type(found).__name__
+        if not isinstance(manifest, dict) or manifest.get("format") != MANIFEST_FORMAT:
+            got = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
             what = f"the batch in {str(self.path)!r}"
             raise build_format_error(what, MANIFEST_FORMAT, got, "explain its rows again into another folder")
-        return found
+        return manifest
 
 
 def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
@@ -298,7 +283,8 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
     folder = BatchFolder(path)
     if (path / MANIFEST).exists():
         _require_same_batch(path, folder.manifest(), keys)
-        remove_temporary_files(path)
+        for unfinished in path.glob(f"*{TEMPORARY_SUFFIX}"):  # of a run that was killed
+            unfinished.unlink()
         return folder
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -321,7 +307,7 @@ def _require_same_batch(path: Path, found: Mapping[str, Any], keys: Mapping[str,
 def lock_folder(path: Path) -> IO[bytes]:
     """A lock on the folder, made if need be, held until the file is closed.
 
-    Raises InputError if somebody else has it, or if the folder holds other things; then it is left as it was.
+    Raises InputError if another process has it, or if the folder holds other things; then it is left as it was.
     """
     left_behind = {LOCK, MANIFEST + TEMPORARY_SUFFIX}  # by a run that was killed before it had begun
     there = {file.name for file in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
@@ -332,7 +318,7 @@ def lock_folder(path: Path) -> IO[bytes]:
             hint="choose another folder",
         )
     path.mkdir(parents=True, exist_ok=True)
-    file = open(path / LOCK, "ab")  # noqa: SIM115  # whoever asked closes it
+    file = open(path / LOCK, "ab")  # noqa: SIM115  # the caller closes it
     if os.name == "posix":
         import fcntl
 
@@ -404,10 +390,8 @@ class FolderBatchReader:
     @cached_property
     def _index(self) -> list[tuple[int, Path, int]]:
         """Of every row its number, its part, and its place there."""
-        found = [
-            (row, part, place) for part in self.folder.parts() for place, row in enumerate(read_column(part, "row"))
-        ]
-        return sorted(found)
+        parts = ((part, read_columns(part, ["row"])["row"]) for part in self.folder.parts())
+        return sorted((row, part, place) for part, rows in parts for place, row in enumerate(rows))
 
     @property
     def row_numbers(self) -> list[int]:

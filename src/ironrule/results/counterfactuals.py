@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,6 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
-
-    def __iter__(self) -> Iterator[Counterfactual]:
-        return iter(self.items)
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""

@@ -12,7 +12,7 @@ Only that a rule holds is checked again; that no shorter one does was a claim ab
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -107,7 +107,7 @@ STATUS_MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class RecheckedExplanation:
-    """What became of one stored explanation; ``name`` is the row of a batch or whatever it was called."""
+    """What became of one stored explanation; ``name`` is its row, its key or its place."""
 
     name: Any
     instance: Mapping[str, Value]
@@ -122,13 +122,13 @@ class RecheckedExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data; a proof is not repeated here."""
-        known = self.verdict is None or isinstance(self.verdict, Proven)
+        shown = None if self.verdict is None or isinstance(self.verdict, Proven) else verdict_to_dict(self.verdict)
         return {
             "name": value_to_json(self.name),
             "status": self.status,
             "rule": str(self.rule),
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
-            "verdict": None if known or self.verdict is None else verdict_to_dict(self.verdict),
+            "verdict": shown,
         }
 
     def __str__(self) -> str:
@@ -148,9 +148,6 @@ class Recheck(Sequence[RecheckedExplanation]):
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
 
-    def __iter__(self) -> Iterator[RecheckedExplanation]:
-        return iter(self.items)
-
     @property
     def counts(self) -> Counter[str]:
         """How many there are of every status."""
@@ -166,9 +163,9 @@ class Recheck(Sequence[RecheckedExplanation]):
 
     def __str__(self) -> str:
         counts = self.counts
-        told = [
+        lines = [
             f"{counts[status]:,} {status}: {meaning}." for status, meaning in STATUS_MEANINGS.items() if counts[status]
         ]
         return "\n".join(
-            [f"{format_count(len(self), 'explanation')} rechecked.", *told, *map(str, self.select("breaks"))]
+            [f"{format_count(len(self), 'explanation')} rechecked.", *lines, *map(str, self.select("breaks"))]
         )

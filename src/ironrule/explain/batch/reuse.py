@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import Int64Array, Points
-from ironrule.explain.batch.worker import IsCovered, PendingRows
+from ironrule.explain.batch.worker import PendingRows
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions, parse_weights
 from ironrule.explain.query import select_components
@@ -44,29 +44,18 @@ def _contains(low: Any, high: Any, point: Any) -> bool:
 @kernel
 def find_shortest_box(points: Any, low: Any, high: Any, lengths: Int64Array) -> Int64Array:
     """Per point, the place of the box of least length that contains it, the first of those; -1 if none does."""
-    found = np.full(points.shape[0], -1, np.int64)
-    for r in range(points.shape[0]):
+    shortest = np.full(points.shape[0], -1, np.int64)
+    for r in range(points.shape[0]):  # every row against every box, which is only looked at if it is shorter
         for place in range(lengths.size):
-            shorter = found[r] < 0 or lengths[place] < lengths[found[r]]
+            shorter = shortest[r] < 0 or lengths[place] < lengths[shortest[r]]
             if shorter and _contains(low[place], high[place], points[r]):
-                found[r] = place
-    return found
+                shortest[r] = place
+    return shortest
 
 
 FIRST_CAPACITY = 64
 MAX_CACHED = 512  # documents of earlier rows that are kept as explanations
 REUSED_ALGORITHM = "reused"  # the algorithm of a row that was not searched for
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NoReuse:
-    """Every row is searched for: rows are settled as they come."""
-
-    is_covered: IsCovered | None = None
-
-    def settle(self, rows: list[BatchRow]) -> list[BatchRow]:
-        """The same rows."""
-        return rows
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +67,7 @@ class RuleReuse:
     pending: PendingRows
     _rules: _ProvenRules
     _next: int = 0
-    _found: dict[int, BatchRow] = field(default_factory=dict)
+    _searched: dict[int, BatchRow] = field(default_factory=dict)
 
     @classmethod
     def from_finished(
@@ -96,7 +85,7 @@ class RuleReuse:
 
     def settle(self, rows: list[BatchRow]) -> list[BatchRow]:
         """The rows that are settled now, in order."""
-        self._found |= {row.row: row for row in rows}
+        self._searched |= {row.row: row for row in rows}
         settled: list[BatchRow] = []
         numbers, points = self.pending
         while self._next < len(numbers) and (row := self._settle_next(int(numbers[self._next]), points)) is not None:
@@ -108,7 +97,7 @@ class RuleReuse:
         """The next row, if it is known: by a rule of an earlier row, else by its own search."""
         point = points[self._next : self._next + 1]
         place = int(self._rules.find_covering(point)[0])
-        own = self._found.pop(row, None)
+        own = self._searched.pop(row, None)
         if place >= 0:
             return build_covered_row(
                 self.context, self.options, row, point[0], by=self._rules.batch_row(place), rules=self._rules
@@ -194,10 +183,10 @@ def build_covered_row(
     )
     if by.document is None:
         return covered
-    found = rules.explanation(by)
-    proof = found.verdict if found.wider is None or by.wider_low is None else found.wider.verdict
+    source = rules.explanation(by)
+    proof = source.verdict if source.wider is None or by.wider_low is None else source.wider.verdict
     explanation = replace(
-        found,
+        source,
         instance=context.space.decode_row(point),
         ranked=(RankedRule(rule, proof, covered.coverage),),
         counterfactuals=(),
@@ -215,7 +204,7 @@ def build_covered_row(
         weight=weight,
         lower_bound=0,
         witnesses=(),
-        wider=None if wider is None or found.wider is None else RankedRule(wider, proof, found.wider.coverage),
+        wider=None if wider is None or source.wider is None else RankedRule(wider, proof, source.wider.coverage),
         undecided_components=(),
     )
     document = explanation.to_dict()
@@ -227,10 +216,10 @@ def find_components_within(components: InstanceComponents, wide: Box, allowed: i
     top = components.space.code_limits.top
     said = {j for j in range(len(top)) if wide.low[j] > 0 or wide.high[j] < top[j]}
     bits = sum(1 << bit for bit in list_members(allowed) if bit // 2 in said)
-    for bit in reversed(list_members(bits)):
+    for bit in reversed(list_members(bits)):  # drop each component that the box does not need
         fewer = bits & ~(1 << bit)
         box, j = components.box(fewer), bit // 2
         inside = box.low[j] >= wide.low[j] and box.high[j] <= wide.high[j]
-        if inside and all(fewer & some for some in required):
+        if inside and all(fewer & permitted for permitted in required):
             bits = fewer
     return bits

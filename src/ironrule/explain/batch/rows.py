@@ -11,7 +11,7 @@ equal, so a collision costs a little time and nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from ironrule.arrays import BoolArray, Int64Array, Points, UInt64Array
 from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.batch.worker import EncodedRows
 from ironrule.explain.context import ExplainerContext
-from ironrule.space.codes import EncodedTable
 from ironrule.space.table import read_table
 
 HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
@@ -60,29 +59,16 @@ CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedRows:
-    """Some of many rows: of codes, or of points."""
+    """Some of many rows, which are read where they lie, by position."""
 
-    rows: EncodedRows
+    read: Callable[[Any], Points]
     positions: Int64Array
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def __getitem__(self, chosen: Any) -> Points:
-        return self.rows[self.positions[chosen]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistoryView:
-    """The rows of the history, where they lie."""
-
-    codes: EncodedTable
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, chosen: Any) -> Points:
-        return self.codes.points(chosen)
+        return self.read(self.positions[chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,14 +88,9 @@ class UndesiredRows:
     def fingerprint(self) -> str:
         """A hash of the rows and their numbers."""
         digest = hashlib.sha256(self.numbers.tobytes())
-        for chunk in iterate_chunks(self.points):
-            digest.update(np.ascontiguousarray(chunk).tobytes())
+        for start in range(0, len(self.points), CHUNK_ROWS):
+            digest.update(np.ascontiguousarray(self.points[start : start + CHUNK_ROWS]).tobytes())
         return digest.hexdigest()
-
-
-def iterate_chunks(points: EncodedRows) -> Iterator[Points]:
-    """The codes of all rows, some rows at a time."""
-    return (points[start : start + CHUNK_ROWS] for start in range(0, len(points), CHUNK_ROWS))
 
 
 def select_undesired_rows(context: ExplainerContext, rows: Any) -> UndesiredRows:
@@ -130,7 +111,7 @@ def _select_from_history(context: ExplainerContext, numbers: Int64Array | None) 
     own, within = context.outcomes[places], context.history.outcomes[places]
     kept = places[~own & ~within]
     return _build_undesired_rows(
-        context.get_row_numbers(kept), SelectedRows(HistoryView(context.history.codes), kept), own, within
+        context.get_row_numbers(kept), SelectedRows(context.history.codes.points, kept), own, within
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,11 +16,11 @@ import numpy as np
 
 from ironrule.errors import InputError
 from ironrule.explain.batch.process_pool import explain_in_processes
-from ironrule.explain.batch.reuse import NoReuse, RuleReuse
+from ironrule.explain.batch.reuse import RuleReuse
 from ironrule.explain.batch.rows import SelectedRows, UndesiredRows, select_undesired_rows
 from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import SearchOptions
+from ironrule.explain.options import SearchOptions, parse_integer
 from ironrule.progress import ProgressBar
 from ironrule.results.batch import Batch
 from ironrule.results.batch_storage import (
@@ -82,11 +82,11 @@ def run_batch(
         require_pyarrow()
     chosen = select_undesired_rows(context, rows)
     row_explainer = RowExplainer(explainer, options, output.documents)
-    counts = _count_rows(chosen)
+    counts = {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}
 
     def fill(writer: BatchWriter) -> None:
         missing = _MissingRows(chosen, writer.finished_row_numbers())
-        reuse: RuleReuse | NoReuse = NoReuse()
+        reuse = None
         if output.reuse:
             reuse = RuleReuse.from_finished(writer.read_rows(), context, options, missing.pending)
         _explain_missing(writer, missing, row_explainer, reuse, pool=pool, progress=progress)
@@ -122,7 +122,7 @@ def choose_pool(engine: str, workers: int | None, address: str | None) -> Worker
             hint="pass engine='ray'",
             code="ray-address-without-engine",
         )
-    count = None if workers is None else _parse_workers(workers)
+    count = None if workers is None else parse_integer("workers", workers)
     if engine == "local":
         return partial(explain_in_processes, workers=count or os.cpu_count() or 1)
     from ironrule.explain.batch.ray_pool import explain_on_ray, require_ray
@@ -131,32 +131,24 @@ def choose_pool(engine: str, workers: int | None, address: str | None) -> Worker
     return partial(explain_on_ray, workers=count, address=address)
 
 
-def _parse_workers(workers: int) -> int:
-    if isinstance(workers, bool) or not isinstance(workers, (int, np.integer)) or workers < 1:
-        raise InputError(expected="workers must be a positive integer", got=repr(workers))
-    return int(workers)
-
-
-def _count_rows(chosen: UndesiredRows) -> Mapping[str, int]:
-    return {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}
-
-
 def _explain_missing(
     writer: BatchWriter,
     missing: _MissingRows,
     row_explainer: RowExplainer,
-    reuse: RuleReuse | NoReuse,
+    reuse: RuleReuse | None,
     pool: WorkerPool,
     progress: bool | None,
 ) -> None:
     """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
     buffer, done = _WriteBuffer(writer), missing.finished
+    is_covered = None if reuse is None else reuse.is_covered
     with ProgressBar("Explaining", missing.total, progress, already_done=done) as bar, buffer:
-        for rows in chain(pool(row_explainer, missing.pending, reuse.is_covered), [[]]):
+        # Rows come as workers finish them. The last, empty portion settles rows that earlier rules cover.
+        for rows in chain(pool(row_explainer, missing.pending, is_covered), [[]]):
             finished = [
-                one.for_equal_row(number) if number != one.row else one
-                for one in reuse.settle(rows)
-                for number in missing.equal_rows(one.row)
+                row if number == row.row else replace(row, row=number, seconds=0.0)  # an equal row took no time
+                for row in (rows if reuse is None else reuse.settle(rows))
+                for number in missing.equal_rows(row.row)
             ]
             buffer.add(finished)
             done += len(finished)
@@ -171,7 +163,7 @@ class _MissingRows:
         lacking = lacking[np.argsort(chosen.first_equal[lacking], kind="stable")]
         waiting, self._starts = np.unique(chosen.first_equal[lacking], return_index=True)
         self.total, self.finished = len(chosen), len(chosen) - len(lacking)
-        self.numbers, self.points = chosen.numbers[waiting], SelectedRows(chosen.points, waiting)
+        self.numbers, self.points = chosen.numbers[waiting], SelectedRows(chosen.points.__getitem__, waiting)
         self._equal_rows = chosen.numbers[lacking]
         self._order = np.argsort(self.numbers)
 
