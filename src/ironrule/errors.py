@@ -12,7 +12,7 @@
     ├── AuditError               the server's audit log cannot be read or written
     └── MissingExtraError        an optional dependency is not installed
 
-An error carries fields, so that nobody has to parse its text:
+An error carries fields, so that no code has to parse its text:
 
 ``code``
     A stable name for programs, such as ``"value-outside-domain"``; the class has one for the general case.

@@ -30,7 +30,7 @@ def track(items: Iterable[T], description: str, total: int, visible: bool | None
 class ProgressBar:
     """A bar for work that comes in portions: how much of it is done, at which rate, and how long the rest will take.
 
-    ``total`` may be None, where nobody knows; ``already_done`` does not count for the rate.
+    ``total`` may be None, where it is not known; ``already_done`` does not count for the rate.
     """
 
     def __init__(self, description: str, total: int | None, visible: bool | None = None, already_done: int = 0) -> None:

@@ -30,38 +30,38 @@ from ironrule.model.readers.registry import read_estimator
 from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
 
 
-def convert_normal_form(found: protocol.NormalForm) -> Reading:
+def convert_normal_form(reading: protocol.NormalForm) -> Reading:
     """A normal form of the explainer in the checker's form; raises NoReading if it is not lent."""
-    if isinstance(found, network.Network):
-        return _convert_network(found)
-    if isinstance(found, tree_sum.TreeSum):
-        return _convert_tree_sum(found)
-    raise NoReading(f"the checker does not borrow the explainer's reading of a {found.kind}")
+    if isinstance(reading, network.Network):
+        return _convert_network(reading)
+    if isinstance(reading, tree_sum.TreeSum):
+        return _convert_tree_sum(reading)
+    raise NoReading(f"the checker does not borrow the explainer's reading of a {reading.kind}")
 
 
 def read_for_checker(estimator: Any, target: EstimatorTarget, labels: tuple[Any, ...] | None) -> Reading:
     """The explainer's reading of an estimator in the checker's form; raises NoReading if it has none either."""
     try:
-        found = read_estimator(estimator, labels, target.threshold)
+        reading = read_estimator(estimator, labels, target.threshold)
     except protocol.Unreadable as reason:
         raise NoReading(str(reason)) from None
-    return convert_normal_form(found)
+    return convert_normal_form(reading)
 
 
-def _convert_network(found: network.Network) -> NetworkForm:
+def _convert_network(reading: network.Network) -> NetworkForm:
     layers = tuple(
         NetworkLayer(layer.weights, layer.bias, ActivationFunction(layer.activation.kind, layer.activation.slope))
-        for layer in found.layers
+        for layer in reading.layers
     )
     alternatives = tuple(
-        tuple(NetworkMargin(np.asarray(one.coefficients), one.offset, one.error) for one in margins)
-        for margins in found.alternatives
+        tuple(NetworkMargin(np.asarray(margin.coefficients), margin.offset, margin.error) for margin in margins)
+        for margins in reading.alternatives
     )
-    return NetworkForm(layers, alternatives, found.roundoff)
+    return NetworkForm(layers, alternatives, reading.roundoff)
 
 
-def _convert_tree_sum(found: tree_sum.TreeSum) -> SumForm:
-    return SumForm(tuple(tuple(map(_convert_margin, margins)) for margins in found.alternatives))
+def _convert_tree_sum(reading: tree_sum.TreeSum) -> SumForm:
+    return SumForm(tuple(tuple(map(_convert_margin, margins)) for margins in reading.alternatives))
 
 
 def _convert_margin(margin: tree_sum.Margin) -> SumMargin:

@@ -10,7 +10,7 @@ may have other alternatives, so each of these may use any cover; which one close
 Before that, some thousand points of the box are put to the model: whatever a proof says, a single desired one refutes
 it. They are drawn anywhere in the box, at its corners, and on both sides of every place where the reading turns. Where
 a claim is about whole intervals, numbers between the values of the domains are drawn too, and the neighbours of these
-values. The draw is a new one every time, so that nobody can prepare for it.
+values. The draw is a new one every time, so that no document can be prepared for it.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Check:
 
     ``status`` is ``"proven"`` only if the best rule is claimed to be proven and every claim holds; ``"refuted"`` if
     some claim fails, or the explanation itself shows an exception to its best rule; ``"undecided"`` otherwise.
-    ``reading`` says who read the model: ``"own"`` the checker itself, ``"shared"`` the explainer, ``"none"`` nobody.
-    ``notes`` say what the caller did not ask to be checked.
+    ``reading`` says who read the model: ``"own"`` the checker itself, ``"shared"`` the explainer; ``"none"`` it was
+    only asked. ``notes`` say what the caller did not ask to be checked.
     """
 
     rule: str

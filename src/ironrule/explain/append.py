@@ -81,10 +81,12 @@ class AppendedRows:
         """The old rows' outcomes, and what the model says of the new ones."""
         if not self.same_types:
             return outcome_source.compute_outcomes(codes, progress)
-        known = self.old.outcomes if isinstance(outcome_source, BlackBox) else self.old.history.outcomes
-        if len(codes) == len(known):
-            return known
-        return np.concatenate([known, outcome_source.compute_outcomes(codes.take(slice(len(known), None)), progress)])
+        old_outcomes = self.old.outcomes if isinstance(outcome_source, BlackBox) else self.old.history.outcomes
+        if len(codes) == len(old_outcomes):
+            return old_outcomes
+        return np.concatenate(
+            [old_outcomes, outcome_source.compute_outcomes(codes.take(slice(len(old_outcomes), None)), progress)]
+        )
 
     def drop_old_rows(self) -> AppendedRowTable:
         """What is still needed when all is encoded: the old rows are not."""

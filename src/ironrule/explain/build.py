@@ -153,9 +153,9 @@ class ExplanationBuilder:
 
     def _may_be_redundant(self, shorter: int) -> bool:
         """Whether it is open if a shorter rule would do; one that no search was stopped before is not asked about."""
-        known = self.problem.oracle.lookup(self.problem.case.components.box(shorter))
-        if known is not None or self.search_result.stopped is None:
-            return isinstance(known, Unrefuted)
+        verdict = self.problem.oracle.lookup(self.problem.case.components.box(shorter))
+        if verdict is not None or self.search_result.stopped is None:
+            return isinstance(verdict, Unrefuted)
         return self.problem.find_known_exceptions(shorter) is None
 
     def _witnesses(self) -> Sequence[tuple[int, ...]] | None:

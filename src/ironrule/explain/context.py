@@ -194,7 +194,7 @@ def build_context(
 
 
 def _fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
-    """A model by what it decides on past rows, which anybody can compute, and behind that by its structure."""
+    """A model by what it decides on past rows, which needs no reading of it, and behind that by its structure."""
     decisions = fingerprint_outcomes(history)[:32]  # so that both together are as long as a SHA-256
     return decisions if compiled_model is None else f"{decisions}-{compiled_model.fingerprint[:31]}"
 

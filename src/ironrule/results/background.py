@@ -98,17 +98,17 @@ def build_background(
     past: HistoryRows,
     rule: Rule,
     instance: Mapping[str, Value],
-    known: Points,
+    points: Points,
     is_robust: bool,
     libraries: tuple[tuple[str, str], ...] = (),
 ) -> Background:
-    """The background of a rule; ``known`` are counterfactuals as codes."""
+    """The background of a rule; ``points`` are counterfactuals as codes."""
     space = past.space
     return Background(
         feature_labels=list_labels(space),
         distributions=tuple(_count_values(past, space.index(name)) for name in rule.features),
         growth=_build_growth(rule.components, past),
-        needs=_find_needs(rule.components, past, space.encode_row(instance), known),
+        needs=_find_needs(rule.components, past, space.encode_row(instance), points),
         space_size=space.size,
         constraints=tuple(map(str, space.constraints)),
         is_robust=is_robust,
@@ -158,16 +158,16 @@ def _keep_rows(past: HistoryRows, inside: BoolArray, left: Sequence[Component]) 
 
 
 def _find_needs(
-    components: Sequence[Component], past: HistoryRows, instance: Points, known: Points
+    components: Sequence[Component], past: HistoryRows, instance: Points, counterfactuals: Points
 ) -> tuple[ComponentNeed, ...]:
-    """For every component the nearest counterfactual that it alone excludes: a past row, or one of those known."""
-    rows, points = past.codes, EncodedTable(tuple(known.T))
+    """For every component the nearest counterfactual that it alone excludes: a past row, or one of these."""
+    rows, columns = past.codes, EncodedTable(tuple(counterfactuals.T))
     broken_by_rows, broken_by_points = (
-        _count_broken_components(components, past.space, codes) for codes in (rows, points)
+        _count_broken_components(components, past.space, codes) for codes in (rows, columns)
     )
     needs = []
     for component in components:
-        excluded = known[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, points)]
+        excluded = counterfactuals[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, columns)]
         chosen = (broken_by_rows == 1) & ~_find_admitted_rows(component, past.space, rows)
         needs.append(_choose_need(component, excluded, _select_desired(past, chosen), past.space, instance))
     return tuple(needs)
@@ -260,8 +260,8 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
     is_robust = explanation.decision.margin > 0 or explanation.model_count > 1
 
     def make() -> Background:
-        known = _encode_counterfactuals(explanation, past.space)
-        return build_background(past, explanation.rule, explanation.instance, known, is_robust)
+        points = _encode_counterfactuals(explanation, past.space)
+        return build_background(past, explanation.rule, explanation.instance, points, is_robust)
 
     return replace(explanation, lazy_background=LazyValue(make))
 

@@ -73,8 +73,8 @@ def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) 
     distinct, counts = np.unique(np.array(points, dtype=np.int64), axis=0, return_counts=True)
     boxes = np.array(list(candidates), dtype=np.int64)
     flags = find_covered_points(distinct, boxes[:, 0], boxes[:, 1])
-    chosen, known = find_minimum_rule_cover(flags, seconds), list(candidates.values())
-    rules = [CoveringRule(*known[place], int(counts[flags[place]].sum())) for place in chosen.positions]
+    chosen, found_for = find_minimum_rule_cover(flags, seconds), list(candidates.values())
+    rules = [CoveringRule(*found_for[place], int(counts[flags[place]].sum())) for place in chosen.positions]
     ranked = tuple(sorted(rules, key=lambda rule: (-rule.covered_rows, rule.row)))
     return RuleCover(ranked, chosen.lower_bound, len(points), rows - len(points))
 

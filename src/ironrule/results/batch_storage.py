@@ -294,8 +294,8 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
     return folder
 
 
-def _require_same_batch(path: Path, found: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
-    other = [what for key, what in MANIFEST_KEYS.items() if found.get(key) != keys[key]]
+def _require_same_batch(path: Path, manifest: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
+    other = [what for key, what in MANIFEST_KEYS.items() if manifest.get(key) != keys[key]]
     if other:
         raise InputError(
             f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}",

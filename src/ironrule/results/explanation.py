@@ -89,11 +89,13 @@ class RuleRestrictions:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        given, weights = self.weights, None
-        if isinstance(given, Mapping):
-            kept = {name: to_storable_weight(name, weight) for name, weight in given.items()}
-            weights = {name: number_to_json(one) if isinstance(one, Fraction) else one for name, one in kept.items()}
-        return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights or given}
+        weights: Any = self.weights
+        if isinstance(weights, Mapping) and weights:
+            plain = {name: to_storable_weight(name, weight) for name, weight in weights.items()}
+            weights = {
+                name: number_to_json(kept) if isinstance(kept, Fraction) else kept for name, kept in plain.items()
+            }
+        return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RuleRestrictions:
@@ -184,8 +186,8 @@ class Explanation:
     @property
     def minimum_among_permitted(self) -> bool:
         """Whether it is proven that the best rule holds and that no rule which was permitted weighs less."""
-        known = self.lower_bound > 0 or not self.rule.components
-        return isinstance(self.verdict, Proven) and known and self.weight <= self.lower_bound
+        has_bound = self.lower_bound > 0 or not self.rule.components
+        return isinstance(self.verdict, Proven) and has_bound and self.weight <= self.lower_bound
 
     @property
     def rule(self) -> Rule:

@@ -146,8 +146,8 @@ def _shift_contribution(add: Callable[[AnyArray], Float64Array], share: float) -
 def subtract_scores(first: ScoreSum, second: ScoreSum) -> ScoreSum:
     """The difference of two scores that the library rounds each for itself.
 
-    Trees that ask the same at every node become one tree, and two linear terms of a column become one, so that nobody
-    bounds them apart. Their sizes then no longer tell the library's error, so it is added here.
+    Trees that ask the same at every node become one tree, and two linear terms of a column become one, so that they
+    are bounded together. Their sizes then no longer tell the library's error, so it is added here.
     """
     relative = max(first.relative_error, second.relative_error) + 2 * DOUBLE_ROUNDOFF
     error = first.error + second.error + (relative + 4 * DOUBLE_ROUNDOFF) * (abs(first.offset) + abs(second.offset))

@@ -146,7 +146,7 @@ class TaskQueue:
             return None
 
     def put_back(self, task: Task) -> None:
-        """Rows that were taken and will not be explained by whoever took them."""
+        """Rows that were taken and will not be explained by the worker that took them."""
         with self._lock:
             self._returned.append(task)
 

@@ -75,18 +75,18 @@ def _iterate_results(ray: Any, submit: Any, tasks: TaskQueue, max_tasks: int) ->
             if not under_way:
                 return
             finished, under_way = ray.wait(under_way)
-            for one in finished:
-                rows = unwrap_result(_fetch_result(ray, one))
+            for reference in finished:
+                rows = unwrap_result(_fetch_result(ray, reference))
                 tasks.record_times(rows)
                 yield rows
     finally:
-        for one in under_way:
-            ray.cancel(one, force=True)
+        for reference in under_way:
+            ray.cancel(reference, force=True)
 
 
-def _fetch_result(ray: Any, one: Any) -> list[BatchRow] | Exception:
+def _fetch_result(ray: Any, reference: Any) -> list[BatchRow] | Exception:
     try:
-        answer: list[BatchRow] | Exception = ray.get(one)
+        answer: list[BatchRow] | Exception = ray.get(reference)
     except ray.exceptions.RayError as error:
         return IronruleError(
             f"a Ray worker died {format_count(RETRIES + 1, 'time')}: {error}",
@@ -102,13 +102,13 @@ def _connect(ray: Any, workers: int | None, address: str | None) -> Iterator[Non
     if ray.is_initialized():
         yield
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage report is sent
     os.environ.setdefault("RAY_worker_niceness", "0")  # else 15: others would come first
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False, "include_dashboard": False}
-    known = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
+    environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
     try:
         if address is None:
-            ray.init(num_cpus=workers or os.cpu_count() or 1, runtime_env=known, **quiet)
+            ray.init(num_cpus=workers or os.cpu_count() or 1, runtime_env=environment, **quiet)
         else:
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -129,7 +129,7 @@ def _put_row_explainer(ray: Any, row_explainer: RowExplainer) -> list[Any]:
             f"cannot pickle the model to send it to other machines: {type(error).__name__}: {error}",
             code="model-not-picklable",
         ) from None
-    return [ray.put(content), *(ray.put(np.frombuffer(one.raw(), dtype=np.uint8)) for one in buffers)]
+    return [ray.put(content), *(ray.put(np.frombuffer(buffer.raw(), dtype=np.uint8)) for buffer in buffers)]
 
 
 def _run_remote_task(name: str, listed: list[Any], task: Task) -> list[BatchRow] | Exception:
@@ -142,6 +142,6 @@ def _run_remote_task(name: str, listed: list[Any], task: Task) -> list[BatchRow]
 
 def _get_row_explainer(references: list[Any]) -> RowExplainer:
     content, *arrays = require_ray().get(references)
-    buffers = [one if one.nbytes >= MIN_SHARED_BYTES else one.copy() for one in arrays]
-    row_explainer: RowExplainer = pickle.loads(content, buffers=buffers)  # of whoever started the batch
+    buffers = [array if array.nbytes >= MIN_SHARED_BYTES else array.copy() for array in arrays]
+    row_explainer: RowExplainer = pickle.loads(content, buffers=buffers)  # made by the process that started the batch
     return row_explainer

@@ -57,10 +57,10 @@ class RowExplainer:
 
     def explain_row(self, row: int, point: Points, confirmations: ConfirmationQueue) -> BatchRow:
         """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
-        found = self.explainer.explain(EncodedRow(point, confirmations), **self.options.to_kwargs())
-        if found.statistics.stopped == "interrupted":
+        explanation = self.explainer.explain(EncodedRow(point, confirmations), **self.options.to_kwargs())
+        if explanation.statistics.stopped == "interrupted":
             raise KeyboardInterrupt
-        return build_batch_row(row, tuple(point.tolist()), found, self.documents)
+        return build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
 
     def explain_task(self, task: Task) -> list[BatchRow]:
         """The explanations of several rows, confirmed by the model, in one thread: the cores share out rows."""
@@ -73,11 +73,11 @@ class RowExplainer:
 
 def run_worker() -> None:
     """Serve until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is interrupted too, and decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process is interrupted too, and decides
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     tasks = sys.stdin.buffer
-    with contextlib.suppress(EOFError, BrokenPipeError):  # so it is told that nobody is left to work for
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent process has ended
         row_explainer = _load_row_explainer(Path(pickle.load(tasks)))
         answer: Any = "ready"
         while True:
@@ -98,7 +98,7 @@ def run_task(row_explainer: RowExplainer, task: Task) -> list[BatchRow] | Except
     """Explained rows, or what went wrong."""
     try:
         return row_explainer.explain_task(task)
-    except Exception as error:  # raised again by whoever asked
+    except Exception as error:  # raised again by the parent process
         return _make_picklable(error)
 
 
