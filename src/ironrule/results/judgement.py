@@ -99,7 +99,7 @@ RecheckStatus = Literal["holds", "breaks", "overturned", "undecided"]
 
 STATUS_MEANINGS = {
     "holds": "the rule holds for the new model, and that is proven",
-    "breaks": "a point satisfies the rule and gets the desired outcome now",
+    "breaks": "the rule has an exception now, a point with the desired outcome",
     "overturned": "the row itself gets the desired outcome now, so there is nothing to explain",
     "undecided": "no exception was found, and none is excluded",
 }
