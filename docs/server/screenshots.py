@@ -22,7 +22,7 @@ SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 
 
 def walk(page: Page, root: str, size: str) -> None:
-    """Every page, in the order in which somebody comes to them."""
+    """Every page, in the order in which a user visits them."""
 
     def shot(name: str) -> None:
         path = HERE / f"{name}-{size}.png"
