@@ -96,7 +96,7 @@ def read_files(options: argparse.Namespace) -> InputFiles:
     columns = None if names is None else [str(name) for name in names]
     if cache is not None:
         space = _read_stored_space(options, columns, cache)
-        return InputFiles(model, models, desired, options.data, space, cache)
+        return InputFiles(model=model, models=models, desired=desired, data=options.data, space=space, cache=cache)
     data = read_data(options.data, options.target)
     return InputFiles(model, models, desired, data, read_space(options, data, columns))
 

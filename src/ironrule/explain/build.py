@@ -102,12 +102,13 @@ class ExplanationBuilder:
         """All of it in the user's terms."""
         context, problem, result = self.context, self.problem, self.search_result
         require, forbid = tuple(options.require), tuple(options.forbid)
+        statistics = Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped)  # before witnesses
         needed = self._witnesses()
         return Explanation(
             instance=context.space.decode_row(problem.case.instance),
             ranked=tuple(map(self._rank_rule, result.rules, result.verdicts)),
             counterfactuals=LazySequence(self._counterfactuals),
-            statistics=Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped),
+            statistics=statistics,
             history_rows=len(context.history),
             space=context.space.fingerprint,
             weight=problem.to_user_weight(problem.weigh(result.rules[0])),

@@ -46,12 +46,12 @@ def create_app(served_model: ServedModel, settings: ServerSettings | None = None
     """The application that serves one model; opens the audit log, and closes it with everything else at the end."""
     chosen = settings or ServerSettings()
     service = Service(
-        served_model,
-        chosen,
-        Applicants.from_explainer(served_model.explainer),
-        AuditLog(chosen.audit),
-        JobQueue(chosen.limits),
-        SavedSearches(chosen.limits.searches),
+        served_model=served_model,
+        settings=chosen,
+        applicants=Applicants.from_explainer(served_model.explainer),
+        audit=AuditLog(chosen.audit),
+        jobs=JobQueue(chosen.limits),
+        searches=SavedSearches(chosen.limits.searches),
     )
     app = FastAPI(
         title="Ironrule",

@@ -124,7 +124,15 @@ def to_api_error(error: BaseException) -> ApiError:
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     hint = SERVER_HINTS.get(error.code, error.hint)
     message = format_with_hint(error, hint)
-    return ApiError(status, error.code, error.statement, error.expected, error.got, hint, message)
+    return ApiError(
+        status=status,
+        code=error.code,
+        statement=error.statement,
+        expected=error.expected,
+        got=error.got,
+        hint=hint,
+        message=message,
+    )
 
 
 def format_brief(value: Any) -> str:

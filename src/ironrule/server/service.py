@@ -120,7 +120,16 @@ class Service:
             found = self._find_counterfactuals(request, job)
             count, verdict = format_count(len(found), "counterfactual"), "proven" if found.proven else "found"
             space, model = explainer.space.fingerprint, explainer.fingerprint
-            entry = AuditEntry(who, "counterfactuals", row, space, model, count, verdict, found.to_dict())
+            entry = AuditEntry(
+                user_name=who,
+                kind="counterfactuals",
+                row=row,
+                space=space,
+                model=model,
+                rule=count,
+                verdict=verdict,
+                document=found.to_dict(),
+            )
             return self.audit.append(entry).number
 
         return self.jobs.start("counterfactuals", record_counterfactuals, row)
@@ -203,7 +212,16 @@ class Service:
 def _build_explanation_entry(explanation: Explanation, row: int | None, who: str) -> AuditEntry:
     rule, document = " ".join([str(explanation.rule), *describe_scope(explanation)]), explanation.to_dict()
     verdict = get_verdict_name(explanation.verdict)
-    return AuditEntry(who, "explanation", row, explanation.space, explanation.model, rule, verdict, document)
+    return AuditEntry(
+        user_name=who,
+        kind="explanation",
+        row=row,
+        space=explanation.space,
+        model=explanation.model,
+        rule=rule,
+        verdict=verdict,
+        document=document,
+    )
 
 
 GRACE_SECONDS = 30.0

@@ -36,7 +36,8 @@ TEMPLATE_ATTRIBUTES = frozenset(("estimator_",))
 
 def get_library_class_name(thing: Any, library: str) -> str:
     """The name of an object's class if that is the library's own; empty for any other class, and for subclasses."""
-    assert library in LIBRARIES, library  # else the checks below would pass over its objects
+    if library not in LIBRARIES:  # the checks below would pass over its objects
+        raise ValueError(f"{library!r} must be in LIBRARIES before its models are read")
     kind = type(thing)
     return kind.__name__ if _get_root_package(kind.__module__) == library and _is_registered(kind) else ""
 

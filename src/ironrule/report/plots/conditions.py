@@ -191,9 +191,9 @@ def draw_conditions(plot: ConditionsPlot) -> Drawing:
     shapes = [draw_title(title), *plot.style.draw_badge(0, 28)]
     top = HEAD_HEIGHT
     for index, condition in enumerate(plot.conditions):  # one below the other, with "and" between them
-        shapes.append(LineSegment(0, top, CANVAS_WIDTH, top, PALE, 0.8))
+        shapes.append(LineSegment(0, top, CANVAS_WIDTH, top, stroke=PALE, width=0.8))
         if index or plot.is_continued:
-            shapes.append(Rectangle(8, top - 8, 34, 16, PAPER, None))
+            shapes.append(Rectangle(8, top - 8, 34, 16, fill=PAPER, stroke=None))
             shapes.append(TextLine(25, top + 4, "and", 12, "middle", fill=GREY))
         shapes += _draw_texts(condition, plot.terms, top + 24)
         shapes += _draw_line(condition, plot.style, top + 24)
@@ -241,10 +241,12 @@ def _draw_line(condition: PlottedCondition, style: VerdictStyle, top: float) -> 
         if inside:
             shapes.append(Rectangle(x, base - inside, width, inside, DARK, kind="inside"))
         if others:
-            shapes.append(Rectangle(x, base - inside - others, width, others, PALE, BAR_OUTLINE, kind="outside"))
+            shapes.append(
+                Rectangle(x, base - inside - others, width, others, fill=PALE, stroke=BAR_OUTLINE, kind="outside")
+            )
     own_x = _to_x(condition.own_position)
-    shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, INK, 1))
-    shapes += [LineSegment(own_x, top - 6, own_x, base, INK, 1.4), Triangle(own_x, top - 4)]
+    shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, stroke=INK, width=1))
+    shapes += [LineSegment(own_x, top - 6, own_x, base, stroke=INK, width=1.4), Triangle(own_x, top - 4)]
     return [*shapes, *_draw_ticks(condition, base)]
 
 
@@ -254,7 +256,7 @@ def _to_x(position: float) -> float:
 
 def _draw_wider(x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
     """What the rule admits with its bounds as far out as is proven; only proven rules have it."""
-    area = Rectangle(x, y, width, height, PAPER, PROVEN_STYLE.colour, True, kind=kind)
+    area = Rectangle(x, y, width, height, fill=PAPER, stroke=PROVEN_STYLE.colour, dashed=True, kind=kind)
     return draw_hatched(area, "#6fa0cf", 6)
 
 
@@ -265,7 +267,7 @@ def _draw_ticks(condition: PlottedCondition, base: float) -> list[Shape]:
         x = _to_x(tick.at)
         # texts at the ends of the line must not run over the edge of the canvas
         anchor: TextAnchor = "start" if tick.at < 0.02 else "end" if tick.at > 0.985 else "middle"
-        shapes.append(LineSegment(x, base, x, base + 4, INK, 1))
+        shapes.append(LineSegment(x, base, x, base + 4, stroke=INK, width=1))
         shapes += stack_lines(x, base + 15, wrap_text(tick.text, room, 10.5, 2), 10.5, anchor, fill=GREY)
     return shapes
 
@@ -275,7 +277,7 @@ def _draw_legend(plot: ConditionsPlot, y: float) -> list[Shape]:
     shapes: list[Shape] = []
     x = 0.0
     if any(condition.bars for condition in plot.conditions):
-        shapes += [Rectangle(x, y - 10, 9, 12, DARK), Rectangle(x + 11, y - 10, 9, 12, PALE, BAR_OUTLINE)]
+        shapes += [Rectangle(x, y - 10, 9, 12, DARK), Rectangle(x + 11, y - 10, 9, 12, fill=PALE, stroke=BAR_OUTLINE)]
         shapes.append(draw_caption(x + 26, y, plot.terms.bars))
         x += 210
     shapes += [*plot.style.draw_area(x, y - 11, 26, 14, "legend"), draw_caption(x + 32, y, plot.terms.admitted)]

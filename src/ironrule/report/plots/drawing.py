@@ -129,7 +129,10 @@ def stack_lines(
     fill: str = INK,
 ) -> list[Shape]:
     """Lines of text below each other."""
-    return [TextLine(x, y + number * size * 1.25, text, size, anchor, bold, fill) for number, text in enumerate(texts)]
+    return [
+        TextLine(x, y + number * size * 1.25, text, size=size, anchor=anchor, bold=bold, fill=fill)
+        for number, text in enumerate(texts)
+    ]
 
 
 def draw_title(text: str) -> Shape:
@@ -157,9 +160,11 @@ def draw_hatched(area: Rectangle, stroke: str, step: float = 7.0, crossed: bool 
     while offset < width + height:
         left, right = max(0.0, offset - height), min(width, offset)
         top, bottom = offset - right, offset - left
-        shapes.append(LineSegment(x + left, y + bottom, x + right, y + top, stroke, 0.8))
+        shapes.append(LineSegment(x + left, y + bottom, x + right, y + top, stroke=stroke, width=0.8))
         if crossed:
-            shapes.append(LineSegment(x + left, y + height - bottom, x + right, y + height - top, stroke, 0.8))
+            shapes.append(
+                LineSegment(x + left, y + height - bottom, x + right, y + height - top, stroke=stroke, width=0.8)
+            )
         offset += step
     return shapes
 
@@ -177,14 +182,14 @@ class VerdictStyle:
 
     def draw_area(self, x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
         """An area in this style."""
-        area = Rectangle(x, y, width, height, self.tint, self.colour, dashed=self.tint is None, kind=kind)
+        area = Rectangle(x, y, width, height, fill=self.tint, stroke=self.colour, dashed=self.tint is None, kind=kind)
         return [area] if self.tint else draw_hatched(area, self.colour, crossed=self.crossed)
 
     def draw_bar(self, x: float, y: float, width: float, height: float) -> list[Shape]:
         """Like :meth:`draw_area`, but in full colour where the rule is proven."""
         if self.tint is None:
             return self.draw_area(x, y, width, height, self.word)
-        return [Rectangle(x, y, width, height, self.colour, self.colour, kind=self.word)]
+        return [Rectangle(x, y, width, height, fill=self.colour, stroke=self.colour, kind=self.word)]
 
     def draw_badge(self, x: float, y: float) -> list[Shape]:
         """The meaning in a box, which is filled only where the rule is proven."""
@@ -192,8 +197,8 @@ class VerdictStyle:
         fill, ink = (self.colour, PAPER) if proven else (PAPER, self.colour)
         width = len(self.meaning) * 12 * BOLD_LETTER_WIDTH * 0.93 + 18
         return [
-            Rectangle(x, y, width, 20, fill, self.colour, dashed=not proven, kind="badge"),
-            TextLine(x + width / 2, y + 14.5, self.meaning, 12, "middle", True, ink),
+            Rectangle(x, y, width, 20, fill=fill, stroke=self.colour, dashed=not proven, kind="badge"),
+            TextLine(x + width / 2, y + 14.5, self.meaning, size=12, anchor="middle", bold=True, fill=ink),
         ]
 
 
@@ -202,7 +207,12 @@ UNREFUTED_STYLE = VerdictStyle(
     "unrefuted", "not proven: no exception was found", "#8a5a00", None, claim="as far as we searched, "
 )
 REFUTED_STYLE = VerdictStyle(
-    "refuted", "does not hold: there is an exception", "#a1260d", None, True, "the rule says: "
+    word="refuted",
+    meaning="does not hold: there is an exception",
+    colour="#a1260d",
+    tint=None,
+    crossed=True,
+    claim="the rule says: ",
 )
 VERDICT_STYLES = (PROVEN_STYLE, UNREFUTED_STYLE, REFUTED_STYLE)
 

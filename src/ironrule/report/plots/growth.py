@@ -92,11 +92,11 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
         tint, colour = PROVEN_STYLE.tint, PROVEN_STYLE.colour
         shapes += [
             TextLine(0, top + 14, "with bounds as wide as proven", 12),
-            Rectangle(NAME_WIDTH, top, width, BAR_HEIGHT, tint, colour, True, kind="wider"),
+            Rectangle(NAME_WIDTH, top, width, BAR_HEIGHT, fill=tint, stroke=colour, dashed=True, kind="wider"),
             TextLine(NAME_WIDTH + width + 8, top + 14, f"{growth.wider:,}", 12),
         ]
         top += ROW_HEIGHT
-    shapes.append(LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, INK, 1))
+    shapes.append(LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, stroke=INK, width=1))
     if growth.bars[0].desired is not None:
         shapes += _draw_legend(top + 16)
         top += 26
@@ -121,7 +121,7 @@ def _draw_bar(bar: GrowthBar, width_per_row: float, top: float) -> list[Shape]:
 
 
 def _draw_desired(x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
-    return draw_hatched(Rectangle(x, y, width, height, PAPER, DARK, kind=kind), GREY, 5)
+    return draw_hatched(Rectangle(x, y, width, height, fill=PAPER, stroke=DARK, kind=kind), GREY, 5)
 
 
 def _draw_legend(y: float) -> list[Shape]:

@@ -134,8 +134,11 @@ def _draw_head(needs: NeedsPlot) -> list[Shape]:
     titles = ((COMPONENT_X, "without this part"), (VALUE_X, "a case with"), (OUTCOME_X, "gets"))
     return [
         *(TextLine(x, 50, text, 11, bold=True) for x, text in titles),
-        *(TextLine(CELLS_X + (number - 0.5) * width, 50, f"{number}", 11, "middle", True) for number in numbers),
-        LineSegment(0, HEAD_HEIGHT, CANVAS_WIDTH, HEAD_HEIGHT, INK, 1),
+        *(
+            TextLine(CELLS_X + (number - 0.5) * width, 50, f"{number}", size=11, anchor="middle", bold=True)
+            for number in numbers
+        ),
+        LineSegment(0, HEAD_HEIGHT, CANVAS_WIDTH, HEAD_HEIGHT, stroke=INK, width=1),
     ]
 
 
@@ -154,10 +157,19 @@ def _draw_instance(needs: NeedsPlot, top: float) -> list[Shape]:
 def _draw_example(example: NeedExample, needs: NeedsPlot, top: float) -> list[Shape]:
     label, condition = needs.components[example.component_index]
     component = f"{example.component_index + 1}  {label} {condition}"
-    shapes: list[Shape] = [LineSegment(0, top, CANVAS_WIDTH, top, PALE, 0.6)]
+    shapes: list[Shape] = [LineSegment(0, top, CANVAS_WIDTH, top, stroke=PALE, width=0.6)]
     shapes += _draw_cell_text(COMPONENT_X, top, component, VALUE_X - 10)
     if example.values is None:
-        area = Rectangle(VALUE_X, top + 5, CANVAS_WIDTH - VALUE_X, ROW_HEIGHT - 10, PAPER, GREY, True, kind="unknown")
+        area = Rectangle(
+            VALUE_X,
+            top + 5,
+            CANVAS_WIDTH - VALUE_X,
+            ROW_HEIGHT - 10,
+            fill=PAPER,
+            stroke=GREY,
+            dashed=True,
+            kind="unknown",
+        )
         background = Rectangle(VALUE_X + 8, top + 12, 8 + 6.4 * len(UNKNOWN_NEED), 20, PAPER)
         text = TextLine(VALUE_X + 12, top + 26, UNKNOWN_NEED, 11)
         return [*shapes, *draw_hatched(area, PALE), background, text]
@@ -191,10 +203,12 @@ def _draw_cells(needs: NeedsPlot, failing: int | None, top: float) -> list[Shape
 def _draw_cell(x: float, y: float, width: float, height: float, fails: bool) -> list[Shape]:
     fill, stroke, kind = (PAPER, INK, "fails") if fails else ("#e4e4e4", None, "satisfies")
     if width < MIN_CELL_WIDTH:  # too narrow for a sign: dark is what fails
-        return [Rectangle(x, y, width, height, INK if fails else fill, stroke, kind=kind)]
+        return [Rectangle(x, y, width, height, fill=INK if fails else fill, stroke=stroke, kind=kind)]
     middle, size = x + width / 2, min(13.0, width * 0.8)
-    sign = TextLine(middle, y + height / 2 + size * 0.35, "✗" if fails else "✓", size, "middle", fails, INK)
-    return [Rectangle(x, y, width, height, fill, stroke, kind=kind), sign]
+    sign = TextLine(
+        middle, y + height / 2 + size * 0.35, "✗" if fails else "✓", size=size, anchor="middle", bold=fails, fill=INK
+    )
+    return [Rectangle(x, y, width, height, fill=fill, stroke=stroke, kind=kind), sign]
 
 
 def _draw_legend(needs: NeedsPlot, y: float) -> list[Shape]:

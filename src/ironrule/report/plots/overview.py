@@ -93,7 +93,10 @@ ROW_HEIGHT, BAR_HEIGHT = 24.0, 16.0
 def draw_overview(overview: BatchOverview) -> Drawing:
     """The batch laid out."""
     shapes = [draw_title(f"What is known of {format_count(overview.count, 'rule')}")]
-    shapes += [*_draw_bar(overview.verdicts, 0, 32, CANVAS_WIDTH, overview.count, 24), *_draw_verdicts(overview, 78)]
+    shapes += [
+        *_draw_bar(counts=overview.verdicts, x=0, top=32, length=CANVAS_WIDTH, highest=overview.count, height=24),
+        *_draw_verdicts(overview, 78),
+    ]
     top = 78.0 + 18 * len(overview.verdicts) + 26
     highest = max(_sum_counts(counts) for _, counts in overview.lengths)
     lengths = [(format_count(length, "part"), counts) for length, counts in overview.lengths]
@@ -151,4 +154,4 @@ def _draw_block(
         end = NAME_WIDTH + BAR_LENGTH * total / highest
         shapes.append(TextLine(end + 6, top + 12.5, f"{total:,}", 12, fill=GREY))
         top += ROW_HEIGHT
-    return [*shapes, LineSegment(NAME_WIDTH, first - 3, NAME_WIDTH, top - 4, INK, 1)], top
+    return [*shapes, LineSegment(NAME_WIDTH, first - 3, NAME_WIDTH, top - 4, stroke=INK, width=1)], top
