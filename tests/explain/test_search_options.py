@@ -15,7 +15,7 @@ from ironrule.cli.options import build_search_options
 from ironrule.errors import BudgetError, InputError
 from ironrule.explain.options import DEFAULTS, SearchOptions
 from ironrule.server.responses import get_environment
-from ironrule.server.schemas import SearchOptionsBody, parse_explain_form
+from ironrule.server.schemas import ExplainForm, SearchOptionsBody
 
 NAMES = SearchOptions.__slots__
 OTHER_VALUES: dict[str, Any] = {
@@ -31,7 +31,7 @@ OTHER_VALUES: dict[str, Any] = {
 
 # How the command line, the HTTP API and the form of the web page spell what is not spelt as in Python.
 SPELLINGS = {"budget": ("seconds", "evaluations")}
-FORM_SPELLINGS = {"budget": ("seconds",), "widen": ("plain",)}
+FORM_SPELLINGS = {"budget": ("seconds",), "widen": ("keep_bounds",)}
 NOT_ON_THE_COMMAND_LINE = {"weights"}  # a mapping; no option has been asked for
 NOT_ON_THE_FORM = {"k", "seed", "weights"}  # the page shows one rule, and asks for as little as it can
 
@@ -134,18 +134,18 @@ def test_the_api_says_what_python_says(name: str) -> None:
 
 
 def test_the_form_says_what_python_says() -> None:
-    about = {"row": 1, "seconds": 1.0, "values": [{"name": "age", "feature": "age"}], "place": ""}
+    about = {"row": 1, "max_seconds": 1.0, "values": [{"label": "age", "feature": "age"}], "subspace_example": ""}
     template = '{% from "parts.html" import ask with context %}{{ ask(about, true, none, none, []) }}'
     html = get_environment().from_string(template).render(about=about)
     offered = spell({*NAMES} - NOT_ON_THE_FORM, FORM_SPELLINGS)
     assert set(re.findall(r' name="(\w+)"', html)) == offered | OF_A_REQUEST
-    assert_same(parse_explain_form({}, 0).options, DEFAULTS)
-    fields = {"algorithm": ["genetic"], "seconds": ["2.5"], "require": ["age"], "forbid": ["job"], "plain": ["yes"]}
+    assert_same(ExplainForm().to_request(0).options, DEFAULTS)
+    fields = {"algorithm": "genetic", "seconds": "2.5", "require": ["age"], "forbid": ["job"], "keep_bounds": "yes"}
     assert set(fields) == offered
     expected = SearchOptions(
         algorithm="genetic", budget=Budget(seconds=2.5), require=["age"], forbid=["job"], widen=False
     )
-    assert_same(parse_explain_form(fields, 0).options, expected)
+    assert_same(ExplainForm.model_validate(fields).to_request(0).options, expected)
 
 
 @pytest.mark.parametrize("name", NAMES)

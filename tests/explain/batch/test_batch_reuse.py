@@ -129,7 +129,7 @@ def test_reusing_rules_saves_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     apart, searched = len(set(batch.columns("same_as")["same_as"])), count[0]
     assert searched < apart < len(batch)
     covered = sum(by is not None for by in batch.columns("covered_by")["covered_by"])
-    assert f"{covered} rows needed none" in str(batch)
+    assert f"{covered} rows not searched" in str(batch)
     cover = batch.find_rule_cover()
     assert (cover.covered, cover.uncovered) == (len(batch), 0)
     assert len(batch.find_rule_cover(wider=False)) >= len(cover)

@@ -35,4 +35,4 @@ def test_a_report_shows_the_past_rows_and_names_the_file_to_check(
 def test_what_another_model_decided_is_reported_without_them(served_model: ServedModel, record: AuditRecord) -> None:
     features, _, _ = load_german(as_frame=False)
     other = ServedModel.from_model(lambda rows: rows[:, 1] < 12, features, "another", {"space": served_model.space})
-    assert "The past rows are not at hand" in render_record_report(record, other, "validator")
+    assert "The past rows are not available" in render_record_report(record, other, "validator")
