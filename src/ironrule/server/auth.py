@@ -12,6 +12,7 @@ import hmac
 import secrets
 import threading
 from collections.abc import Mapping
+from urllib.parse import unquote_to_bytes
 
 from cachetools import LRUCache
 from starlette.requests import Request
@@ -118,7 +119,7 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
 
 def check_content_type(path: str, method: str, headers: Mapping[str, str], body: bytes) -> None:
     """Refuse a body of the API that is not JSON: a form of another site cannot send JSON."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = _parse_content_type(headers)
     if not path.startswith("/api/") or method in SAFE_METHODS or not body or kind == "application/json":
         return
     raise ApiError(
@@ -128,3 +129,18 @@ def check_content_type(path: str, method: str, headers: Mapping[str, str], body:
         got=format_brief(kind) if kind else "none",
         hint="send Content-Type: application/json",
     )
+
+
+def check_form_encoding(headers: Mapping[str, str], body: bytes) -> None:
+    """Refuse a form that is not UTF-8: Starlette would replace what it cannot decode."""
+    if _parse_content_type(headers) != "application/x-www-form-urlencoded":
+        return
+    try:
+        unquote_to_bytes(body).decode("utf-8")
+    except UnicodeDecodeError as error:
+        got = f"a byte {error.object[error.start]:#04x} at position {error.start:,}"
+        raise ApiError(422, "invalid-request", expected="a form must be encoded in UTF-8", got=got) from None
+
+
+def _parse_content_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()

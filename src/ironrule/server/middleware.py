@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ironrule.server.auth import BrowserSessions, check_content_type, check_host, check_origin
+from ironrule.server.auth import BrowserSessions, check_content_type, check_form_encoding, check_host, check_origin
 from ironrule.server.errors import ApiError, build_busy_error, to_api_error
 from ironrule.server.responses import render_error
 from ironrule.server.settings import ServerLimits, ServerSettings
@@ -91,6 +91,7 @@ class SecurityMiddleware:
         scope["state"]["who"] = self._sessions.authenticate(request)
         body = await _read_body(headers, receive, self._settings.limits)
         check_content_type(path, method, headers, body)
+        check_form_encoding(headers, body)
         return _replay_body(body, receive)
 
 

@@ -199,6 +199,15 @@ def test_the_certificate_can_be_downloaded_and_checked(client: httpx.Client) -> 
     assert "Every claim was checked" in long.text
 
 
+@pytest.mark.parametrize("body", [b"text=%FF", b"text=\xff", b"text=age%3D\xc3"])
+def test_a_form_that_is_not_utf_8_is_refused(client: httpx.Client, body: bytes) -> None:
+    kind = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
+    response = client.post("/applicants", content=body, headers=kind)
+    assert response.status_code == 422
+    assert "form must be encoded in UTF-8" in response.text
+    assert client.post("/applicants", content=b"text=&outcome=any&other=%C3%A9", headers=kind).status_code < 400
+
+
 @pytest.mark.parametrize("path", ["/check", f"/applicants/{DENIED}/explain", f"/applicants/{DENIED}/what-if", "/login"])
 def test_a_form_with_too_many_fields_or_a_file_is_refused_or_ignored(client: httpx.Client, path: str) -> None:
     many = client.post(path, data={f"x{number}": "1" for number in range(20_000)})
