@@ -1,18 +1,19 @@
 """Progress bars that appear only when work takes a while.
 
-Nothing is drawn in the first second and a half, nor when standard error is not a terminal. Searches never print: they
-call back, and their caller decides what to show.
+Nothing is drawn in the first second and a half, nor when standard error is neither a terminal nor a notebook. Searches
+never print: they call back, and their caller decides what to show.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from tqdm import tqdm
 
 
 T = TypeVar("T")
@@ -35,39 +36,38 @@ class ProgressBar:
 
     def __init__(self, description: str, total: int | None, visible: bool | None = None, already_done: int = 0) -> None:
         self._description, self._total, self._already_done = description, total, already_done
-        self._visible = sys.stderr.isatty() if visible is None else visible
-        self._started = time.monotonic()
-        self._bar: Progress | None = None
+        self._visible = sys.stderr.isatty() or _runs_in_notebook() if visible is None else visible
+        self._started = time.time()
+        self._bar: tqdm[Any] | None = None
 
     def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.close()
 
     def update(self, done: int) -> None:
         """So much is done now."""
-        waited = time.monotonic() - self._started
-        if not self._visible or (self._bar is None and waited <= DELAY_SECONDS):
+        if not self._visible or (self._bar is None and time.time() - self._started <= DELAY_SECONDS):
             return
         if self._bar is None:
-            self._bar = _build_rich_progress()
-            self._bar.start()
-            self._bar.add_task(self._description, total=self._total, completed=done, rate="")
-        rate = f"{(done - self._already_done) / waited:,.1f}/s" if waited > 0 and done > self._already_done else ""
-        self._bar.update(self._bar.task_ids[0], completed=done, rate=rate)
+            self._bar = _build_bar(self._description, self._total, self._already_done)
+            self._bar.start_t = self._started  # the rate counts from the start of the work
+            self._bar.last_print_t = 0.0  # so that the first update is drawn at once
+        self._bar.update(done - self._bar.n)
 
 
-def _build_rich_progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _runs_in_notebook() -> bool:
+    """Whether a notebook's kernel runs this code; asks only what is loaded already."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and "IPKernelApp" in shell.config
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+def _build_bar(description: str, total: int | None, already_done: int) -> tqdm[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in a notebook without ipywidgets tqdm draws text and says so
+        from tqdm.auto import tqdm
+
+        return tqdm(desc=description, total=total, initial=already_done, leave=False, file=sys.stderr, unit="")

@@ -8,12 +8,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ironrule.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +19,7 @@ class CommandResult:
     exit code. Data is built only when it is needed: certificates can be long.
     """
 
-    view: RenderableType  # or a plain string
+    view: str
     data: Callable[[], dict[str, Any]]
     output: Path | None = None
     text: str = ""
@@ -31,7 +28,7 @@ class CommandResult:
 
 def write_result(result: CommandResult, as_json: bool) -> None:
     """Print the result, then write its file: what was found is shown even if the disk is full."""
-    _write_stdout(_format_json(result.data(), sys.stdout.encoding) if as_json else _render_text(result.view))
+    _write_stdout(_format_json(result.data(), sys.stdout.encoding) if as_json else f"{result.view}\n")
     if result.output is not None:
         result.output.write_text(result.text, encoding="utf-8")
 
@@ -68,15 +65,6 @@ def check_output_path(options: argparse.Namespace, endings: tuple[str, ...]) -> 
 def _format_json(data: dict[str, Any], encoding: str | None) -> str:
     unicode = (encoding or "").lower().replace("-", "") == "utf8"
     return json.dumps(data, indent=2, ensure_ascii=not unicode) + "\n"
-
-
-def _render_text(view: RenderableType) -> str:
-    from rich.console import Console  # late: for --help and --version it costs too much
-
-    console = Console(markup=False, highlight=False, emoji=False)
-    with console.capture() as capture:
-        console.print(view)
-    return capture.get()
 
 
 def _write_stdout(text: str) -> None:

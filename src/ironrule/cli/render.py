@@ -1,21 +1,14 @@
-"""Explanations, counterfactuals, checks and spaces as a terminal shows them (rich): the sentence first, tables below.
+"""Explanations, counterfactuals, checks and spaces as a terminal shows them: the sentence first, tables below.
 
-Everything from the user's data is plain Text, never markup. Only features that a rule or a change mentions are shown.
+Only features that a rule or a change mentions are shown.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
-
+from ironrule.cli.terminal import format_line, format_panel, format_table
 from ironrule.report.text import (
     describe_evidence,
     describe_minimality,
@@ -47,88 +40,73 @@ QUALITY_COLOURS = {Quality.NOT_JUDGED: "yellow", Quality.FAILED_DATA: "red", Qua
 STOP_MESSAGES = {"budget": "The budget ran out", "interrupted": "Interrupted"}
 
 
-@contextlib.contextmanager
-def show_spinner() -> Iterator[None]:
-    """A spinner on standard error while a search runs, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with Console(stderr=True).status("Searching (Ctrl-C: the best so far)"):
-        yield
-
-
-def render_explanation(explanation: Explanation) -> RenderableType:
+def render_explanation(explanation: Explanation) -> str:
     """The rule as a sentence with its verdict, then the other rules, then the counterfactuals."""
     word = get_verdict_name(explanation.verdict)
     title = "refuted: this does not hold" if word == "refuted" else word
     facts = [
-        Text(f"Verdict: {explanation.verdict}."),
-        Text(
-            f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
-            f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}."
-        ),
-        *map(
-            Text,
-            (*describe_wider_rule(explanation), *describe_robustness(explanation), *describe_unreadable(explanation)),
-        ),
-        *_render_stop(
-            explanation.statistics, "this is the best rule so far, and the verdict says no more than is known."
-        ),
+        f"Verdict: {explanation.verdict}.",
+        f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
+        f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
+        *describe_wider_rule(explanation),
+        *describe_robustness(explanation),
+        *describe_unreadable(explanation),
     ]
+    consequence = "this is the best rule so far, and the verdict says no more than is known."
     parts = [
-        _build_panel(str(explanation.rule), title, STATUS_COLOURS[word]),
-        *facts,
+        format_panel(str(explanation.rule), title, STATUS_COLOURS[word]),
+        *map(format_line, facts),
+        *_render_stop(explanation.statistics, consequence),
         *_render_other_rules(explanation),
         *_render_changes(explanation.counterfactuals),
         _render_statistics(explanation.statistics),
     ]
-    return Group(*parts)
+    return "\n".join(parts)
 
 
-def render_counterfactuals(counterfactuals: Counterfactuals) -> RenderableType:
+def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     """The changes per counterfactual, or a line that none was found."""
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
     if counterfactuals.proven:
         none = "There is no counterfactual, and that is proven: allow more changes."
-    parts = _render_changes(counterfactuals.items) or [Text(none)]
+    parts = _render_changes(counterfactuals.items) or [format_line(none)]
     if counterfactuals.proven and counterfactuals.items:
-        parts.append(Text("Proven: each is the nearest that does not change all the features of one above."))
+        parts.append(format_line("Proven: each is the nearest that does not change all the features of one above."))
     stopped = _render_stop(counterfactuals.statistics, "the search did not come to its end.")
-    return Group(*parts, *stopped, _render_statistics(counterfactuals.statistics))
+    return "\n".join((*parts, *stopped, _render_statistics(counterfactuals.statistics)))
 
 
-def render_check(check: Check) -> RenderableType:
+def render_check(check: Check) -> str:
     """The rule under the status, then every claim with its finding."""
-    panel = _build_panel(check.rule, check.status, STATUS_COLOURS[check.status])
-    table = _build_table("claim", "", "why")
-    for claim, status, sentence in check.findings:
-        table.add_row(Text(claim), Text(status, style=STATUS_COLOURS[status]), Text(sentence))
-    remarks = [Text(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
-    return Group(panel, Text(f"{check.meaning}."), table, *remarks)
+    panel = format_panel(check.rule, check.status, STATUS_COLOURS[check.status])
+    styles = [("", STATUS_COLOURS[status], "") for _, status, _ in check.findings]
+    table = format_table(("claim", "", "why"), check.findings, styles)
+    remarks = [format_line(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
+    return "\n".join((panel, format_line(f"{check.meaning}."), table, *remarks))
 
 
-def render_judgements(judgements: Sequence[Judgement]) -> RenderableType:
+def render_judgements(judgements: Sequence[Judgement]) -> str:
     """Every rule under its quality, then the evidence."""
-    parts: list[RenderableType] = []
+    parts: list[str] = []
     for judgement in judgements:
         colour = QUALITY_COLOURS.get(judgement.quality, "green")
-        parts.append(_build_panel(str(judgement.rule), str(judgement.quality), colour))
-        parts += map(Text, describe_evidence(judgement))
-    return Group(*parts)
+        parts.append(format_panel(str(judgement.rule), str(judgement.quality), colour))
+        parts += map(format_line, describe_evidence(judgement))
+    return "\n".join(parts)
 
 
-def render_space(space: Space, rows: int) -> RenderableType:
+def render_space(space: Space, rows_read: int) -> str:
     """One line per feature: its kind, its values, how many, whether it can be missing, and a group's columns."""
     grouped = any(feature.one_hot for feature in space.features)
-    table = _build_table("feature", "kind", "values", "how many", "missing", *(["columns"] if grouped else []))
+    titles = ("feature", "kind", "values", "how many", "missing", *(("columns",) if grouped else ()))
+    rows = []
     for feature in space.features:
         kind, missing = "ordered" if feature.ordered else "nominal", "yes" if feature.missing else "no"
-        columns = [", ".join(feature.columns) if feature.one_hot else ""] if grouped else []
-        cells = _build_cells(feature.name, kind, _format_domain(feature), f"{len(feature.values):,}", missing, *columns)
-        table.add_row(*cells)
-    size = f"{format_count(rows, 'row')}, {format_count(len(space), 'feature')}, {space.size:.3g} points."
-    limits = [Text(f"Constraint: {constraint}") for constraint in space.constraints]
-    return Group(table, *limits, Text(size))
+        columns = (", ".join(feature.columns) if feature.one_hot else "",) if grouped else ()
+        rows.append((feature.name, kind, _format_domain(feature), f"{len(feature.values):,}", missing, *columns))
+    size = f"{format_count(rows_read, 'row')}, {format_count(len(space), 'feature')}, {space.size:.3g} points."
+    limits = [f"Constraint: {constraint}" for constraint in space.constraints]
+    return "\n".join((format_table(titles, rows), *map(format_line, (*limits, size))))
 
 
 def _format_domain(feature: Feature) -> str:
@@ -140,52 +118,36 @@ def _format_domain(feature: Feature) -> str:
     return ", ".join(format_value(value) for value in feature.values[:6]) + more
 
 
-def _render_stop(statistics: Statistics, consequence: str) -> list[RenderableType]:
+def _render_stop(statistics: Statistics, consequence: str) -> list[str]:
     if statistics.stopped is None:
         return []
-    return [Text(f"{STOP_MESSAGES[statistics.stopped]}: {consequence}", style="yellow")]
+    return [format_line(f"{STOP_MESSAGES[statistics.stopped]}: {consequence}", "yellow")]
 
 
-def _render_other_rules(explanation: Explanation) -> list[RenderableType]:
+def _render_other_rules(explanation: Explanation) -> list[str]:
     if len(explanation.ranked) < 2:
         return []
-    table = _build_table("other rules", "verdict", "past rows")
-    for other in explanation.ranked[1:]:
-        table.add_row(
-            *_build_cells(join_conditions(other.rule), get_verdict_name(other.verdict), f"{other.coverage:,}")
-        )
-    return [table]
+    rows = [
+        (join_conditions(other.rule), get_verdict_name(other.verdict), f"{other.coverage:,}")
+        for other in explanation.ranked[1:]
+    ]
+    return [format_table(("other rules", "verdict", "past rows"), rows)]
 
 
-def _render_changes(counterfactuals: Sequence[Counterfactual]) -> list[RenderableType]:
+def _render_changes(counterfactuals: Sequence[Counterfactual]) -> list[str]:
     if not counterfactuals:
         return []
-    table = _build_table("", "feature", "now", "would be")
+    rows: list[tuple[str, ...]] = []
+    section_ends = []
     for place, counterfactual in enumerate(counterfactuals, 1):
         for first, change in enumerate(counterfactual.changes):
             number = f"{place}" if first == 0 else ""
-            last = first == len(counterfactual.changes) - 1
-            cells = _build_cells(number, change.feature, format_value(change.before), format_value(change.after))
-            table.add_row(*cells, end_section=last)
-    return [Text("\nWhat would have changed the outcome", style="bold"), table]
+            rows.append((number, change.feature, format_value(change.before), format_value(change.after)))
+        section_ends.append(len(rows) - 1)
+    table = format_table(("", "feature", "now", "would be"), rows, section_ends=section_ends)
+    return [format_line("\nWhat would have changed the outcome", "bold"), table]
 
 
-def _render_statistics(statistics: Statistics) -> RenderableType:
+def _render_statistics(statistics: Statistics) -> str:
     text = f"{statistics.algorithm}, seed {statistics.seed}: {format_count(statistics.evaluations, 'evaluation')}"
-    return Text(f"{text} in {statistics.seconds:.2f} s.", style="dim")
-
-
-def _build_panel(rule: str, title: str, colour: str) -> Panel:
-    heading = Text(f" {title} ", style=f"bold {colour}")
-    return Panel(Text(rule), title=heading, title_align="left", border_style=colour, padding=(1, 2))
-
-
-def _build_table(*titles: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in titles:
-        table.add_column(name, overflow="fold")
-    return table
-
-
-def _build_cells(*texts: Any) -> list[Text]:
-    return [Text(str(text)) for text in texts]
+    return format_line(f"{text} in {statistics.seconds:.2f} s.", "dim")

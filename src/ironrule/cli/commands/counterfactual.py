@@ -38,7 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, look for counterfactuals."""
-    from ironrule.cli.render import render_counterfactuals, show_spinner
+    from ironrule.cli.render import render_counterfactuals
+    from ironrule.cli.terminal import show_spinner
     from ironrule.rule.parsing import parse_ranges
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)

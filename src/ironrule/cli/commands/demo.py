@@ -32,10 +32,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> CommandResult:
     """Train, pick a denied applicant, explain."""
     import numpy as np
-    from rich.console import Group
-    from rich.text import Text
 
-    from ironrule.cli.render import render_explanation, show_spinner
+    from ironrule.cli.render import render_explanation
+    from ironrule.cli.terminal import format_line, show_spinner
 
     explainer = build_demo_explainer()
     denied = np.flatnonzero(~explainer.outcomes).tolist()
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     with show_spinner():
         explanation = explainer.explain(row, **build_search_options(options).to_kwargs())
     heading = f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?\n"
-    view = Group(Text(heading, style="bold"), render_explanation(explanation))
+    view = f"{format_line(heading, 'bold')}\n{render_explanation(explanation)}"
     return CommandResult(view, explanation.to_dict)
 
 

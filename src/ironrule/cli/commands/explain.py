@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> CommandResult:
 
 def explain_row(options: argparse.Namespace) -> Explanation:
     """The explanation that the options ask for."""
-    from ironrule.cli.render import show_spinner
+    from ironrule.cli.terminal import show_spinner
 
     search = shared.build_search_options(options)
     inputs = read_row_inputs(options, shared.parse_constraints(options))

@@ -43,7 +43,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, judge the rules."""
-    from ironrule.cli.render import render_judgements, show_spinner
+    from ironrule.cli.render import render_judgements
+    from ironrule.cli.terminal import show_spinner
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     inputs = read_row_inputs(options, shared.parse_constraints(options))
