@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ModelError, TableError
 from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.progress import track
@@ -31,17 +30,17 @@ class BlackBox:
     decision: Decision
     batch_rows: int = BATCH_ROWS
 
-    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+    def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
         starts = range(0, len(points), self.batch_rows)
         return np.concatenate([self._ask(points[start : start + self.batch_rows]) for start in starts])
 
-    def _ask(self, points: Points) -> npt.NDArray[np.bool_]:
+    def _ask(self, points: Points) -> BoolArray:
         return self.decision(self.layout.decode(points), len(points))
 
-    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> npt.NDArray[np.bool_]:
+    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row of a history, with a progress bar where that takes long."""
         starts = range(0, len(codes), self.batch_rows)
         parts = track(starts, "Asking the model", len(starts), progress)
@@ -104,14 +103,14 @@ def _check_layout(box: BlackBox, table: Table, space: Space) -> None:
         )
 
 
-def _select_rows(table: Table, rows: npt.NDArray[np.int64]) -> Any:
+def _select_rows(table: Table, rows: Int64Array) -> Any:
     if table.frame is None:
         return Table(table.native[rows], table.names, None)
     frame = table.frame[rows.tolist()]
     return Table(frame.to_native(), table.names, frame)
 
 
-def _select_user_rows(layout: Layout, table: Table, rows: npt.NDArray[np.int64]) -> Any:
+def _select_user_rows(layout: Layout, table: Table, rows: Int64Array) -> Any:
     """The user's own rows in the columns and the form that the model is asked in."""
     if table.frame is None:
         return table.native[rows][:, [table.names.index(name) for name in layout.names]]

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.errors import InputError, ModelError, OutcomeError
 from ironrule.space.feature import value_from_json, value_to_json
 from ironrule.space.table import to_python_value
@@ -34,7 +33,7 @@ class Decision:
     """How a user's model is asked (``ask``) and what its answer means (``criterion``)."""
 
     ask: Ask
-    criterion: Callable[[npt.NDArray[Any]], BoolArray]
+    criterion: Callable[[AnyArray], BoolArray]
     undesired_name: str  # what the undesired outcome is called
     unlisted_labels: tuple[Any, ...] | None = None  # desired labels that the model does not list among its classes
 
@@ -163,7 +162,7 @@ class LabelCriterion:
 
     wanted: tuple[Any, ...]
 
-    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
+    def __call__(self, answer: AnyArray) -> BoolArray:
         if answer.ndim != 1:
             rule = "the model must answer one label per row"
             raise ModelError(expected=rule, got=f"an array of shape {answer.shape}")
@@ -181,7 +180,7 @@ class ColumnCriterion:
     wanted: tuple[int, ...]
     threshold: float | None
 
-    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
+    def __call__(self, answer: AnyArray) -> BoolArray:
         scores = _require_numbers(answer)
         columns = range(scores.shape[1])
         wrong = [place for place in self.wanted if place not in columns]
@@ -205,7 +204,7 @@ class FunctionCriterion:
     wanted: tuple[Any, ...] | None
     threshold: float | None
 
-    def __call__(self, answer: npt.NDArray[Any]) -> BoolArray:
+    def __call__(self, answer: AnyArray) -> BoolArray:
         if answer.ndim == 2 and self.wanted is None:
             raise OutcomeError(
                 expected=f"one of the {format_count(answer.shape[1], 'column')} that the model answers must be desired",
@@ -224,7 +223,7 @@ class FunctionCriterion:
         return LabelCriterion(self.wanted)(answer)
 
 
-def _require_numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _require_numbers(answer: AnyArray) -> Float64Array:
     if answer.dtype.kind not in "biuf":
         raise OutcomeError(
             expected="scores must be numbers",
@@ -233,17 +232,17 @@ def _require_numbers(answer: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
             code="desired-required",
         )
     _require_finite(answer)
-    numbers: npt.NDArray[np.float64] = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
+    numbers: Float64Array = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
     return numbers
 
 
-def _require_finite(answer: npt.NDArray[Any]) -> None:
+def _require_finite(answer: AnyArray) -> None:
     if answer.dtype.kind == "f" and not np.isfinite(answer).all():
         got = f"NaN or infinity in {int((~np.isfinite(answer)).sum())} of {answer.size}"
         raise ModelError(expected="the model's answers must be finite", got=got)
 
 
-def _ask_model(ask: Ask, table: Any, rows: int) -> npt.NDArray[Any]:
+def _ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
     """The model's answer as an array; its own exception is shown, not swallowed."""
     try:
         answer = np.asarray(ask(table))

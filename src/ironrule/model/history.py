@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Int64Array, Points
+from ironrule.arrays import AnyArray, BoolArray, Int32Array, Int64Array, Points
 from ironrule.rule.box import Box
 from ironrule.space.codes import EncodedTable
 from ironrule.space.space import Space
@@ -33,12 +32,12 @@ class History:
     """
 
     codes: EncodedTable
-    outcomes: npt.NDArray[np.bool_]
+    outcomes: BoolArray
     desired: EncodedTable
     seeds: Points
-    frequencies: tuple[npt.NDArray[np.int64], ...]
-    addresses: npt.NDArray[np.int64] = field(init=False, repr=False)  # where in memory every column begins
-    item_sizes: npt.NDArray[np.int64] = field(init=False, repr=False)  # how many bytes a code of it takes
+    frequencies: tuple[Int64Array, ...]
+    addresses: Int64Array = field(init=False, repr=False)  # where in memory every column begins
+    item_sizes: Int64Array = field(init=False, repr=False)  # how many bytes a code of it takes
 
     def __post_init__(self) -> None:
         types = [column.dtype if column.dtype in COMPILED_TYPES else np.uint32 for column in self.codes.columns]
@@ -70,7 +69,7 @@ class History:
 
 
 def build_history(
-    space: Space, codes: EncodedTable, outcomes: npt.NDArray[np.bool_], desired: EncodedTable | None = None
+    space: Space, codes: EncodedTable, outcomes: BoolArray, desired: EncodedTable | None = None
 ) -> History:
     """Prepare a history for searches; ``desired`` are its desired rows, where they are at hand already."""
     places = np.flatnonzero(outcomes)
@@ -93,15 +92,15 @@ def fingerprint_outcomes(history: History) -> str:
 class RowCounter:
     """Past rows, as far as some features tell them apart."""
 
-    columns: tuple[npt.NDArray[Any], ...]
+    columns: tuple[AnyArray, ...]
     addresses: Int64Array  # where in memory every column begins
     item_sizes: Int64Array  # how many bytes a code of it takes
     features: Int64Array  # which feature it is of
-    sizes: npt.NDArray[np.int32]  # how many codes that has
+    sizes: Int32Array  # how many codes that has
     rows: int
 
     @classmethod
-    def from_history(cls, history: History, sizes: npt.NDArray[np.int32]) -> RowCounter:
+    def from_history(cls, history: History, sizes: Int32Array) -> RowCounter:
         """All past rows."""
         arrays = history.codes.columns, history.addresses, history.item_sizes
         return cls(*arrays, np.arange(len(sizes)), sizes, len(history))

@@ -33,9 +33,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.model.blackbox import make_layout_builder
 from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
@@ -328,7 +327,7 @@ def _refine_features(space: Space, model: Any, tabulated_model: TabulatedModel, 
     return [search.refined_feature for search in searches]
 
 
-def _replace_values(feature: Feature, values: npt.NDArray[Any]) -> Feature:
+def _replace_values(feature: Feature, values: AnyArray) -> Feature:
     return replace(feature, values=tuple(values.tolist()), missing=False) if len(values) else feature
 
 
@@ -404,10 +403,10 @@ class _SplitSearch:
     splits: list[TreeSplit]
     low: Int64Array  # as whole numbers in the same order
     high: Int64Array
-    first_answers: npt.NDArray[np.bool_]  # the answer at the lower end
+    first_answers: BoolArray  # the answer at the lower end
 
     @property
-    def is_open(self) -> npt.NDArray[np.bool_]:
+    def is_open(self) -> BoolArray:
         """Which splits have numbers left between."""
         return np.asarray(self.high > self.low + 1)  # a difference of numbers on both sides of zero could overflow
 
@@ -416,16 +415,16 @@ class _SplitSearch:
         return (self.low & self.high) + ((self.low ^ self.high) >> 1)
 
     @property
-    def middle_values(self) -> npt.NDArray[Any]:
+    def middle_values(self) -> AnyArray:
         """The numbers to look at next, each once."""
         return self._to_values(np.unique(self._middle_ordinals))
 
-    def _to_values(self, places: Int64Array) -> npt.NDArray[Any]:
+    def _to_values(self, places: Int64Array) -> AnyArray:
         if has_only_integers(self.feature):
             return places
         return np.asarray((places ^ ((places >> 63) & MAGNITUDE_BITS)).view(np.float64))
 
-    def halve(self, seen: npt.NDArray[Any]) -> None:
+    def halve(self, seen: AnyArray) -> None:
         """Take the half in which each split changes its answer."""
         middle, opened = self._middle_ordinals, self.is_open
         row = np.searchsorted(np.unique(middle), middle)

@@ -19,9 +19,8 @@ from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
 from ironrule.model.protocol import Unreadable
 from ironrule.space.feature import is_missing
 from ironrule.space.space import Space
@@ -45,7 +44,7 @@ def compute_model_input(
     table: Any,
     conversion: InputConversion = DEFAULT_CONVERSION,
     names: Sequence[str] = (),
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """What the final estimator sees of a table, as a dense matrix: numbers where all columns are, objects otherwise.
 
     Raises Unreadable if a whole number among them is not exact in float64; ``names`` are those of an array's columns.
@@ -70,7 +69,7 @@ def raise_inexact_column(column: str) -> NoReturn:
     )
 
 
-def as_matrix(table: Any) -> npt.NDArray[Any]:
+def as_matrix(table: Any) -> AnyArray:
     """A table as a dense matrix: numbers where all columns are, objects otherwise."""
     if hasattr(table, "toarray"):
         table = table.toarray()
@@ -91,7 +90,7 @@ def is_exact_in_float64(number: int) -> bool:
     return -MAX_EXACT_INTEGER <= number <= MAX_EXACT_INTEGER or (abs(number) < 2**1023 and int(float(number)) == number)
 
 
-def _to_dense(seen: Any, conversion: InputConversion) -> npt.NDArray[Any]:
+def _to_dense(seen: Any, conversion: InputConversion) -> AnyArray:
     """A sparse matrix in full."""
     matrix = as_matrix(seen)
     if conversion.unstored_is_missing:
@@ -123,7 +122,7 @@ def _find_inexact_columns(table: Any, names: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def _has_inexact_column(column: npt.NDArray[Any]) -> bool:
+def _has_inexact_column(column: AnyArray) -> bool:
     if column.dtype.kind not in "iu":
         return has_inexact_integer(column.tolist())
     if column.dtype.itemsize < 8:
@@ -137,7 +136,7 @@ def has_inexact_integer(values: Iterable[Any]) -> bool:
     return any(isinstance(value, (int, np.integer)) and not is_exact_in_float64(int(value)) for value in values)
 
 
-def _series_to_array(series: nw.Series[Any]) -> npt.NDArray[Any]:
+def _series_to_array(series: nw.Series[Any]) -> AnyArray:
     """Numbers as floats with NaN where missing; anything else as its values with None where missing."""
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         plain = series.to_numpy()
@@ -163,16 +162,16 @@ class TabulatedColumns:
     A column that no feature changes belongs to feature 0 and has the same value everywhere.
     """
 
-    features: npt.NDArray[np.intp]
-    values: tuple[npt.NDArray[Any], ...]
+    features: IntpArray
+    values: tuple[AnyArray, ...]
 
-    def look_up(self, points: Points) -> npt.NDArray[Any]:
+    def look_up(self, points: Points) -> AnyArray:
         """What the model sees at points, put together from the tables."""
         columns = [table[points[:, j]] for j, table in zip(self.features, self.values, strict=True)]
         return np.stack(columns, axis=1)
 
 
-def tabulate(preprocess: Callable[[Points], npt.NDArray[Any]], space: Space, past: Points) -> TabulatedColumns:
+def tabulate(preprocess: Callable[[Points], AnyArray], space: Space, past: Points) -> TabulatedColumns:
     """The tables of what a model sees, checked on past rows and on random points; raises Unreadable if columns mix."""
     if int(space.sizes.sum()) * 4 > MAX_PROBES:
         raise Unreadable(f"the domains are too long to tabulate ({int(space.sizes.sum()):,} values in all)")
@@ -202,14 +201,14 @@ def _build_probes(space: Space, base: Points) -> Points:
     return points
 
 
-def _is_same(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _is_same(left: AnyArray, right: AnyArray) -> BoolArray:
     """Equal, or both missing."""
     equal = left == right
     return np.asarray(equal | ((left != left) & (right != right)), dtype=np.bool_)
 
 
 def _check_columns(
-    columns: TabulatedColumns, preprocess: Callable[[Points], npt.NDArray[Any]], space: Space, past: Points
+    columns: TabulatedColumns, preprocess: Callable[[Points], AnyArray], space: Space, past: Points
 ) -> None:
     rng = np.random.default_rng(0)
     random = rng.integers(0, space.sizes, size=(CHECKED_POINTS, len(space)), dtype=np.int32)

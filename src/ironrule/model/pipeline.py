@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.model.model_input import TabulatedColumns
@@ -158,9 +157,9 @@ MAX_TABLE_VALUES = 4_000_000
 class FinalEstimator:
     """The final estimator of a pipeline, and what it sees of every code: the tables of all columns end to end."""
 
-    features: npt.NDArray[np.intp]  # per column, where it comes from, and where its table begins
-    starts: npt.NDArray[np.intp]
-    values: npt.NDArray[Any]
+    features: IntpArray  # per column, where it comes from, and where its table begins
+    starts: IntpArray
+    values: AnyArray
     decision: Decision
 
     def desired(self, points: Points) -> BoolArray:

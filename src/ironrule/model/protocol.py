@@ -6,16 +6,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Points
 
 
 class Model(Protocol):
     """A model in normal form."""
 
-    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+    def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
         ...
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Points
 from ironrule.model.blackbox import BlackBox, build_black_box
 from ironrule.model.decision import DecisionTarget, require_probability_threshold
 from ironrule.space.codes import EncodedTable
@@ -30,11 +29,11 @@ class ModelSet:
     black_boxes: tuple[BlackBox, ...]
     model_count: int = 1  # how many models there are; one of them may be asked in two ways
 
-    def desired(self, points: Points) -> npt.NDArray[np.bool_]:
+    def desired(self, points: Points) -> BoolArray:
         """Which points some version desires, its threshold lowered by the margin."""
         return np.asarray(np.any([box.desired(points) for box in self.black_boxes], axis=0), dtype=np.bool_)
 
-    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> npt.NDArray[np.bool_]:
+    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """Which rows of a history some version desires."""
         return np.asarray(
             np.any([box.compute_outcomes(codes, progress) for box in self.black_boxes], axis=0), dtype=np.bool_

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Int64Array, Points
+from ironrule.arrays import AnyArray, BoolArray, Int64Array, Points
 from ironrule.errors import TableError
 from ironrule.space.feature import Feature
 from ironrule.space.table import Table, TableColumn, to_python_value
@@ -21,7 +20,7 @@ from ironrule.wording import format_count
 class EncodedTable:
     """Many rows as codes, column by column, each column in the smallest integer type that holds its feature."""
 
-    columns: tuple[npt.NDArray[Any], ...]
+    columns: tuple[AnyArray, ...]
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -47,7 +46,7 @@ class EncodedTable:
         """The chosen rows, still column by column."""
         return EncodedTable(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))
 
-    def flag_inside(self, low: npt.NDArray[Any], high: npt.NDArray[Any], sizes: Iterable[int]) -> npt.NDArray[np.bool_]:
+    def flag_inside(self, low: AnyArray, high: AnyArray, sizes: Iterable[int]) -> BoolArray:
         """Which rows lie in the box; only columns that the box restricts are read."""
         mask = np.ones(len(self), dtype=np.bool_)
         for column, lo, hi, size in zip(self.columns, low, high, sizes, strict=True):
@@ -63,7 +62,7 @@ def choose_code_type(size: int) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
 
 
-def encode_feature(feature: Feature, table: Table) -> npt.NDArray[Any]:
+def encode_feature(feature: Feature, table: Table) -> AnyArray:
     """The codes of one feature for every row; raises TableError, naming values, if some are outside the domain."""
     codes = (
         _encode_one_hot(feature, table) if feature.one_hot else _encode_plain(feature, table.column(feature.columns[0]))
@@ -92,7 +91,7 @@ def _encode_plain(feature: Feature, column: TableColumn) -> Int64Array:
     return codes
 
 
-def look_up_codes(feature: Feature, values: npt.NDArray[Any]) -> Int64Array:
+def look_up_codes(feature: Feature, values: AnyArray) -> Int64Array:
     """Positions in the domain, -1 where a value is not in it."""
     if values.dtype.kind in "iuf" and feature.numeric and feature.values:
         domain = np.asarray(feature.values)
@@ -118,7 +117,7 @@ def _to_datetime(value: Any) -> Any:
     return value
 
 
-def _look_up_sorted(domain: npt.NDArray[Any], values: npt.NDArray[Any]) -> Int64Array:
+def _look_up_sorted(domain: AnyArray, values: AnyArray) -> Int64Array:
     order = np.argsort(domain, kind="stable")
     ranked = domain[order]
     places = np.minimum(np.searchsorted(ranked, values), len(ranked) - 1)
@@ -138,7 +137,7 @@ def _encode_one_hot(feature: Feature, table: Table) -> Int64Array:
     return codes
 
 
-def read_one_hot_column(column: TableColumn, name: str) -> npt.NDArray[np.bool_]:
+def read_one_hot_column(column: TableColumn, name: str) -> BoolArray:
     """A 0/1 column as a mask; raises TableError if it holds anything else."""
     if column.missing.any() or not ((column.values == 0) | (column.values == 1)).all():
         raise TableError(expected=f"the one-hot column {name!r} must hold 0 and 1 only", got="other values")

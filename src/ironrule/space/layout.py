@@ -12,9 +12,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import AnyArray, Points
 from ironrule.errors import SpaceError
 from ironrule.space.feature import Feature, is_missing
 from ironrule.space.table import Table
@@ -83,7 +82,7 @@ def _build_array_columns(table: Table) -> _ColumnBuilder:
     return (lambda name, values: _cast_like(values, table.native[:, table.names.index(name)])), _build_matrix
 
 
-def _cast_like(values: list[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _cast_like(values: list[Any], like: AnyArray) -> AnyArray:
     """The values in the type of a column, or in a wider one where that cannot hold them."""
     kind = like.dtype.kind
     if kind == "f":
@@ -98,21 +97,21 @@ def _cast_like(values: list[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return _build_object_array(values, next((value for value in like if is_missing(value)), None))
 
 
-def _find_smallest_type(numbers: npt.NDArray[Any]) -> np.dtype[Any]:
+def _find_smallest_type(numbers: AnyArray) -> np.dtype[Any]:
     """The least type that holds all numbers."""
     if numbers.dtype.kind not in "iu":
         return numbers.dtype
     return np.promote_types(np.min_scalar_type(numbers.min()), np.min_scalar_type(numbers.max()))
 
 
-def _build_object_array(values: list[Any], missing: Any) -> npt.NDArray[Any]:
+def _build_object_array(values: list[Any], missing: Any) -> AnyArray:
     """The values as objects, with what the user's column has where it is missing: models tell None from NaN."""
     entries = np.empty(len(values), dtype=object)
     entries[:] = [missing if value is None else value for value in values]
     return entries
 
 
-def _build_matrix(_: tuple[str, ...], columns: list[Any]) -> npt.NDArray[Any]:
+def _build_matrix(_: tuple[str, ...], columns: list[Any]) -> AnyArray:
     arrays = [column if isinstance(column, np.ndarray) else np.asarray(column) for column in columns]
     mixed = len({array.dtype.kind for array in arrays} - set("biuf")) > 0
     alike = len({array.dtype.kind for array in arrays}) == 1
@@ -177,7 +176,7 @@ class _SeriesLookup:
 
     series: nw.Series[Any]
 
-    def take(self, codes: npt.NDArray[Any]) -> nw.Series[Any]:
+    def take(self, codes: AnyArray) -> nw.Series[Any]:
         gathered: nw.Series[Any] = self.series[codes.tolist()]  # every backend takes a list
         return gathered
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import Int32Array, Int64Array, Points
 from ironrule.errors import ConstraintError, SpaceError, TableError
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable, encode_feature
@@ -44,8 +43,8 @@ SCALAR_TYPES = frozenset((int, float, str, np.int64, np.float64))
 class CodeLimits(NamedTuple):
     """What the engine asks of all features at once: the highest code, and that of the last value of an ordered one."""
 
-    top: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]  # -1 for a nominal feature
+    top: Int64Array
+    last: Int64Array  # -1 for a nominal feature
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class Space:
         return tuple(name for feature in self.features for name in feature.columns)
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int32]:
+    def sizes(self) -> Int32Array:
         """How many codes every feature has."""
         return np.array([feature.size for feature in self.features], dtype=np.int32)
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import TableError
 from ironrule.space.feature import is_missing
 from ironrule.wording import format_count
@@ -28,12 +27,12 @@ VALUE_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
 class TableColumn:
     """A column's values, which of them are missing, and its categories in order where it declares an order."""
 
-    values: npt.NDArray[Any]
+    values: AnyArray
     missing: BoolArray
     categories: tuple[Any, ...] | None = None
 
     @property
-    def present(self) -> npt.NDArray[Any]:
+    def present(self) -> AnyArray:
         """The values that are not missing."""
         return self.values[~self.missing] if self.missing.any() else self.values
 
@@ -97,7 +96,7 @@ def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
     return table
 
 
-def _from_array(data: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
+def _from_array(data: AnyArray, names: Sequence[str] | None) -> Table:
     if data.ndim != 2:
         raise TableError(expected="an array must have two dimensions, rows and columns", got=data.ndim)
     chosen = tuple(f"x{j}" for j in range(data.shape[1])) if names is None else tuple(names)
@@ -138,7 +137,7 @@ def _check_names(names: Sequence[Any]) -> None:
         raise TableError(expected="column names must be unique", got=f"{', '.join(map(repr, twice))} more than once")
 
 
-def _read_array_column(values: npt.NDArray[Any]) -> TableColumn:
+def _read_array_column(values: AnyArray) -> TableColumn:
     if values.dtype.kind == "f":
         return TableColumn(values, np.isnan(values))
     if values.dtype.kind == "M":
@@ -148,11 +147,11 @@ def _read_array_column(values: npt.NDArray[Any]) -> TableColumn:
     return narrow_column(values.astype(object), _flag_missing(values))
 
 
-def _flag_missing(values: npt.NDArray[Any]) -> BoolArray:
+def _flag_missing(values: AnyArray) -> BoolArray:
     return np.fromiter(map(is_missing, values), np.bool_, len(values))
 
 
-def narrow_column(values: npt.NDArray[Any], missing: BoolArray) -> TableColumn:
+def narrow_column(values: AnyArray, missing: BoolArray) -> TableColumn:
     """An object column; one that holds only numbers, or only dates, as numbers or dates."""
     kinds = set(map(type, values[~missing] if missing.any() else values))
     _check_value_types(kinds)
@@ -170,14 +169,14 @@ def _check_value_types(kinds: Iterable[type]) -> None:
             raise TableError(expected=rule, got=kind.__name__, hint="convert the column, to strings for example")
 
 
-def _convert_to_numbers(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
+def _convert_to_numbers(values: AnyArray, kinds: set[type]) -> AnyArray:
     try:
         return values.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
     except OverflowError:
         raise TableError(expected="integers must fit in 64 bits", got="a larger one") from None
 
 
-def _convert_to_dates(values: npt.NDArray[Any], kinds: set[type]) -> npt.NDArray[Any]:
+def _convert_to_dates(values: AnyArray, kinds: set[type]) -> AnyArray:
     if any(getattr(value, "tzinfo", None) is not None for value in values):
         _raise_time_zone_error("times with a time zone")
     return values.astype("datetime64[D]" if kinds == {datetime.date} else "datetime64[us]")
@@ -187,7 +186,7 @@ def _raise_time_zone_error(what: str) -> None:
     raise TableError(expected="dates must have no time zone", got=what, hint="with pandas: .dt.tz_convert(None)")
 
 
-def _convert_to_exact_dates(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _convert_to_exact_dates(values: AnyArray) -> AnyArray:
     """Dates by day, or by microsecond, which is what Python's own can tell apart."""
     days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
     exact = values.astype("datetime64[D]" if days else "datetime64[us]")
@@ -225,7 +224,7 @@ def _read_series(series: nw.Series[Any]) -> TableColumn:
     return narrow_column(values, missing | _flag_missing(values))
 
 
-def _read_objects(series: nw.Series[Any]) -> npt.NDArray[Any]:
+def _read_objects(series: nw.Series[Any]) -> AnyArray:
     values = np.empty(len(series), dtype=object)
     values[:] = series.to_list()
     return values

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Int64Array, UInt8Array, UInt64Array
+from ironrule.arrays import AnyArray, BoolArray, Int64Array, UInt8Array, UInt64Array
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.splits import CodeRangeSplit, SplitFactory, ThresholdSplits, group_equivalent_thresholds
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSplits
@@ -35,7 +34,7 @@ class Cells(NamedTuple):
     codes: Int64Array  # the codes of a cell, rising
 
 
-def compute_starts(counts: npt.NDArray[Any]) -> Int64Array:
+def compute_starts(counts: AnyArray) -> Int64Array:
     """Where each of so many begins when all lie end to end, and where the last ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 

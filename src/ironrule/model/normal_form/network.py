@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array
+from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.protocol import Unreadable
 
 DOUBLE_ROUNDOFF = 2.0**-53
@@ -115,14 +114,14 @@ class Network:
             if len(margin.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
 
-    def outputs(self, seen: npt.NDArray[Any]) -> Float64Array:
+    def outputs(self, seen: AnyArray) -> Float64Array:
         """The last layer's outputs for rows of what the model sees: the plain meaning, not the fast one."""
         values = np.asarray(seen, dtype=np.float64)
         for layer in self.layers:
             values = layer.activation.apply(values @ layer.weights + layer.bias)
         return values
 
-    def margins(self, seen: npt.NDArray[Any]) -> tuple[Float64Array, ...]:
+    def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
         outputs = self.outputs(seen)
         return tuple(
@@ -189,7 +188,7 @@ def _propagate_sums(
         return sums, error @ np.abs(weights) + rounding
 
 
-def find_largest_sizes(values: Sequence[npt.NDArray[Any]]) -> Float64Array:
+def find_largest_sizes(values: Sequence[AnyArray]) -> Float64Array:
     """The largest size of every column; raises Unreadable if one is no finite number."""
     numbers = [np.asarray(column, dtype=np.float64) for column in values]
     if not all(np.isfinite(column).all() for column in numbers):

@@ -15,12 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int32Array, IntpArray
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit
 
 SplitFactory = Callable[[int, float, int], TreeSplit]
@@ -61,9 +59,7 @@ class ThresholdSplits:
         )
 
 
-def group_equivalent_thresholds(
-    thresholds: Float64Array, kinds: Int32Array, values: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.intp], ...]:
+def group_equivalent_thresholds(thresholds: Float64Array, kinds: Int32Array, values: AnyArray) -> tuple[IntpArray, ...]:
     """Numeric splits of one column in classes of the same answers for these values: a split of each class, and the
     class of each split.
     """
@@ -106,12 +102,12 @@ class CodeRangeSplit:
     """A split of a feature's codes by their places in an order: those from ``start`` on and before ``end`` go left."""
 
     feature: int
-    positions: npt.NDArray[np.intp]  # per code; shared by all splits of a tree
+    positions: IntpArray  # per code; shared by all splits of a tree
     start: int
     end: int
     column: int = -1  # none that the model sees
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:  # noqa: ARG002  # answered by position
+    def goes_left(self, values: AnyArray) -> BoolArray:  # noqa: ARG002  # answered by position
         """Which codes go left."""
         return np.asarray((self.positions >= self.start) & (self.positions < self.end))
 
@@ -122,7 +118,7 @@ def build_code_tree(feature: int, values: Float64Array) -> Tree:
     return build_class_tree(feature, distinct, places.ravel())
 
 
-def build_class_tree(feature: int, values: Float64Array, places: npt.NDArray[np.intp]) -> Tree:
+def build_class_tree(feature: int, values: Float64Array, places: IntpArray) -> Tree:
     """A balanced tree over a feature's codes with a leaf for every class; ``places`` has the class of every code."""
     builder = TreeBuilder()
     spans = [(0, len(values))]
@@ -142,11 +138,11 @@ class Lookup:
     """How a column's values are put into places 0, 1, ... of a table."""
 
     column: int
-    locate: Callable[[npt.NDArray[Any]], IntpArray]
+    locate: Callable[[AnyArray], IntpArray]
     is_increasing: bool = False  # whether larger numbers never have smaller places
-    cached: list[tuple[npt.NDArray[Any], IntpArray]] = field(default_factory=list)
+    cached: list[tuple[AnyArray, IntpArray]] = field(default_factory=list)
 
-    def find_places(self, values: npt.NDArray[Any]) -> IntpArray:
+    def find_places(self, values: AnyArray) -> IntpArray:
         """The places of values; those of the values asked about last are remembered, since every split asks again."""
         last = self.cached[0] if self.cached else None
         if last is None or last[0] is not values:
@@ -172,7 +168,7 @@ class LookupSplit:
         """The column's position."""
         return self.lookup.column
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         return np.asarray(self.lookup.find_places(values) < self.end, dtype=np.bool_)
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array, Int32Array
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array
 
 
 class TreeSplit(Hashable, Protocol):
@@ -32,7 +31,7 @@ class TreeSplit(Hashable, Protocol):
         """The column's position."""
         ...
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         ...
 
@@ -65,7 +64,7 @@ class Tree:
     right: Int32Array
     value: Float64Array
 
-    def evaluate(self, seen: npt.NDArray[Any]) -> Float64Array:
+    def evaluate(self, seen: AnyArray) -> Float64Array:
         """The tree's value for rows of what the model sees: the plain meaning, not the fast one."""
         values = np.empty(len(seen))
         waiting = [(0, np.arange(len(seen)))]
@@ -86,9 +85,9 @@ class Term:
     """What one column adds by itself: ``contribution`` gives that for each of its values, or raises Unreadable."""
 
     column: int
-    contribution: Callable[[npt.NDArray[Any]], Float64Array]
+    contribution: Callable[[AnyArray], Float64Array]
 
-    def evaluate(self, seen: npt.NDArray[Any]) -> Float64Array:
+    def evaluate(self, seen: AnyArray) -> Float64Array:
         """The contribution for rows of what the model sees."""
         return self.contribution(seen[:, self.column])
 
@@ -126,7 +125,7 @@ class LinkedGroup:
     terms: tuple[Term, ...] = ()
     rounding_error: float = 0.0
 
-    def evaluate_parts(self, seen: npt.NDArray[Any]) -> list[Float64Array]:
+    def evaluate_parts(self, seen: AnyArray) -> list[Float64Array]:
         """The value of every tree and term for rows of what the model sees."""
         return [*(tree.evaluate(seen) for tree in self.trees), *(term.evaluate(seen) for term in self.terms)]
 
@@ -143,14 +142,14 @@ class Margin:
     error: float = 0.0
     relative_error: float = 0.0
 
-    def evaluate(self, seen: npt.NDArray[Any]) -> Float64Array:
+    def evaluate(self, seen: AnyArray) -> Float64Array:
         """The margin for rows of what the model sees."""
         total = np.full(len(seen), self.offset)
         for group in self.groups:
             total += group.link.apply(np.sum(group.evaluate_parts(seen), axis=0) + np.zeros(len(seen)))
         return total
 
-    def bound_error(self, seen: npt.NDArray[Any]) -> float:
+    def bound_error(self, seen: AnyArray) -> float:
         """How far the model's own arithmetic may be off on these rows."""
         parts = [part for group in self.groups for part in group.evaluate_parts(seen)] if self.relative_error else []
         largest = sum(float(np.abs(part).max(initial=0.0)) for part in parts)
@@ -175,7 +174,7 @@ class TreeSum:
         """How many nodes its trees have."""
         return sum(len(tree.left) for group in self.groups for tree in group.trees)
 
-    def margins(self, seen: npt.NDArray[Any]) -> tuple[Float64Array, ...]:
+    def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
         return tuple(np.min([margin.evaluate(seen) for margin in margins], axis=0) for margins in self.alternatives)
 

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Int32Array
+from ironrule.arrays import AnyArray, Int32Array, IntpArray
 from ironrule.model.decision import list_labels, split_classes
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree, TreeSum
@@ -225,9 +224,7 @@ def find_class_positions(estimator: Any, desired: tuple[Any, ...]) -> list[int]:
     return split_classes(list_labels(estimator.classes_), desired)[0]
 
 
-def order_parents_first(
-    left: npt.NDArray[Any], right: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.intp], Int32Array, Int32Array]:
+def order_parents_first(left: AnyArray, right: AnyArray) -> tuple[IntpArray, Int32Array, Int32Array]:
     """The nodes under node 0 level by level, and their children in that order; a child below 0 is none."""
     levels = [np.zeros(1, dtype=np.intp)]
     while len(levels[-1]):  # the children of a level are the next one

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, IntpArray
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits, TreeBuilder
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
@@ -57,7 +56,7 @@ class CatBoostThresholdSplit:
     nan_left: bool
     turns_once: ClassVar[bool] = True
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32)
@@ -71,7 +70,7 @@ class CatBoostCategorySplit:
     column: int
     hash: int
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         texts = [_format_category(value, self.column) for value in values.tolist()]
         hash_by_text = _hash_categories(tuple(sorted(set(texts))))
@@ -186,7 +185,7 @@ def _make_split_reader(information: dict[str, Any]) -> Callable[[dict[str, Any]]
     return split
 
 
-def _build_oblivious_tree(splits: Sequence[TreeSplit], leaves: npt.NDArray[np.float64]) -> Tree:
+def _build_oblivious_tree(splits: Sequence[TreeSplit], leaves: Float64Array) -> Tree:
     """A full tree in the order of a heap; split k is bit k of the leaf's number, so the last split is asked first."""
     inner = len(leaves) - 1
     levels = np.repeat(np.arange(len(splits))[::-1], 2 ** np.arange(len(splits)))  # the split that each node asks
@@ -196,7 +195,7 @@ def _build_oblivious_tree(splits: Sequence[TreeSplit], leaves: npt.NDArray[np.fl
     return Tree(_build_splits(splits, levels, len(leaves)), left, right, np.concatenate([np.zeros(inner), leaves]))
 
 
-def _build_splits(splits: Sequence[TreeSplit], levels: npt.NDArray[np.intp], leaves: int) -> ThresholdSplits:
+def _build_splits(splits: Sequence[TreeSplit], levels: IntpArray, leaves: int) -> ThresholdSplits:
     """The splits of nodes that ask the ones at these levels, and of so many leaves after them."""
     numeric = [
         split if isinstance(split, CatBoostThresholdSplit) else CatBoostThresholdSplit(-1, 0.0, False)

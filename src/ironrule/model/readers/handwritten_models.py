@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray, IntpArray
 from ironrule.errors import InputError, ModelError
 from ironrule.model.model_input import MAX_EXACT_INTEGER
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
@@ -105,7 +104,7 @@ class BinLocator:
 
     part: Bins
 
-    def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    def __call__(self, values: AnyArray) -> IntpArray:
         try:
             return self.part.find_places(values)
         except ModelError as error:
@@ -153,7 +152,7 @@ class ComponentSplit:
         """Where it compares numbers; one that asks for a value does not."""
         return self.component.op != "==" and self.component.allowed is None
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         self._require_exact_values(values)
         try:
@@ -161,7 +160,7 @@ class ComponentSplit:
         except InputError as error:
             raise Unreadable(str(error)) from error
 
-    def _require_exact_values(self, values: npt.NDArray[Any]) -> None:
+    def _require_exact_values(self, values: AnyArray) -> None:
         """Whole numbers of the user's table may have lost digits on the way here, as numbers of 53 bits."""
         target = self.component.value
         if not isinstance(target, (int, float)) or abs(target) < MAX_EXACT_INTEGER or values.dtype.kind != "f":

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import IntpArray
+from ironrule.arrays import AnyArray, Float64Array, IntpArray
 from ironrule.model.model_input import MAX_EXACT_INTEGER
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
@@ -105,9 +104,9 @@ def _build_lookups(estimator: Any, columns: tuple[int, ...]) -> list[Lookup]:
 class ContinuousBins:
     """The bins of a continuous column."""
 
-    cuts: npt.NDArray[np.float64]
+    cuts: Float64Array
 
-    def __call__(self, values: npt.NDArray[Any]) -> IntpArray:
+    def __call__(self, values: AnyArray) -> IntpArray:
         try:
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):
@@ -121,7 +120,7 @@ class CategoryBins:
 
     bins: dict[str, int]
 
-    def __call__(self, values: npt.NDArray[Any]) -> IntpArray:
+    def __call__(self, values: AnyArray) -> IntpArray:
         return np.array([self._find_bin(value) for value in values.tolist()], dtype=np.intp)
 
     def _find_bin(self, value: Any) -> int:

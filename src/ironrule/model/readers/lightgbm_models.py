@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
@@ -66,7 +65,7 @@ class LightGBMThresholdSplit:
         """Unless zero is missing and goes where its neighbours do not."""
         return self.labels is None and (self.missing != 1 or self.missing_left == (self.threshold >= 0))
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         if self.labels is not None:
             return self._compare(encode_categories(values, self.labels, self.column, math.nan))
@@ -76,7 +75,7 @@ class LightGBMThresholdSplit:
             raise Unreadable(f"integers beyond 2^24 in column {self.column} lie between two float32 numbers at a split")
         return left
 
-    def _compare(self, numbers: npt.NDArray[np.float64]) -> BoolArray:
+    def _compare(self, numbers: Float64Array) -> BoolArray:
         absent = np.isnan(numbers)
         zero = np.abs(numbers) <= ZERO_THRESHOLD
         if self.missing != 2:
@@ -93,7 +92,7 @@ class LightGBMCategorySplit:
     chosen: frozenset[int]
     labels: CategoryLabels | None = None
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         if self.labels is None:
             numbers = values.astype(np.float64)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array
+from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
 from ironrule.model.protocol import Unreadable
@@ -108,7 +107,7 @@ class SplineContribution:
     max_size: float
     positive: bool
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         try:
             numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
         except (TypeError, ValueError):

@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array
+from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.decision import list_labels, split_classes
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 
-Shape = Callable[[npt.NDArray[Any]], Float64Array]
+Shape = Callable[[AnyArray], Float64Array]
 
 
-def as_floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_floats(values: AnyArray) -> AnyArray:
     """Values as floating-point numbers; those that are so already keep their precision."""
     return values if values.dtype.kind == "f" else values.astype(np.float64)
 
@@ -34,7 +33,7 @@ def as_floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 class IdentityShape:
     """The value."""
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         return as_floats(values).astype(np.float64)
 
 
@@ -42,7 +41,7 @@ class IdentityShape:
 class UnitIntervalShape:
     """The value, which must lie between 0 and 1."""
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         shares = as_floats(values).astype(np.float64)
         if not ((shares >= 0) & (shares <= 1)).all():
             raise Unreadable("a naive Bayes model of chances can be read only where its columns lie between 0 and 1")
@@ -55,7 +54,7 @@ class SquaredDistanceShape:
 
     centre: float
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         with np.errstate(over="ignore"):
             return np.asarray((as_floats(values).astype(np.float64) - self.centre) ** 2)
 
@@ -66,7 +65,7 @@ class StepShape:
 
     threshold: float
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         numbers = as_floats(values)
         return np.where(np.isfinite(numbers), np.asarray(numbers > self.threshold, dtype=np.float64), np.nan)
 
@@ -77,7 +76,7 @@ class TableShape:
 
     entries: tuple[float, ...]
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         numbers = as_floats(values)
         if not (np.isfinite(numbers) & (numbers >= 0) & (numbers < len(self.entries))).all():
             raise Unreadable(f"the model knows only the categories 0 to {len(self.entries) - 1} of a column")
@@ -92,7 +91,7 @@ class ScaledShape:
     shape: Shape
     limit: float
 
-    def __call__(self, values: npt.NDArray[Any]) -> Float64Array:
+    def __call__(self, values: AnyArray) -> Float64Array:
         with np.errstate(over="ignore"):
             each = self.factor * self.shape(values)
         if not (np.abs(each) <= self.limit).all():
@@ -260,7 +259,7 @@ def _read_linear_scores(estimator: Any) -> tuple[AdditiveScore, ...]:
     )
 
 
-def _find_epsilon(*arrays: npt.NDArray[Any]) -> float:
+def _find_epsilon(*arrays: AnyArray) -> float:
     """The epsilon of the least precise floating-point type: a model computes in it if its input comes in it too."""
     return max(float(np.finfo(array.dtype if array.dtype.kind == "f" else np.float64).eps) for array in arrays)
 

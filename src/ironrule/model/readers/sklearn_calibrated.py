@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.arrays import AnyArray
 from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Reader, Term, Tree, TreeSum
 from ironrule.model.protocol import Unreadable
@@ -65,7 +65,7 @@ class CalibrationFold:
         """Whether the score is the base's decision function; its second probability otherwise."""
         return hasattr(self.base, "decision_function")
 
-    def compute_scores(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def compute_scores(self, seen: AnyArray) -> AnyArray:
         """The base's scores, as the calibrator gets them."""
         asked = self.base.decision_function(seen) if self.has_decision_function else self.base.predict_proba(seen)[:, 1]
         return np.asarray(asked)

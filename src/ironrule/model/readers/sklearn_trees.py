@@ -11,9 +11,8 @@ from math import log
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Float64Array
+from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.model.decision import list_labels, split_classes
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
@@ -53,7 +52,7 @@ class SklearnThresholdSplit:
     as_float32: bool
     turns_once: ClassVar[bool] = True
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which values are at most the threshold; a missing one goes where the tree says."""
         with np.errstate(over="ignore"):
             numbers = np.asarray(values).astype(np.float32 if self.as_float32 else np.float64).astype(np.float64)
@@ -69,7 +68,7 @@ class SklearnCategorySplit:
     right: frozenset[Any]
     missing_left: bool
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which values are among the categories on the left."""
         return np.array(
             [v in self.left or (self.missing_left and v not in self.right) for v in np.asarray(values).tolist()],
@@ -303,7 +302,7 @@ def _build_histogram_boosting(estimator: Any) -> ScoredModel:
     return model
 
 
-CategoryEncoding = tuple[Callable[[int], int], Callable[[int], tuple[list[Any], npt.NDArray[Any]]]]
+CategoryEncoding = tuple[Callable[[int], int], Callable[[int], tuple[list[Any], AnyArray]]]
 _NO_ENCODING: CategoryEncoding = (lambda column: column, lambda _: ([], np.zeros(8, dtype=np.uint32)))
 
 
@@ -317,7 +316,7 @@ def _read_encoding(estimator: Any) -> CategoryEncoding:
 
 
 def _read_histogram_tree(
-    tree: Any, origin: Callable[[int], int], categories: Callable[[int], tuple[list[Any], npt.NDArray[Any]]]
+    tree: Any, origin: Callable[[int], int], categories: Callable[[int], tuple[list[Any], AnyArray]]
 ) -> VectorTree:
     """A histogram tree: float64 columns, or sets of categories."""
     nodes, leaf = tree.nodes, tree.nodes["is_leaf"].astype(np.bool_)
@@ -345,7 +344,7 @@ def _read_histogram_tree(
     return _require_ordered(VectorTree(splits, left, right, np.where(leaf, nodes["value"], 0.0)[:, None]))
 
 
-def _list_categories(labels: list[Any], bits: npt.NDArray[Any]) -> frozenset[Any]:
+def _list_categories(labels: list[Any], bits: AnyArray) -> frozenset[Any]:
     return frozenset(label for code, label in enumerate(labels) if int(bits[code // 32]) >> (code % 32) & 1)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import AnyArray, BoolArray
 from ironrule.model.normal_form.network import SINGLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
@@ -55,7 +55,7 @@ class XGBoostThresholdSplit:
         """Unless a number that stands for missing goes where its neighbours do not."""
         return self.missing is None or self.missing_left == (self.missing < self.threshold)
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         numbers, missing = _to_float32(values, self.missing)
         return np.asarray(np.where(missing, self.missing_left, numbers < np.float32(self.threshold)), dtype=np.bool_)
@@ -84,7 +84,7 @@ class XGBoostCategorySplit:
     missing: float | None = None
     labels: tuple[Hashable, ...] | None = None
 
-    def goes_left(self, values: npt.NDArray[Any]) -> BoolArray:
+    def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
         codes = values if self.labels is None else encode_categories(values, self.labels, self.column)
         numbers, missing = _to_float32(codes, self.missing if self.labels is None else None)
@@ -93,9 +93,7 @@ class XGBoostCategorySplit:
         return np.asarray(np.where(missing, self.missing_left, ~chosen), dtype=np.bool_)
 
 
-def encode_categories(
-    values: npt.NDArray[Any], labels: tuple[Hashable, ...], column: int, unseen: float | None = None
-) -> Any:
+def encode_categories(values: AnyArray, labels: tuple[Hashable, ...], column: int, unseen: float | None = None) -> Any:
     """The category numbers of labels, NaN where missing; an unknown label is ``unseen`` or refused."""
     code_by_label = {label: float(code) for code, label in enumerate(labels)}
     codes = np.empty(len(values))
@@ -109,7 +107,7 @@ def encode_categories(
     return codes
 
 
-def _to_float32(values: npt.NDArray[Any], missing: float | None) -> tuple[npt.NDArray[np.float32], BoolArray]:
+def _to_float32(values: AnyArray, missing: float | None) -> tuple[npt.NDArray[np.float32], BoolArray]:
     """The values as float32, and which of them are missing."""
     with np.errstate(over="ignore"):
         numbers = values.astype(np.float32)

@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import Float64Array, IntpArray
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, IntpArray
 from ironrule.errors import InputError, ModelError, TableError
 from ironrule.model.model_input import as_matrix
 from ironrule.rule.rule import Rule
@@ -40,7 +40,7 @@ def require_two_labels(labels: Sequence[Any]) -> Labels:
     return pair[0], pair[1]
 
 
-def choose_labels(second: npt.NDArray[np.bool_], labels: Labels) -> npt.NDArray[Any]:
+def choose_labels(second: BoolArray, labels: Labels) -> AnyArray:
     """The second label where it holds, the first elsewhere."""
     return np.array(labels)[second.astype(np.intp)]
 
@@ -63,7 +63,7 @@ class TwoClassModel(ABC):
     classes: Labels
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
+    def classes_(self) -> AnyArray:
         """The two labels."""
         return np.array(self.classes)
 
@@ -146,7 +146,7 @@ class Bins:
         rest = [points for points in (self.missing, self.other) if points is not None]
         return (*self.points, *(points for _, points in self.listed_values), *rest)
 
-    def find_places(self, values: npt.NDArray[Any]) -> IntpArray:
+    def find_places(self, values: AnyArray) -> IntpArray:
         """For every value its place in the table; raises ModelError if one has none."""
         numbers = _to_numbers(values)
         after = len(self.points) + len(self.listed_values)
@@ -161,7 +161,7 @@ class Bins:
             raise ModelError(f"the model has no points for {odd!r} in column {self.column!r}")
         return places
 
-    def look_up(self, values: npt.NDArray[Any]) -> Float64Array:
+    def look_up(self, values: AnyArray) -> Float64Array:
         """The points of every value."""
         return np.array(self.point_table)[self.find_places(values)]
 
@@ -182,14 +182,14 @@ class Bins:
         return cls(**{**data, "values": values})
 
 
-def _to_numbers(values: npt.NDArray[Any]) -> Float64Array:
+def _to_numbers(values: AnyArray) -> Float64Array:
     """Values as numbers, NaN where they are none."""
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
     return np.array([float(v) if isinstance(v, (int, float, np.number)) else np.nan for v in values], dtype=np.float64)
 
 
-def _find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _find_missing(values: AnyArray) -> BoolArray:
     if values.dtype.kind in "biuf":
         return np.asarray(values != values, dtype=np.bool_)
     return np.fromiter(map(is_missing, values), np.bool_, len(values))
@@ -200,7 +200,7 @@ def list_columns(parts: Sequence[Bins]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.column for part in parts))
 
 
-def read_columns(table: Any, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def read_columns(table: Any, names: Sequence[str]) -> dict[str, AnyArray]:
     """These columns of a table as a model sees them; an array must have just them, in this order."""
     if isinstance(table, np.ndarray):
         if table.ndim != 2 or table.shape[1] != len(names):
@@ -249,7 +249,7 @@ class Scorecard(TwoClassModel):
             total += part.look_up(columns[part.column])
         return total
 
-    def predict(self, table: Any) -> npt.NDArray[Any]:
+    def predict(self, table: Any) -> AnyArray:
         """The class of every row."""
         return choose_labels(self.points(table) >= self.cutoff, self.classes)
 
@@ -333,7 +333,7 @@ class TwoLayerAdditive(TwoClassModel):
         second = _apply_logistic(self.decision_function(table))
         return np.stack([1.0 - second, second], axis=1)
 
-    def predict(self, table: Any) -> npt.NDArray[Any]:
+    def predict(self, table: Any) -> AnyArray:
         """The class of every row: the second where its log odds are positive."""
         return choose_labels(self.decision_function(table) > 0, self.classes)
 
@@ -385,7 +385,7 @@ class RuleClassifier(TwoClassModel):
         names = [name for c in parts for name in ([name for name, _ in c.one_hot_columns] or [c.column])]
         return tuple(dict.fromkeys(names))
 
-    def predict(self, table: Any) -> npt.NDArray[Any]:
+    def predict(self, table: Any) -> AnyArray:
         """The class of every row."""
         read = read_table(table, self.columns if isinstance(table, np.ndarray) else None)
         free = np.ones(len(read), dtype=np.bool_)

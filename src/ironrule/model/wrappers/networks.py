@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Float64Array
+from ironrule.arrays import AnyArray, Float64Array
 from ironrule.errors import InputError, MissingExtraError, ModelError
 from ironrule.model.model_input import as_matrix
 from ironrule.wording import format_count
@@ -41,7 +40,7 @@ class TrainedNetwork(ABC):
         """Whether the outputs are probabilities; scores otherwise."""
 
     @abstractmethod
-    def run(self, rows: Float64Array) -> npt.NDArray[Any]:
+    def run(self, rows: Float64Array) -> AnyArray:
         """The network's outputs for rows of numbers, in its own arithmetic."""
 
     def outputs(self, table: Any) -> Float64Array:
@@ -58,7 +57,7 @@ class TrainedNetwork(ABC):
         return answers
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
+    def classes_(self) -> AnyArray:
         """The labels."""
         if self.classes is None:
             raise AttributeError("a network without classes predicts numbers")
@@ -77,7 +76,7 @@ class TrainedNetwork(ABC):
             return _compute_two_probabilities(answers[:, 0]) if answers.shape[1] == 1 else _compute_softmax(answers)
         return np.hstack([1.0 - answers, answers]) if answers.shape[1] == 1 else answers
 
-    def predict(self, table: Any) -> npt.NDArray[Any]:
+    def predict(self, table: Any) -> AnyArray:
         """The class of every row, or its number."""
         answers = self.outputs(table)
         if self.classes is None:
@@ -210,7 +209,7 @@ class TorchNetwork(TrainedNetwork):
                 return int(leaf.in_features if get_torch_class_name(leaf) == "Linear" else leaf.num_features)
         raise AttributeError("the network does not say how many columns it takes")
 
-    def run(self, rows: Float64Array) -> npt.NDArray[Any]:
+    def run(self, rows: Float64Array) -> AnyArray:
         """The module's outputs for rows of numbers, in its own arithmetic."""
         torch = _import_torch()
         like = next((tensor for tensor in iterate_tensors(self.module) if tensor.is_floating_point()), torch.zeros(()))
@@ -363,7 +362,7 @@ class OnnxNetwork(TrainedNetwork):
             raise AttributeError("the model does not say how many columns it takes")
         return self.signature.columns
 
-    def run(self, rows: Float64Array) -> npt.NDArray[Any]:
+    def run(self, rows: Float64Array) -> AnyArray:
         """The model's outputs for rows of numbers, by onnxruntime on the CPU."""
         with np.errstate(over="ignore"):
             numbers = rows.astype(self.signature.dtype)
@@ -371,7 +370,7 @@ class OnnxNetwork(TrainedNetwork):
         parts = [self._run(numbers[start : start + size], size) for start in range(0, len(numbers), size)]
         return np.concatenate(parts)
 
-    def _run(self, numbers: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    def _run(self, numbers: AnyArray, size: int) -> AnyArray:
         """The outputs of some rows; where the model takes a fixed number of them, the last one fills up."""
         if not self._session:
             self._session.append(_open_session(self.source))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.arrays import AnyArray
 from ironrule.errors import TableError
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable, encode_feature, read_one_hot_column
@@ -35,18 +34,18 @@ def hash_features(space: Space) -> str:
     return Space(space.features).fingerprint[:32]
 
 
-def _encode_feature_blocks(table: IngestedTable, feature: Feature) -> Iterator[npt.NDArray[Any]]:
+def _encode_feature_blocks(table: IngestedTable, feature: Feature) -> Iterator[AnyArray]:
     return _encode_one_hot_blocks(table, feature) if feature.one_hot else _encode_plain_blocks(table, feature)
 
 
-def _encode_plain_blocks(table: IngestedTable, feature: Feature) -> Iterator[npt.NDArray[Any]]:
+def _encode_plain_blocks(table: IngestedTable, feature: Feature) -> Iterator[AnyArray]:
     name = feature.columns[0]
     codes = _encode_distinct_values(feature, _take_first_rows(table.values, table.distinct_counts[name]))
     for positions in read_segments(table.positions_path(name), table.segments[name], BLOCK_ROWS):
         yield codes[positions]
 
 
-def _encode_distinct_values(feature: Feature, values: Table) -> npt.NDArray[Any]:
+def _encode_distinct_values(feature: Feature, values: Table) -> AnyArray:
     try:
         return encode_feature(feature, values)
     except TableError as error:
@@ -63,7 +62,7 @@ def _take_first_rows(table: Table, count: int) -> Table:
     return Table(frame.to_native(), table.names, frame)
 
 
-def _encode_one_hot_blocks(table: IngestedTable, feature: Feature) -> Iterator[npt.NDArray[Any]]:
+def _encode_one_hot_blocks(table: IngestedTable, feature: Feature) -> Iterator[AnyArray]:
     """All columns of a group together, in step."""
     hot = [read_one_hot_column(table.values.column(name), name) for name in feature.columns]
     readers = [_read_equal_blocks(table, name) for name in feature.columns]
@@ -72,9 +71,9 @@ def _encode_one_hot_blocks(table: IngestedTable, feature: Feature) -> Iterator[n
         yield encode_feature(feature, Table(matrix, tuple(feature.columns), None))
 
 
-def _read_equal_blocks(table: IngestedTable, name: str) -> Iterator[npt.NDArray[Any]]:
+def _read_equal_blocks(table: IngestedTable, name: str) -> Iterator[AnyArray]:
     """The positions of a column, always as many."""
-    pending: list[npt.NDArray[Any]] = []
+    pending: list[AnyArray] = []
     for positions in read_segments(table.positions_path(name), table.segments[name], BLOCK_ROWS):
         pending.append(positions.astype(np.uint32))
         joined = np.concatenate(pending)

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Int64Array
+from ironrule.arrays import BoolArray, Int64Array
 from ironrule.errors import TableError
 from ironrule.progress import ProgressBar
 from ironrule.space.codes import choose_code_type
@@ -114,7 +113,7 @@ def read_segments(path: Path, segments: list[Segment], rows: int) -> Any:
         begins += count * np.dtype(kind).itemsize
 
 
-ColumnPositions = Mapping[str, npt.NDArray[np.int64]]
+ColumnPositions = Mapping[str, Int64Array]
 
 
 @dataclass(slots=True)
@@ -127,7 +126,7 @@ class OneHotDetector:
     patterns: list[tuple[int, ...]] = field(default_factory=list)
     violation: tuple[int, ...] | None = None
 
-    def add(self, positions: ColumnPositions, hot: Mapping[str, npt.NDArray[np.bool_] | None]) -> None:
+    def add(self, positions: ColumnPositions, hot: Mapping[str, BoolArray | None]) -> None:
         """Take a chunk: the positions of its rows, and for every column which of them are a 1; None if others occur."""
         if self.violation is not None:
             return
@@ -160,7 +159,7 @@ SUMMARY_NAME, SAMPLE_NAME, VALUES_NAME, POSITIONS_NAME = (
     "column-{}.positions",
 )
 
-_ColumnPlaces = Mapping[str, npt.NDArray[np.int64]]
+_ColumnPlaces = Mapping[str, Int64Array]
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def _add_to_groups(groups: list[OneHotDetector], dictionaries: Mapping[str, Dict
         group.add(positions, hot)
 
 
-def _flag_ones(values: Any) -> npt.NDArray[np.bool_] | None:
+def _flag_ones(values: Any) -> BoolArray | None:
     """Which values are a 1; None if there are others than 0 and 1."""
     numbers = [_parse_number(value) for value in values.slice(0, MAX_SPELLINGS).to_pylist()]
     if len(values) > MAX_SPELLINGS or any(number not in (0, 1) for number in numbers):
@@ -231,7 +230,7 @@ def _write_summary(
     folder: Path,
     dictionaries: Mapping[str, DictionaryColumn],
     groups: list[OneHotDetector],
-    real: Mapping[str, npt.NDArray[np.int64]],
+    real: Mapping[str, Int64Array],
     rows: int,
 ) -> None:
     """Write the small tables, and what else is known."""
@@ -276,7 +275,7 @@ def _write_table(path: Path, dictionaries: Mapping[str, DictionaryColumn], place
         writer.write_table(table)
 
 
-def _build_declared_array(column: DictionaryColumn, places: npt.NDArray[np.int64]) -> Any:
+def _build_declared_array(column: DictionaryColumn, places: Int64Array) -> Any:
     """Values of a column at some places; those of categories with all that the column declares."""
     import pyarrow as pa
 

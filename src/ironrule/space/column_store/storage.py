@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import StorageError
 from ironrule.space.codes import EncodedTable
 
@@ -90,7 +90,7 @@ COLUMN_NAME = "column-{}.{}"
 BLOCK_ROWS = 1 << 20
 
 
-def write_columns(folder: Path, columns: Iterable[Iterator[npt.NDArray[Any]]]) -> None:
+def write_columns(folder: Path, columns: Iterable[Iterator[AnyArray]]) -> None:
     """Write every column, which comes in pieces, to a file of its own, in a folder that appears when all is there."""
     with report_write_errors("codes", folder), create_folder(folder) as unfinished:
         for place, pieces in enumerate(columns):
@@ -122,7 +122,7 @@ def report_write_errors(what: str, folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_column(folder: Path, place: int, pieces: Iterator[npt.NDArray[Any]]) -> None:
+def _write_column(folder: Path, place: int, pieces: Iterator[AnyArray]) -> None:
     kind, path = "", folder / f"column-{place}"
     with open(path, "wb") as file:
         for piece in pieces:
@@ -137,26 +137,24 @@ def open_columns(folder: Path) -> EncodedTable:
     return EncodedTable(tuple(_map_column(file) for file in files))
 
 
-def _map_column(file: Path) -> npt.NDArray[Any]:
+def _map_column(file: Path) -> AnyArray:
     kind = np.dtype(file.suffix[1:])
     if file.stat().st_size == 0:  # nothing to map
         return np.empty(0, dtype=kind)
     return np.memmap(file, dtype=kind, mode="c")
 
 
-def open_or_write_columns(
-    folder: Path, build_columns: Callable[[], Iterable[Iterator[npt.NDArray[Any]]]]
-) -> EncodedTable:
+def open_or_write_columns(folder: Path, build_columns: Callable[[], Iterable[Iterator[AnyArray]]]) -> EncodedTable:
     """The columns in a folder, written first where they are not there yet."""
     if not folder.exists():
         write_columns(folder, build_columns())
     return open_columns(folder)
 
 
-def select_rows(columns: Sequence[npt.NDArray[Any]], mask: npt.NDArray[np.bool_]) -> Iterator[Iterator[Any]]:
+def select_rows(columns: Sequence[AnyArray], mask: BoolArray) -> Iterator[Iterator[Any]]:
     """The rows that a mask chooses, column by column, in pieces."""
 
-    def pieces(column: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    def pieces(column: AnyArray) -> Iterator[AnyArray]:
         for first in range(0, len(column), BLOCK_ROWS):
             yield column[first : first + BLOCK_ROWS][mask[first : first + BLOCK_ROWS]]
 

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Points
 from ironrule.errors import ConstraintError
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.binding import Predicate
@@ -43,14 +42,14 @@ class FeasibleRegion:
     groups: tuple[FeatureGroup, ...]
     instance: Points | None = None  # what `x` stands for, where the constraints speak of it
 
-    def admits(self, points: Points) -> npt.NDArray[np.bool_]:
+    def admits(self, points: Points) -> BoolArray:
         """Which points satisfy every constraint."""
         mask = np.ones(len(points), dtype=np.bool_)
         for predicate in self.predicates:
             mask &= predicate(points, self.instance)
         return mask
 
-    def admits_rows(self, codes: EncodedTable) -> npt.NDArray[np.bool_]:
+    def admits_rows(self, codes: EncodedTable) -> BoolArray:
         """Which rows of a table satisfy every constraint; few are in memory at a time."""
         if not self.predicates:
             return np.ones(len(codes), dtype=np.bool_)
