@@ -14,7 +14,6 @@ class Model(Protocol):
 
     def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
-        ...
 
 
 class NormalForm(Protocol):
@@ -23,12 +22,10 @@ class NormalForm(Protocol):
     @property
     def kind(self) -> str:
         """What messages call it."""
-        ...
 
     @property
     def node_count(self) -> int:
         """How many nodes its trees have; 0 if it has none."""
-        ...
 
 
 class Unreadable(Exception):  # noqa: N818  # an answer, not a failure: the black-box search serves instead

@@ -106,7 +106,6 @@ class UserOracle(Protocol):
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         """``Refuted`` with up to ``k`` counterfactuals in it, ``Proven`` if there is none, ``Unrefuted`` if unsure."""
-        ...
 
 
 class Oracle(UserOracle, Protocol):
@@ -115,7 +114,6 @@ class Oracle(UserOracle, Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """What it can do beyond answering about one box."""
-        ...
 
 
 class Capabilities(NamedTuple):
@@ -137,11 +135,9 @@ class PointFinder(Protocol):
     @property
     def low_effort(self) -> PointFinder:
         """The same for counterfactuals that nothing depends on."""
-        ...
 
     def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[CoverSource, ...] | None:
         """A single counterfactual, what proves that there is none, or None where a limit was reached."""
-        ...
 
 
 class AdjustableOracle(Oracle, PointFinder, Protocol):
@@ -150,12 +146,10 @@ class AdjustableOracle(Oracle, PointFinder, Protocol):
     @property
     def low_effort(self) -> AdjustableOracle:
         """The same for counterfactuals that nothing depends on."""
-        ...
 
     @property
     def medium_effort(self) -> AdjustableOracle:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
-        ...
 
 
 class CompleteDuals(NamedTuple):
@@ -170,7 +164,6 @@ class DualEnumerator(Protocol):
 
     def enumerate_duals(self, case: Case, run: Run) -> CompleteDuals | None:
         """Such counterfactuals; None if it knows none for this case."""
-        ...
 
 
 class MiningRequest(NamedTuple):
@@ -211,7 +204,6 @@ class Miner(Protocol):
 
     def mine(self, case: Case, request: MiningRequest, rounds: int, run: Run) -> Iterator[MiningResult]:
         """Counterfactuals in the boxes of rules that hit all that is known, in portions."""
-        ...
 
 
 def find_disjoint_counterfactuals(first: Points, oracle: PointFinder, query: BoxQuery, run: Run) -> Points:

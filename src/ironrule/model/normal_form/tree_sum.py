@@ -29,11 +29,9 @@ class TreeSplit(Hashable, Protocol):
     @property
     def column(self) -> int:
         """The column's position."""
-        ...
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
-        ...
 
 
 def turns_once(split: TreeSplit) -> bool:

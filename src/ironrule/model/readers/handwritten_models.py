@@ -19,14 +19,7 @@ from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Tree,
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.boosting import build_constant_sum
 from ironrule.model.readers.library_class import require_own_methods
-from ironrule.model.readers.tree_scores import (
-    GRID,
-    LINK_ERROR,
-    MAX_GRID_SUM,
-    bound_rounding,
-    find_log_odds,
-    is_on_grid,
-)
+from ironrule.model.readers.tree_scores import GRID, LINK_ERROR, MAX_GRID_SUM, bound_rounding, find_log_odds, is_on_grid
 from ironrule.model.wrappers.handwritten_models import Bins, RuleClassifier, Scorecard, TwoLayerAdditive
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.table import Table

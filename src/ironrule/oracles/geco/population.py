@@ -177,13 +177,7 @@ def _split_at_random(rng: np.random.Generator, rows: IntpArray, parts: int) -> l
 
 
 def _satisfy_constraint(
-    rng: np.random.Generator,
-    case: Case,
-    box: Box,
-    predicate: Predicate,
-    points: Points,
-    broken: IntpArray,
-    column: int,
+    rng: np.random.Generator, case: Case, box: Box, predicate: Predicate, points: Points, broken: IntpArray, column: int
 ) -> None:
     """Give one feature, in every broken point, a value that satisfies the constraint where there is such a value."""
     codes = np.arange(box.low[column], box.high[column] + 1, dtype=np.int32)

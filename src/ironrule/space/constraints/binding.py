@@ -256,11 +256,7 @@ def _to_datetime(value: Value) -> datetime:
 
 _SCALES: Mapping[
     ValueKind, Callable[[NameResolver, Expression, Expression], tuple[NumberEvaluator, NumberEvaluator]]
-] = {
-    ValueKind.NUMBER: scale_numbers,
-    ValueKind.CATEGORY: scale_categories,
-    ValueKind.DATE: scale_dates,
-}
+] = {ValueKind.NUMBER: scale_numbers, ValueKind.CATEGORY: scale_categories, ValueKind.DATE: scale_dates}
 
 
 def bind_formula(names: NameResolver, formula: Formula) -> TruthEvaluator:

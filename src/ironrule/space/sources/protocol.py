@@ -19,21 +19,16 @@ class Source(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """Its columns."""
-        ...
 
     @property
     def row_count(self) -> int | None:
         """How many rows it has, where that is known beforehand."""
-        ...
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows, some at a time, as Arrow tables of these columns."""
-        ...
 
     def to_pandas(self, table: Any) -> Any:
         """Values of such an Arrow table as they come in a pandas table of the whole."""
-        ...
 
     def fingerprint(self) -> str | None:
         """What changes when the data does; None if that cannot be told."""
-        ...
