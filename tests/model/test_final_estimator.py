@@ -14,8 +14,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import ironrule
 from ironrule.errors import ModelError
+from ironrule.model.blackbox import ModelSet
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator
-from ironrule.model.robustness import ModelSet
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Points
-from ironrule.model.blackbox import BlackBox
+from ironrule.model.blackbox import BlackBox, ModelSet, list_targets
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel, read_model
-from ironrule.model.robustness import ModelSet, list_targets
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:

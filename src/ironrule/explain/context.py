@@ -23,13 +23,12 @@ from ironrule.backends.compiled_model import CompiledModel, compile_models
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
-from ironrule.model.blackbox import match_column_names
+from ironrule.model.blackbox import ModelSet, build_model_set, match_column_names
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, find_gaps, refine_space
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import read_models
-from ironrule.model.robustness import ModelSet, build_model_set
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.ingest import open_source

@@ -1,4 +1,8 @@
-"""Ask any model: points are laid out as the user's own kind of table, and the model is asked in batches."""
+"""Ask any model: points are laid out as the user's own kind of table, and the model is asked in batches.
+
+A rule that must hold for several models at once (:class:`ModelSet`) holds where none of them gives the desired outcome:
+together they desire what any of them desires.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, DecisionTarget, build_decision
+from ironrule.model.decision import Decision, DecisionTarget, build_decision, require_probability_threshold
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature
@@ -116,3 +120,42 @@ def _select_user_rows(layout: Layout, table: Table, rows: Int64Array) -> Any:
         return table.native[rows][:, [table.names.index(name) for name in layout.names]]
     frame = table.frame[rows.tolist()].select(list(layout.names))
     return frame.to_numpy() if layout.is_array else frame.to_native()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelSet:
+    """Models that are asked together; ``primary`` is the first one as it is, whose decision is explained."""
+
+    primary: BlackBox
+    black_boxes: tuple[BlackBox, ...]
+    model_count: int = 1  # how many models there are; one of them may be asked in two ways
+
+    def desired(self, points: Points) -> BoolArray:
+        """Which points some version desires, its threshold lowered by the margin."""
+        return np.asarray(np.any([box.desired(points) for box in self.black_boxes], axis=0), dtype=np.bool_)
+
+    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
+        """Which rows of a history some version desires."""
+        return np.asarray(
+            np.any([box.compute_outcomes(codes, progress) for box in self.black_boxes], axis=0), dtype=np.bool_
+        )
+
+
+def build_model_set(models: Sequence[Any], table: Table, space: Space, target: DecisionTarget) -> ModelSet:
+    """The models, checked, as they are asked."""
+    require_probability_threshold(models[0], target.threshold)  # as it was given: a margin may move it anywhere
+    own = build_black_box(models[0], table, space, target)
+    if len(models) == 1 and target.margin == 0:
+        return ModelSet(own, (own,))
+    boxes = tuple(build_black_box(model, table, space, each) for model, each in list_targets(models, target))
+    return ModelSet(own, boxes, len(models))
+
+
+def list_targets(models: Sequence[Any], target: DecisionTarget) -> list[tuple[Any, DecisionTarget]]:
+    """The models with the targets that they must withstand, the margin taken off the threshold. Classifiers that
+    decide by their labels are asked for these too: labels need not be those of the largest probability.
+    """
+    lowered = [(model, DecisionTarget(target.desired, target.lower_threshold(model))) for model in models]
+    labels_decide = target.margin and target.threshold is None
+    by_labels = [(model, DecisionTarget(target.desired)) for model in models] if labels_decide else []
+    return [*by_labels, *lowered]

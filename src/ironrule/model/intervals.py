@@ -44,8 +44,7 @@ from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.readers.registry import get_input_conversion
 from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
-from ironrule.space.constraints.binding import Predicate
-from ironrule.space.constraints.evaluators import (
+from ironrule.space.constraints.binding import (
     ArithmeticEvaluator,
     ComparisonEvaluator,
     ConjunctionEvaluator,
@@ -53,6 +52,7 @@ from ironrule.space.constraints.evaluators import (
     NegationEvaluator,
     NumberEvaluator,
     PointValue,
+    Predicate,
     PredicateInput,
     TruthEvaluator,
 )

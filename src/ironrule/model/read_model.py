@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironrule.arrays import Points
-from ironrule.model.blackbox import BlackBox
+from ironrule.model.blackbox import BlackBox, ModelSet, list_targets
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.model_input import (
     TabulatedColumns,
@@ -25,7 +25,6 @@ from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.pipeline import split_pipeline
 from ironrule.model.protocol import NormalForm, Unreadable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
-from ironrule.model.robustness import ModelSet, list_targets
 from ironrule.space.space import Space
 
 MAX_NODES = 4_000_000

@@ -155,6 +155,26 @@ def read_largest_score(scores: Sequence[BoostedScore], wanted: Sequence[int], ti
     return TreeSum(tuple(tuple(_build_lead_margin(scores[d], scores[u], 0.0, tie) for u in others) for d in wanted))
 
 
+def read_class_scores(
+    scores: Sequence[BoostedScore],
+    wanted: Sequence[int],
+    threshold: float | None,
+    unit: float,
+    tie: float | None = None,
+    *,
+    own_sigmoids: bool = False,
+    slope: float = 1.0,
+) -> TreeSum:
+    """Desired where the largest score is a wanted one, or where the wanted probabilities add up to more than the
+    threshold: those of a softmax, or of a sigmoid per class.
+    """
+    if threshold is None:
+        return read_largest_score(scores, wanted, bound_probability_error(unit, len(scores)) if tie is None else tie)
+    if own_sigmoids:
+        return read_sigmoid_threshold(scores, wanted, threshold, unit, slope)
+    return read_softmax_threshold(scores, wanted, threshold, unit)
+
+
 def read_softmax_threshold(
     scores: Sequence[BoostedScore], wanted: Sequence[int], threshold: float, unit: float
 ) -> TreeSum:

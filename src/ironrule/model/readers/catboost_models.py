@@ -28,12 +28,9 @@ from ironrule.model.readers.boosting import (
     IDENTITY_RESPONSE,
     LOGISTIC_RESPONSE,
     BoostedScore,
-    bound_probability_error,
     find_class_positions,
-    read_largest_score,
+    read_class_scores,
     read_prediction,
-    read_sigmoid_threshold,
-    read_softmax_threshold,
     read_two_classes,
     sum_trees,
 )
@@ -136,11 +133,7 @@ def _read_classifier(
         return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, asked, PROBABILITY_ROUNDOFF)
     if loss not in ("MultiClass", "MultiClassOneVsAll") or len(scores) != count:
         raise Unreadable(f"CatBoost's loss {loss} with {len(scores)} outputs for {count} classes is not read")
-    if threshold is None:
-        return read_largest_score(scores, wanted, bound_probability_error(PROBABILITY_ROUNDOFF, count))
-    if loss == "MultiClass":
-        return read_softmax_threshold(scores, wanted, threshold, PROBABILITY_ROUNDOFF)
-    return read_sigmoid_threshold(scores, wanted, threshold, PROBABILITY_ROUNDOFF)
+    return read_class_scores(scores, wanted, threshold, PROBABILITY_ROUNDOFF, own_sigmoids=loss != "MultiClass")
 
 
 def _read_scores(content: dict[str, Any]) -> list[BoostedScore]:

@@ -25,10 +25,8 @@ from ironrule.model.readers.boosting import (
     LOGISTIC_RESPONSE,
     BoostedScore,
     find_class_positions,
-    read_largest_score,
+    read_class_scores,
     read_prediction,
-    read_sigmoid_threshold,
-    read_softmax_threshold,
     read_two_classes,
     sum_trees,
 )
@@ -64,10 +62,7 @@ def _read_classifier(estimator: Any, link: str, desired: tuple[Any, ...], thresh
         return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, PROBABILITY_ROUNDOFF)
     if len(scores) != count:
         raise Unreadable(f"{len(scores)} scores for {count} classes are not one decision")
-    if threshold is None:
-        return read_largest_score(scores, wanted, 0.0)
-    read_probabilities = read_softmax_threshold if link == "mlogit" else read_sigmoid_threshold
-    return read_probabilities(scores, wanted, threshold, PROBABILITY_ROUNDOFF)
+    return read_class_scores(scores, wanted, threshold, PROBABILITY_ROUNDOFF, tie=0.0, own_sigmoids=link != "mlogit")
 
 
 def _read_scores(estimator: Any) -> list[BoostedScore]:

@@ -30,10 +30,8 @@ from ironrule.model.readers.boosting import (
     bound_probability_error,
     find_class_positions,
     order_parents_first,
-    read_largest_score,
+    read_class_scores,
     read_prediction,
-    read_sigmoid_threshold,
-    read_softmax_threshold,
     read_two_classes,
     sum_trees,
 )
@@ -141,24 +139,20 @@ def _read_classifier(
         return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, unit=DOUBLE_ROUNDOFF, slope=slope)
     if name not in ("multiclass", "multiclassova") or len(scores) != count or count < 3:
         raise Unreadable(f"LightGBM's objective {name} with {len(scores)} outputs for {count} classes is not read")
-    if name == "multiclassova":
-        return _read_one_vs_all(scores, wanted, slope, threshold)
-    if threshold is None:
-        return read_largest_score(scores, wanted, bound_probability_error(DOUBLE_ROUNDOFF, count))
-    return read_softmax_threshold(scores, wanted, threshold, DOUBLE_ROUNDOFF)
+    tie, own_sigmoids = bound_probability_error(DOUBLE_ROUNDOFF, count), name == "multiclassova"
+    if own_sigmoids and threshold is None:
+        tie = _bound_sigmoid_tie(scores, slope, tie)
+    return read_class_scores(scores, wanted, threshold, DOUBLE_ROUNDOFF, tie, own_sigmoids=own_sigmoids, slope=slope)
 
 
-def _read_one_vs_all(scores: list[BoostedScore], wanted: list[int], slope: float, threshold: float | None) -> TreeSum:
-    """Every class has a sigmoid of its own; the probabilities do not add up to 1."""
-    noise = bound_probability_error(DOUBLE_ROUNDOFF, len(scores))
-    if threshold is not None:
-        return read_sigmoid_threshold(scores, wanted, threshold, DOUBLE_ROUNDOFF, slope)
+def _bound_sigmoid_tie(scores: list[BoostedScore], slope: float, noise: float) -> float:
+    """How far apart scores must be for the sigmoid that every class has of its own to keep their order."""
     # log sigmoid rises by slope / (1 + exp(slope s)) or more: probabilities with a relative error of noise keep the
     # order of scores that differ by more than this
     top = slope * max(score.size_bound for score in scores)
     if top > MAX_SIGMOID_SCORE:
         raise Unreadable(f"one-vs-all scores of up to {top:.0f} give probabilities too near 1 to be told apart")
-    return read_largest_score(scores, wanted, 4 * noise * (1 + math.exp(top)) / slope)
+    return 4 * noise * (1 + math.exp(top)) / slope
 
 
 def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]) -> list[BoostedScore]:

@@ -29,12 +29,10 @@ from ironrule.model.readers.boosting import (
     STEP_RESPONSE,
     BoostedScore,
     Response,
-    bound_probability_error,
     find_class_positions,
     order_parents_first,
-    read_largest_score,
+    read_class_scores,
     read_prediction,
-    read_softmax_threshold,
     read_two_classes,
     sum_trees,
 )
@@ -156,9 +154,7 @@ def _read_classifier(
         return read_two_classes(scores[0], RESPONSES[objective], wanted, threshold, SINGLE_ROUNDOFF)
     if len(scores) != len(estimator.classes_) or len(scores) < 3:
         raise Unreadable(f"{len(scores)} outputs for {len(estimator.classes_)} classes are not one decision")
-    if threshold is None:
-        return read_largest_score(scores, wanted, bound_probability_error(SINGLE_ROUNDOFF, len(scores)))
-    return read_softmax_threshold(scores, wanted, threshold, SINGLE_ROUNDOFF)
+    return read_class_scores(scores, wanted, threshold, SINGLE_ROUNDOFF)
 
 
 def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[BoostedScore]:

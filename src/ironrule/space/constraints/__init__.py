@@ -12,6 +12,6 @@ GeCo (Schleich, Geng, Zhang, Suciu, VLDB 2021) introduced it; a constraint relat
 [False, True, True]
 
 From text to truth: :mod:`.parser` reads a text into the tree of :mod:`.syntax`; :mod:`.binding` ties the tree to
-features, turns values into numbers per code, and gives a predicate made of :mod:`.evaluators`, which works on whole
+features, turns values into numbers per code, and gives a predicate, which works on whole
 arrays of codes; :mod:`.feasible` draws points that satisfy all predicates of a space.
 """
