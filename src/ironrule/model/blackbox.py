@@ -48,9 +48,7 @@ class BlackBox:
         """The outcome of every row of a history, with a progress bar where that takes long."""
         starts = range(0, len(codes), self.batch_rows)
         parts = track(starts, "Asking the model", len(starts), progress)
-        outcomes = np.concatenate(
-            [self.desired(codes.points(slice(start, start + self.batch_rows))) for start in parts]
-        )
+        outcomes = np.concatenate([self.desired(codes.points(slice(at, at + self.batch_rows))) for at in parts])
         if not outcomes.any():
             points = codes.points(slice(0, self.batch_rows))
             self.decision.require_known_labels(self.layout.decode(points), len(points))
@@ -136,9 +134,8 @@ class ModelSet:
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """Which rows of a history some version desires."""
-        return np.asarray(
-            np.any([box.compute_outcomes(codes, progress) for box in self.black_boxes], axis=0), dtype=np.bool_
-        )
+        found = [box.compute_outcomes(codes, progress) for box in self.black_boxes]
+        return np.asarray(np.any(found, axis=0), dtype=np.bool_)
 
 
 def build_model_set(models: Sequence[Any], table: Table, space: Space, target: DecisionTarget) -> ModelSet:

@@ -247,9 +247,8 @@ def _ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
     try:
         answer = np.asarray(ask(table))
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
-        raise ModelError(
-            f"the model failed on a table of {format_count(rows, 'row')}: {type(error).__name__}: {error}"
-        ) from error
+        said = f"the model failed on a table of {format_count(rows, 'row')}: {type(error).__name__}: {error}"
+        raise ModelError(said) from error
     if answer.ndim == 2 and answer.shape[1] == 1:
         answer = answer[:, 0]
     if answer.ndim not in (1, 2) or len(answer) != rows:

@@ -75,10 +75,8 @@ def build_history(
     places = np.flatnonzero(outcomes)
     if len(places) > SEED_ROWS:
         places = np.sort(np.random.default_rng(0).choice(places, SEED_ROWS, replace=False))
-    frequencies = tuple(
-        np.bincount(column, minlength=size).astype(np.int64)
-        for column, size in zip(codes.columns, space.sizes, strict=True)
-    )
+    columns = zip(codes.columns, space.sizes, strict=True)
+    frequencies = tuple(np.bincount(column, minlength=size).astype(np.int64) for column, size in columns)
     return History(codes, outcomes, desired or codes.take(outcomes), codes.points(places), frequencies)
 
 
@@ -128,14 +126,8 @@ class RowCounter:
         chosen = np.array([np.flatnonzero(self.features == feature)[0] for feature in features], dtype=np.int64)
         columns = tuple(self.columns[place][rows[:-1]] for place in chosen)
         places = np.array([column.ctypes.data for column in columns], dtype=np.int64)
-        return RowCounter(
-            columns,
-            places,
-            self.item_sizes[chosen],
-            features=self.features[chosen],
-            sizes=self.sizes[chosen],
-            rows=len(rows) - 1,
-        )
+        kept, sizes = self.features[chosen], self.sizes[chosen]
+        return RowCounter(columns, places, self.item_sizes[chosen], features=kept, sizes=sizes, rows=len(rows) - 1)
 
     def _build_arguments(self, box: Box) -> tuple[Any, ...]:
         restricted = box.low[..., self.features], box.high[..., self.features]

@@ -136,11 +136,8 @@ def find_gaps(space: Space, reads: Sequence[TabulatedModel]) -> Gaps:
 def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
     """The features that a term of a model speaks of; a column that is the same everywhere is of none."""
     columns = {term.column for group in tabulated_model.tree_sum.groups for term in group.terms}
-    varying = (
-        column
-        for column in columns
-        if (tabulated_model.columns.values[column] != tabulated_model.columns.values[column][0]).any()
-    )
+    values = tabulated_model.columns.values
+    varying = (column for column in columns if (values[column] != values[column][0]).any())
     return {int(tabulated_model.columns.features[column]) for column in varying}
 
 

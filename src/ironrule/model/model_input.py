@@ -215,6 +215,5 @@ def _check_columns(
     rows = past[np.unique(np.linspace(0, len(past) - 1, CHECKED_POINTS).astype(np.intp))]
     points = np.concatenate([random, rows])
     if not _is_same(preprocess(points), columns.look_up(points)).all():
-        raise Unreadable(
-            "the preprocessing mixes columns: what it gives for a row does not follow from its single values"
-        )
+        reason = "the preprocessing mixes columns: what it gives for a row does not follow from its single values"
+        raise Unreadable(reason)

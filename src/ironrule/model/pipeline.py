@@ -63,9 +63,8 @@ def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
         if name in HYPERPARAMETER_SEARCHES | {"FrozenEstimator", "Pipeline"}:
             require_own_methods(model, deep=False)
         if name in THRESHOLD_WRAPPERS:
-            raise Unreadable(
-                f"a {name} moves the threshold of another model; pass that model and the threshold instead"
-            )
+            reason = f"a {name} moves the threshold of another model; pass that model and the threshold instead"
+            raise Unreadable(reason)
         if name in HYPERPARAMETER_SEARCHES and not hasattr(model, "best_estimator_"):
             raise Unreadable(f"the {name} keeps no best model (refit=False)")
         if name in HYPERPARAMETER_SEARCHES:

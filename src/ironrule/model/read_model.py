@@ -54,7 +54,8 @@ def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, targ
         raise Unreadable("a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
     normal_form = read_estimator(final, target.desired, target.threshold)
-    _require_size(normal_form)
+    if (count := normal_form.node_count) > MAX_NODES:
+        raise Unreadable(f"its trees have {count:,} nodes, and models of up to {MAX_NODES:,} are read so far")
     _require_exact_layout(black_box, space, past)
     intake, names = get_input_conversion(final), black_box.layout.names
     return TabulatedModel(
@@ -72,13 +73,6 @@ def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> No
         for name, source in zip(black_box.layout.names, black_box.layout.feature_indices, strict=True):
             if has_inexact_integer(space.features[source].values):
                 raise_inexact_column(name)
-
-
-def _require_size(normal_form: NormalForm) -> None:
-    if normal_form.node_count > MAX_NODES:
-        raise Unreadable(
-            f"its trees have {normal_form.node_count:,} nodes, and models of up to {MAX_NODES:,} are read so far"
-        )
 
 
 def read_models(

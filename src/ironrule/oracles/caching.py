@@ -318,10 +318,8 @@ class CachingOracle:
             raise
         if isinstance(verdict, Refuted):
             if not box.contains(verdict.points).all():
-                raise IronruleError(
-                    "an oracle answered with points outside the box that it was asked about",
-                    hint="please report this model",
-                )
+                wrong = "an oracle answered with points outside the box that it was asked about"
+                raise IronruleError(wrong, hint="please report this model")
             self._add_points(verdict.points)
             # The oracle stopped early but has counterfactuals: they are kept, and the search is stopped now.
             if verdict.stopped:

@@ -181,9 +181,8 @@ class MiningRequest(NamedTuple):
 
     def add_points(self, case: Case, points: Points) -> MiningRequest:
         """The same with what more counterfactuals demand."""
-        more = compute_duals(points, case.components.low, case.components.high) & pack_sets(
-            self.allowed, len(case.space)
-        )
+        more = compute_duals(points, case.components.low, case.components.high)
+        more &= pack_sets(self.allowed, len(case.space))
         return self._replace(duals=np.concatenate([self.duals, more]))
 
 

@@ -54,9 +54,8 @@ def _build_violation_error(components: InstanceComponents, condition: StatedComp
     j = components.space.index(name)
     own = components.space.features[j].value(components.instance.item(j))
     stated = phrase_comparison(name, operator, to_python_value(value))
-    return InputError(
-        expected=f"the row must satisfy the rule's condition {stated}", got=phrase_comparison(name, "==", own)
-    )
+    rule = f"the row must satisfy the rule's condition {stated}"
+    return InputError(expected=rule, got=phrase_comparison(name, "==", own))
 
 
 def _encode_component(components: InstanceComponents, condition: StatedComponent) -> ComponentIntervals:
@@ -104,9 +103,8 @@ def _count_values_up_to(feature: Feature, value: Value, included: bool) -> int:
     try:
         return bisect_right(feature.values, value) if included else bisect_left(feature.values, value)
     except TypeError:
-        raise InputError(
-            expected=f"a bound on {feature.name!r} must be comparable with its values", got=repr(value)
-        ) from None
+        rule = f"a bound on {feature.name!r} must be comparable with its values"
+        raise InputError(expected=rule, got=repr(value)) from None
 
 
 def build_box(components: InstanceComponents, parts: ComponentIntervals) -> Box:
@@ -128,9 +126,8 @@ def find_own_components(parts: ComponentIntervals) -> int:
 
 def encode_own_components(components: InstanceComponents, bits: int) -> ComponentIntervals:
     """A rule of the row's own components, as one that is stated."""
-    return tuple(
-        ComponentInterval(bit, components.low.item(bit), components.high.item(bit)) for bit in list_members(bits)
-    )
+    low, high = components.low, components.high
+    return tuple(ComponentInterval(bit, low.item(bit), high.item(bit)) for bit in list_members(bits))
 
 
 def decode_rule(components: InstanceComponents, parts: ComponentIntervals, outcome: str) -> Rule:

@@ -397,9 +397,8 @@ def hits_all(rules: UInt64Array, duals: UInt64Array) -> BoolArray:
 def _fit_column(column: AnyArray, low: Int64Array) -> AnyArray:
     """The column as contiguous codes, in a type that can hold the lower bounds too."""
     if column.ndim != 1 or column.dtype not in CODE_TYPES:
-        raise InputError(
-            expected="a column must be 1d uint8, uint16 or uint32 codes", got=f"{column.ndim}d {column.dtype}"
-        )
+        rule = "a column must be 1d uint8, uint16 or uint32 codes"
+        raise InputError(expected=rule, got=f"{column.ndim}d {column.dtype}")
     fitting = np.promote_types(column.dtype, np.min_scalar_type(int(low.max())))
     return np.ascontiguousarray(column, dtype=fitting)
 

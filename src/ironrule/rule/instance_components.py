@@ -40,9 +40,8 @@ class ComponentCache:
             if len(self._components) >= MAX_CACHED_COMPONENTS:
                 self._components.clear()
             feature = space.features[bit // 2]
-            component = self._components[bit, code, bound] = Component.from_feature(
-                feature, _choose_operator(bit, bound), feature.value(code)
-            )
+            op = _choose_operator(bit, bound)
+            component = self._components[bit, code, bound] = Component.from_feature(feature, op, feature.value(code))
         return component
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -152,7 +151,7 @@ class InstanceComponents:
         """The operator of a component, whether the row can use it or not; the second component of a feature without
         an order, which no rule uses, has that of the first.
         """
-        return ("<=", ">=")[bit % 2] if self._has_order(bit // 2) else "=="
+        return _choose_operator(bit, self._has_order(bit // 2))
 
 
 def build_instance_components(
@@ -164,11 +163,5 @@ def build_instance_components(
     low, high = np.empty(2 * len(space), dtype=np.int64), np.empty(2 * len(space), dtype=np.int64)
     usable = np.zeros((1, count_words(len(space))), dtype=np.uint64)
     fill_component_intervals(instance, space.code_limits.last, space.code_limits.top, low, high, usable[0])
-    return InstanceComponents(
-        space,
-        instance,
-        low,
-        high=high,
-        usable=unpack_sets(usable)[0],
-        cache=ComponentCache() if cache is None else cache,
-    )
+    bits, cache = unpack_sets(usable)[0], ComponentCache() if cache is None else cache
+    return InstanceComponents(space, instance, low, high=high, usable=bits, cache=cache)

@@ -98,9 +98,8 @@ def parse_value(feature: Feature, text: str) -> Value:
             return _parse_date(feature, plain) if feature.temporal else float(plain)
         except ValueError:
             pass
-    raise InputError(
-        expected=f"the value in a condition on {feature.name!r} must be {feature.describe()}", got=repr(text)
-    )
+    rule = f"the value in a condition on {feature.name!r} must be {feature.describe()}"
+    raise InputError(expected=rule, got=repr(text))
 
 
 def _parse_date(feature: Feature, text: str) -> Value:
@@ -120,10 +119,8 @@ def _parse_range(text: str, space: Space) -> tuple[str, list[Any]]:
     name, values = (parts.name, parts.value) if parts else (text.partition("=")[0], "")
     feature = space[name]
     if parts is None or parts.operator != "==" or not values.strip():
-        raise InputError(
-            expected=f"a range must be written as feature=values, such as {name}={_format_example(feature)}",
-            got=repr(text),
-        )
+        rule = f"a range must be written as feature=values, such as {name}={_format_example(feature)}"
+        raise InputError(expected=rule, got=repr(text))
     if values.lstrip().startswith("["):
         return name, _parse_json_list(name, values)
     return name, _parse_ends(feature, values) if feature.ordered else _parse_categories(feature, values)
@@ -139,10 +136,8 @@ def _parse_json_list(name: str, values: str) -> list[Any]:
 def _parse_ends(feature: Feature, values: str) -> list[Any]:
     lowest, colon, highest = values.partition(":")
     if not colon:
-        raise InputError(
-            expected=f"the range of {feature.name!r} must be lowest:highest, such as {_format_example(feature)}",
-            got=repr(values),
-        )
+        rule = f"the range of {feature.name!r} must be lowest:highest, such as {_format_example(feature)}"
+        raise InputError(expected=rule, got=repr(values))
     ends = (lowest.strip(), feature.values[0]), (highest.strip(), feature.values[-1])
     return [parse_value(feature, text) if text else end for text, end in ends]
 

@@ -115,9 +115,8 @@ class Component:
     def from_dict(cls, data: Mapping[str, Any]) -> Component:
         """The component that :meth:`to_dict` wrote; raises InputError if it is no component."""
         if not {"feature", "op", "value"} <= set(data) or data["op"] not in ("<=", ">=", "=="):
-            raise InputError(
-                expected="a component must have a feature, an op of <=, >= or == and a value", got=dict(data)
-            )
+            rule = "a component must have a feature, an op of <=, >= or == and a value"
+            raise InputError(expected=rule, got=dict(data))
         pattern = tuple((name, wanted) for name, wanted in data.get("one_hot_columns", ()))
         allowed = None if data.get("allowed") is None else tuple(map(value_from_json, data["allowed"]))
         return cls(
@@ -148,16 +147,14 @@ def _get_comparable_values(column: TableColumn, component: Component) -> AnyArra
     if values.dtype.kind == "O":
         values = narrow_column(values, column.missing).values
     wanted = "M" if isinstance(component.value, datetime.date) else "iuf"
-    if values.dtype.kind not in wanted and not column.missing.all():
+    if values.dtype.kind in wanted:
+        return values
+    if not column.missing.all():
         raise TableError(
             expected=f"{component.feature!r} must hold {'dates' if wanted == 'M' else 'numbers'} for {component}",
             got=repr(to_python_value(column.present[0])),
         )
-    return (
-        values
-        if values.dtype.kind in wanted
-        else np.zeros(len(values), dtype="datetime64[us]" if wanted == "M" else float)
-    )
+    return np.zeros(len(values), dtype="datetime64[us]" if wanted == "M" else float)
 
 
 def _flag_members(values: AnyArray, allowed: tuple[Value, ...]) -> BoolArray:
@@ -170,9 +167,8 @@ def _quote_pandas_name(name: str) -> str:
     plain = name.isidentifier()
     read = plain and re.fullmatch(r"\w+", name) and unicodedata.normalize("NFKC", name) == name
     if "`" in name or not name.isprintable() or name in PANDAS_RESERVED_NAMES or (plain and not read):
-        raise InputError(
-            expected="a column name must be one that a pandas query can quote", got=repr(name), hint="use covers()"
-        )
+        rule = "a column name must be one that a pandas query can quote"
+        raise InputError(expected=rule, got=repr(name), hint="use covers()")
     return name if plain and not keyword.iskeyword(name) else f"`{name}`"
 
 

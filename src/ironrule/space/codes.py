@@ -64,13 +64,12 @@ def choose_code_type(size: int) -> type[np.unsignedinteger[Any]]:
 
 def encode_feature(feature: Feature, table: Table) -> AnyArray:
     """The codes of one feature for every row; raises TableError, naming values, if some are outside the domain."""
-    codes = (
-        _encode_one_hot(feature, table) if feature.one_hot else _encode_plain(feature, table.column(feature.columns[0]))
-    )
+    codes = _encode_one_hot(feature, table) if feature.one_hot else _encode_plain(feature, table)
     return codes.astype(choose_code_type(feature.size))
 
 
-def _encode_plain(feature: Feature, column: TableColumn) -> Int64Array:
+def _encode_plain(feature: Feature, table: Table) -> Int64Array:
+    column = table.column(feature.columns[0])
     codes = look_up_codes(feature, column.values)
     codes[column.missing] = feature.missing_code
     wrong = (codes < 0) if feature.missing else (codes < 0) & ~column.missing

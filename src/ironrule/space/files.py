@@ -62,9 +62,8 @@ def _parse_text(suffix: str, text: str) -> Any:
     if suffix == ".json":
         return json.loads(text)
     if suffix not in (".yaml", ".yml"):
-        raise SpaceError(
-            expected="a space file must end in .toml, .yaml or .json", got=repr(suffix) if suffix else "no extension"
-        )
+        rule = "a space file must end in .toml, .yaml or .json"
+        raise SpaceError(expected=rule, got=repr(suffix) if suffix else "no extension")
     try:
         import yaml
     except ImportError:
@@ -102,15 +101,8 @@ def _parse_feature(name: str, entry: Mapping[str, Any], table: Table | None) -> 
     else:
         seen = _infer_from_table(name, columns, entry, table)
         values, ordered, missing = seen.values, seen.ordered, entry.get("missing", seen.missing)
-    return Feature(
-        name,
-        values,
-        ordered=ordered,
-        missing=missing,
-        columns=columns,
-        label=entry.get("label"),
-        unit=entry.get("unit"),
-    )
+    label, unit = entry.get("label"), entry.get("unit")
+    return Feature(name, values, ordered=ordered, missing=missing, columns=columns, label=label, unit=unit)
 
 
 def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
@@ -144,9 +136,8 @@ def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, A
     )
     (feature,) = infer_features(table, columns, options, progress=False)
     if entry.get("kind") == "ordered" and not feature.ordered:
-        raise SpaceError(
-            f"feature {name!r} has no natural order: its values are not numbers", hint="list its 'values' in order"
-        )
+        reason = f"feature {name!r} has no natural order: its values are not numbers"
+        raise SpaceError(reason, hint="list its 'values' in order")
     return feature
 
 
@@ -158,9 +149,8 @@ def _parse_values(name: str, entry: Mapping[str, Any]) -> tuple[Value, ...]:
         start, stop, step = (Decimal(repr(number)) for number in (grid["start"], grid["stop"], grid.get("step", 1)))
         steps = int((stop - start) // step) + 1 if step > 0 else 0
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError):
-        raise SpaceError(
-            expected=f"the grid of {name!r} must have numbers start, stop and step", got=repr(grid)
-        ) from None
+        rule = f"the grid of {name!r} must have numbers start, stop and step"
+        raise SpaceError(expected=rule, got=repr(grid)) from None
     if not 1 <= steps <= MAX_GRID_VALUES:
         rule = f"the grid of {name!r} must go up from start to stop in 1 to {MAX_GRID_VALUES:,} values"
         raise SpaceError(expected=rule, got=repr(grid))
@@ -190,11 +180,8 @@ def to_toml(document: SpaceDocument, inferred: SpaceDocument, max_values: int = 
     lines = [f"constraints = {_format_toml(document.get('constraints', []))}"]
     for name, entry in document["features"].items():
         lines += ["", f"[features.{_format_toml_scalar(name)}]"]
-        brief = (
-            len(entry["values"]) > max_values
-            and "columns" not in entry
-            and _agrees_with_table(entry, observed.get(name, {}))
-        )
+        many = len(entry["values"]) > max_values and "columns" not in entry
+        brief = many and _agrees_with_table(entry, observed.get(name, {}))
         if brief:
             first, last = (_format_toml(entry["values"][place]) for place in (0, -1))
             lines.append(f"# {format_count(len(entry['values']), 'value')} from {first} to {last}, as in the table")

@@ -102,9 +102,8 @@ def _read_declared_values(name: str, column: TableColumn, options: InferenceOpti
     try:
         return list(np.array(listed, dtype=column.values.dtype).tolist())
     except (ValueError, TypeError):
-        raise SpaceError(
-            expected=f"the domain of {name!r} must fit the type of its column, {column.values.dtype}", got=listed
-        ) from None
+        rule = f"the domain of {name!r} must fit the type of its column, {column.values.dtype}"
+        raise SpaceError(expected=rule, got=listed) from None
 
 
 def _is_ordered(column: TableColumn, declared: list[Value]) -> bool:
@@ -117,11 +116,8 @@ def _list_distinct(name: str, column: TableColumn) -> list[Value]:
     present = column.present
     if present.dtype.kind in "iuf":
         if present.dtype.kind == "f" and np.isinf(present).any():
-            raise TableError(
-                expected="numbers must be finite",
-                got=f"infinity in column {name!r}",
-                hint="replace it by a number or by missing",
-            )
+            got, hint = f"infinity in column {name!r}", "replace it by a number or by missing"
+            raise TableError(expected="numbers must be finite", got=got, hint=hint)
         return list(np.unique(present + 0 if present.dtype.kind != "f" else present + 0.0).tolist())
     if present.dtype.kind == "M":
         return list(np.unique(present).tolist())

@@ -45,9 +45,8 @@ def build_layout(
     carrier = {name: j for j, feature in enumerate(features) for name in feature.columns}
     absent = [name for name in carrier if name not in table.names]
     if absent:
-        raise SpaceError(
-            f"the table lacks columns of the space: {', '.join(map(repr, absent))}", code="missing-columns"
-        )
+        reason = f"the table lacks columns of the space: {', '.join(map(repr, absent))}"
+        raise SpaceError(reason, code="missing-columns")
     left_out = [name for name in order or () if name not in carrier]
     if left_out:
         raise SpaceError(f"the space lacks a column of the model: {left_out[0]!r}", code="missing-columns")
@@ -62,9 +61,8 @@ def _build_lookup(lookup: Callable[[str, list[Any]], Any], feature: Feature, col
     try:
         return lookup(column, _list_entries(feature, column))
     except Exception as error:  # every library has its own
-        raise SpaceError(
-            f"the domain of {feature.name!r} does not fit the type of column {column!r}: {error}"
-        ) from error
+        reason = f"the domain of {feature.name!r} does not fit the type of column {column!r}: {error}"
+        raise SpaceError(reason) from error
 
 
 def _list_entries(feature: Feature, column: str) -> list[Any]:

@@ -99,9 +99,8 @@ class Space:
         read = _read_source_values(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
         require_columns(chosen, read.names, COLUMNS_HINT)
-        options = InferenceOptions(
-            nominal, dict(ordered or {}), dict(domains or {}), missing=missing, one_hot=one_hot, constant=constant
-        )
+        orders, values = dict(ordered or {}), dict(domains or {})
+        options = InferenceOptions(nominal, orders, values, missing=missing, one_hot=one_hot, constant=constant)
         return cls(infer_features(read, chosen, options, progress), tuple(as_constraint(c) for c in constraints))
 
     @classmethod
@@ -313,9 +312,8 @@ def _check_value_type(feature: Feature, value: Value) -> Value:
     if numbers and not number:
         raise TableError(expected=f"{feature.name!r} must be a number", got=repr(value))
     if not numbers and number and all(isinstance(entry, str) for entry in feature.values):
-        raise TableError(
-            expected=f"{feature.name!r} must be a string, {feature.describe()}", got=f"the number {value!r}"
-        )
+        rule = f"{feature.name!r} must be a string, {feature.describe()}"
+        raise TableError(expected=rule, got=f"the number {value!r}")
     return value
 
 
@@ -342,8 +340,7 @@ def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:
         rule = f"{feature.name!r} must be {feature.describe()}, since it has one column per value"
         raise SpaceError(expected=rule, got=repr(value))
     if feature.ordered and not feature.naturally_ordered:
-        raise SpaceError(
-            f"{value!r} has no place in the order of {feature.name!r}", hint="declare the order in a space file"
-        )
+        reason = f"{value!r} has no place in the order of {feature.name!r}"
+        raise SpaceError(reason, hint="declare the order in a space file")
     values = (*feature.values, value)
     return replace(feature, values=tuple(sorted(values)) if feature.ordered else values)

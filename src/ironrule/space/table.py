@@ -57,9 +57,8 @@ class Table:
                 return _read_array_column(self.native[:, self.names.index(name)])
             return _read_series(self.frame[name])
         except TableError as error:
-            raise TableError(
-                expected=f"column {name!r}: {error.expected}", got=error.got, hint=error.hint, code=error.code
-            ) from None
+            rule = f"column {name!r}: {error.expected}"
+            raise TableError(expected=rule, got=error.got, hint=error.hint, code=error.code) from None
 
     def row(self, position: int) -> dict[str, Any]:
         """One row as a dictionary of Python values, ``None`` for missing."""
@@ -120,18 +119,16 @@ def _from_frame(data: Any) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        raise TableError(
-            expected="a table must be a pandas, polars or Arrow table or a NumPy array", got=f"a {kind}"
-        ) from None
+        rule = "a table must be a pandas, polars or Arrow table or a NumPy array"
+        raise TableError(expected=rule, got=f"a {kind}") from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 
 
 def _check_names(names: Sequence[Any]) -> None:
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
-        raise TableError(
-            expected="column names must be strings", got=repr(odd[0]), hint="with pandas: data.rename(columns=str)"
-        )
+        hint = "with pandas: data.rename(columns=str)"
+        raise TableError(expected="column names must be strings", got=repr(odd[0]), hint=hint)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise TableError(expected="column names must be unique", got=f"{', '.join(map(repr, twice))} more than once")
@@ -191,9 +188,8 @@ def _convert_to_exact_dates(values: AnyArray) -> AnyArray:
     days = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
     exact = values.astype("datetime64[D]" if days else "datetime64[us]")
     if ((exact != values) & ~np.isnat(values)).any():
-        raise TableError(
-            expected="dates must be whole microseconds", got="finer ones", hint="with pandas: .dt.floor('us')"
-        )
+        hint = "with pandas: .dt.floor('us')"
+        raise TableError(expected="dates must be whole microseconds", got="finer ones", hint=hint)
     return exact
 
 

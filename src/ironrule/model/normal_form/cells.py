@@ -70,9 +70,8 @@ class DistinctSplits:
         self.numbers_by_splits[id(splits)] = np.array(numbers, dtype=np.int64)
 
     def _add_packed(self, make: SplitFactory, packed: list[ThresholdSplits]) -> None:
-        column, threshold, kind = (
-            np.concatenate([getattr(splits, name) for splits in packed]) for name in ("column", "threshold", "kind")
-        )
+        arrays = ([getattr(splits, name) for splits in packed] for name in ("column", "threshold", "kind"))
+        column, threshold, kind = map(np.concatenate, arrays)
         numbers = np.full(len(column), -1, dtype=np.int64)
         # Of all splits of a column, one of each class with the same answers is made an object and asked.
         for each in np.unique(column[column >= 0]).tolist():

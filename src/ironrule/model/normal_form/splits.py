@@ -54,9 +54,8 @@ class ThresholdSplits:
     def move_columns(self, columns: Sequence[int], move: Callable[[TreeSplit], TreeSplit]) -> ThresholdSplits:
         """The same splits where column k of these is ``columns[k]``; ``move`` does that for a single split."""
         moved = np.where(self.column < 0, -1, np.asarray(columns, dtype=np.int32)[self.column]).astype(np.int32)
-        return replace(
-            self, column=moved, other_splits={node: move(split) for node, split in self.other_splits.items()}
-        )
+        others = {node: move(split) for node, split in self.other_splits.items()}
+        return replace(self, column=moved, other_splits=others)
 
 
 def group_equivalent_thresholds(thresholds: Float64Array, kinds: Int32Array, values: AnyArray) -> tuple[IntpArray, ...]:
@@ -68,9 +67,8 @@ def group_equivalent_thresholds(thresholds: Float64Array, kinds: Int32Array, val
     marks = marks[~np.isnan(marks)]
     ranks = np.searchsorted(marks, thresholds, "left") + np.searchsorted(marks, thresholds, "right")
     keys = 2 * ranks.astype(np.int64) + np.isnan(thresholds)
-    _, first, inverse = np.unique(
-        keys * (int(kinds.max(initial=0)) + 1) + kinds, return_index=True, return_inverse=True
-    )
+    keys = keys * (int(kinds.max(initial=0)) + 1) + kinds
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first, inverse.ravel()
 
 

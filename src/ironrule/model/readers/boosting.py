@@ -69,9 +69,8 @@ def sum_trees(offset: float, trees: Sequence[Tree], unit: float, extra: float = 
     # Adding up our tables in float64, in any order, errs too: by DOUBLE_ROUNDOFF times count times the sum of sizes.
     whole = abs(offset) + float(sum(np.abs(v).max() for v in leaves))
     error = HIGHER_ORDER_FACTOR * (unit * float(sizes.sum()) + 2 * DOUBLE_ROUNDOFF * (len(trees) + 2) * whole) + extra
-    return BoostedScore(
-        offset, tuple(trees), error + sys.float_info.min, HIGHER_ORDER_FACTOR * float(sizes.max()) + error
-    )
+    size_bound = HIGHER_ORDER_FACTOR * float(sizes.max()) + error
+    return BoostedScore(offset, tuple(trees), error + sys.float_info.min, size_bound)
 
 
 def bound_probability_error(unit: float, classes: int = 2) -> float:
@@ -212,12 +211,8 @@ def _build_capped_margin(
     cap = c * 2.0**24
     pairs = [(d, u) for d in wanted for u in others]
     # the errors of both scores, and of the differences to the largest score that softmax takes
-    stretch = math.exp(
-        max(
-            scores[d].error + scores[u].error + 2 * unit * (scores[d].size_bound + scores[u].size_bound)
-            for d, u in pairs
-        )
-    )
+    both = [(scores[d], scores[u]) for d, u in pairs]
+    stretch = math.exp(max(a.error + b.error + 2 * unit * (a.size_bound + b.size_bound) for a, b in both))
     error = max(stretch * c_high - c, c - c_low / stretch) + c * c / cap + 2.0**-48 * len(pairs) * cap
     groups = []
     for d, u in pairs:

@@ -116,10 +116,8 @@ def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     scores = _read_scores(content)
     if isinstance(estimator, library.CatBoostClassifier):
         return _read_classifier(estimator, scores, loss, desired, threshold)
-    reason = f"CatBoost's loss {loss} is not a threshold on a sum of trees"
-    return read_prediction(
-        scores, RESPONSES.get(loss), desired, threshold, unit=PROBABILITY_ROUNDOFF, no_response=reason
-    )
+    why = f"CatBoost's loss {loss} is not a threshold on a sum of trees"
+    return read_prediction(scores, RESPONSES.get(loss), desired, threshold, unit=PROBABILITY_ROUNDOFF, no_response=why)
 
 
 def _read_classifier(
@@ -190,10 +188,8 @@ def _build_oblivious_tree(splits: Sequence[TreeSplit], leaves: Float64Array) -> 
 
 def _build_splits(splits: Sequence[TreeSplit], levels: IntpArray, leaves: int) -> ThresholdSplits:
     """The splits of nodes that ask the ones at these levels, and of so many leaves after them."""
-    numeric = [
-        split if isinstance(split, CatBoostThresholdSplit) else CatBoostThresholdSplit(-1, 0.0, False)
-        for split in splits
-    ]
+    none = CatBoostThresholdSplit(-1, 0.0, False)
+    numeric = [split if isinstance(split, CatBoostThresholdSplit) else none for split in splits]
     column, kind = (
         np.array([getattr(split, name) for split in numeric] + [-1], np.int32) for name in ("column", "nan_left")
     )

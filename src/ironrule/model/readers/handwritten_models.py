@@ -63,17 +63,15 @@ def _read_two_layer(model: TwoLayerAdditive, sign: float, threshold: float | Non
         return build_constant_sum(limit < 0)
     names = model.feature_names_in_.tolist()
     offset, groups = sign * model.bias - limit, []
-    error += bound_rounding(
-        len(model.subscales) + 4, abs(model.bias) + abs(limit) + sum(abs(s.weight) for s in model.subscales)
-    )
+    weights = sum(abs(subscale.weight) for subscale in model.subscales)
+    error += bound_rounding(len(model.subscales) + 4, abs(model.bias) + abs(limit) + weights)
     for subscale in model.subscales:
         share = sign * subscale.weight
         rises = 1.0 if share > 0 else -1.0
         offset += min(share, 0.0)  # a falling logistic function is a rising one of the negated sum, less 1
         trees = _build_trees(subscale.parts, names, rises)
-        inner = bound_rounding(
-            len(trees) + 4, abs(subscale.bias) + sum(max(map(abs, part.point_table)) for part in subscale.parts)
-        )
+        size = abs(subscale.bias) + sum(max(map(abs, part.point_table)) for part in subscale.parts)
+        inner = bound_rounding(len(trees) + 4, size)
         error += abs(share) * (LINK_ERROR + inner / 4)  # a logistic function is nowhere steeper than a quarter
         if share:
             groups.append(LinkedGroup(trees, Link("logistic", abs(share), 1.0, rises * subscale.bias)))
@@ -117,9 +115,8 @@ def _read_rules(model: RuleClassifier, sign: float) -> TreeSum:
 
 def _build_rule_tree(rule: Rule, names: list[str], value: float) -> Tree:
     """A chain of splits: ``value`` where all hold, 0 elsewhere."""
-    splits = [
-        ComponentSplit(names.index(part.column), part) for whole in rule.components for part in _split_by_column(whole)
-    ]
+    parts = (part for component in rule.components for part in _split_by_column(component))
+    splits = [ComponentSplit(names.index(part.column), part) for part in parts]
     count = len(splits)
     left = [*range(1, count), 2 * count, *[-1] * count, -1] if count else [-1]
     right = [*range(count, 2 * count), *[-1] * count, -1] if count else [-1]

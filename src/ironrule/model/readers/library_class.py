@@ -122,11 +122,7 @@ def _is_library_attribute(attribute: Any, owner: type) -> bool:
         return _is_known_module(attribute.__globals__.get("__name__", ""))
     if callable(attribute) or hasattr(type(attribute), "__get__"):
         own = getattr(attribute, "__module__", None) or type(attribute).__module__
-        return (
-            _is_known_module(type(attribute).__module__)
-            and _is_known_module(own)
-            and not hasattr(attribute, "__self__")
-        )
+        return all(map(_is_known_module, (type(attribute).__module__, own))) and not hasattr(attribute, "__self__")
     return True
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +35,7 @@ from ironrule.model.readers.boosting import (
     sum_trees,
 )
 from ironrule.model.readers.library_class import require_own_methods, require_same_labels
-from ironrule.model.readers.xgboost_models import encode_categories
+from ironrule.model.readers.xgboost_models import CategoryLabels, encode_categories
 
 ZERO_THRESHOLD = float(np.float32(1e-35))
 
@@ -45,7 +44,6 @@ RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, IDENTITY_RESPONSE)
 RESPONSES |= dict.fromkeys(("poisson", "gamma", "tweedie"), EXPONENTIAL_RESPONSE)
 
 MAX_SIGMOID_SCORE = 25.0  # beyond, a sigmoid in float64 cannot tell scores apart well enough
-CategoryLabels = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +172,8 @@ def _read_labels(booster: Any, head: dict[str, str]) -> dict[int, CategoryLabels
     if not kept:
         return {}
     if len(columns) != len(kept):
-        raise Unreadable(
-            "LightGBM does not say which columns its pandas categories belong to (some are ordered, or numbers)"
-        )
+        reason = "LightGBM does not say which columns its pandas categories belong to (some are ordered, or numbers)"
+        raise Unreadable(reason)
     return {column: tuple(labels) for column, labels in zip(sorted(columns), kept, strict=True)}
 
 
@@ -207,14 +204,11 @@ def _read_tree(tree: dict[str, str], labels: dict[int, CategoryLabels], share: f
 
     def asked(node: int) -> TreeSplit:
         column, kind = int(columns[node]), int(kinds[node])
+        known = labels.get(column)
         if not kind & 1:
-            return LightGBMThresholdSplit(
-                column, float(thresholds[node]), bool(kind & 2), (kind >> 2) & 3, labels.get(column)
-            )
+            return LightGBMThresholdSplit(column, float(thresholds[node]), bool(kind & 2), (kind >> 2) & 3, known)
         place = int(thresholds[node])
-        return LightGBMCategorySplit(
-            column, _list_set_bits(words[bounds[place] : bounds[place + 1]]), labels.get(column)
-        )
+        return LightGBMCategorySplit(column, _list_set_bits(words[bounds[place] : bounds[place + 1]]), known)
 
     single = (kinds & 1 == 1) | np.isin(columns, list(labels))  # that are more than a comparison with a number
     below = [np.where(side < 0, count + ~side, side) for side in (left, right)]  # the leaves come after all nodes

@@ -123,9 +123,8 @@ def _gemm(node: OnnxNode) -> StepChain:
         chain = chain.append(make_unitwise(np.full(chain.width or 0, alpha), np.zeros(1), 1))
     if bias is None:
         return chain
-    return chain.append(
-        make_unitwise(np.ones(1), beta * _broadcast_per_unit(node, chain, bias), 3 if beta != 1.0 else 1)
-    )
+    shift = beta * _broadcast_per_unit(node, chain, bias)
+    return chain.append(make_unitwise(np.ones(1), shift, 3 if beta != 1.0 else 1))
 
 
 def _add(node: OnnxNode) -> StepChain:

@@ -95,9 +95,8 @@ class ScaledShape:
         with np.errstate(over="ignore"):
             each = self.factor * self.shape(values)
         if not (np.abs(each) <= self.limit).all():
-            raise Unreadable(
-                "an additive model cannot take missing or infinite numbers, or ones too large for its precision"
-            )
+            reason = "an additive model cannot take missing or infinite numbers, or ones too large for its precision"
+            raise Unreadable(reason)
         return each
 
 
@@ -194,9 +193,8 @@ def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     if name in LINEAR_REGRESSIONS:
         return _read_regression(estimator, desired, threshold)
     if name in LINEAR_CLASSIFIERS:
-        return _read_classifier(
-            _read_linear_scores(estimator), estimator, desired, _find_linear_threshold(estimator, name, threshold)
-        )
+        scores, cut = _read_linear_scores(estimator), _find_linear_threshold(estimator, name, threshold)
+        return _read_classifier(scores, estimator, desired, cut)
     if name in NAIVE_BAYES:
         scores = NAIVE_BAYES[name](estimator)
         cut = ScoreThreshold() if threshold is None else find_logit_threshold(threshold, scores[0].epsilon, spread=True)

@@ -39,12 +39,9 @@ def read_calibrated(
     level = 0.5 if threshold is None else float(threshold)
     if not 1e-5 < level < 1 - 1e-5:
         raise Unreadable(f"a threshold of {level!r} on a calibrated probability decides nothing, or too closely")
-    margin = (
-        _read_single_fold(folds[0], positive, level, read_base)
-        if len(folds) == 1
-        else _average_folds(folds, positive, level, read_base)
-    )
-    return TreeSum(((margin,),))
+    if len(folds) == 1:
+        return TreeSum(((_read_single_fold(folds[0], positive, level, read_base),),))
+    return TreeSum(((_average_folds(folds, positive, level, read_base),),))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,9 +133,8 @@ def _check_base_score(raw: BaseScore, fold: CalibrationFold, rising: bool) -> No
             scores = fold.compute_scores(probes).astype(np.float64) * (1 if rising else -1)
         ours = sums.evaluate(probes) / raw.scale
     except Exception as error:  # whatever the base model raises on numbers that it does not know
-        raise Unreadable(
-            f"the scores of the calibrated {type(fold.base).__name__} cannot be checked: {error}"
-        ) from error
+        reason = f"the scores of the calibrated {type(fold.base).__name__} cannot be checked: {error}"
+        raise Unreadable(reason) from error
     allowed = sums.bound_error(probes) / raw.scale + 1e-5 * (1 + np.abs(scores))
     if not (np.abs(scores - ours) <= allowed).all():
         raise Unreadable(f"the score of the calibrated {type(fold.base).__name__} is no plain sum")
@@ -148,10 +144,8 @@ def _find_epsilon(fold: CalibrationFold) -> float:
     """The epsilon of the numbers that the calibrator gets, at their least precise."""
     held = [getattr(fold.base, name, None) for name in ("coef_", "theta_")]
     held.append(getattr(fold.calibrator, "X_thresholds_", None))
-    plain = type(fold.base).__module__.startswith("sklearn.") and all(
-        array is None or array.dtype == np.float64 for array in held
-    )
-    return 2.0**-52 if plain else 2.0**-23
+    own = type(fold.base).__module__.startswith("sklearn.")
+    return 2.0**-52 if own and all(array is None or array.dtype == np.float64 for array in held) else 2.0**-23
 
 
 def _average_folds(folds: list[CalibrationFold], positive: bool, level: float, read_base: Reader) -> Margin:
@@ -181,11 +175,9 @@ def _read_single_fold(fold: CalibrationFold, positive: bool, level: float, read_
     low, high, rises = _bracket_score(fold, level if positive else 1 - level)
     up = positive == rises
     if not fold.has_decision_function:  # any normal form by threshold will do, whatever its scale
-        ends = (low, high) if up else (1 - high, 1 - low)
         wide = 16 * _find_epsilon(fold)
-        return _merge_margins(
-            *(_read_base_margin(fold, up, end, read_base) for end in (ends[0] - wide, ends[1] + wide))
-        )
+        ends = (low - wide, high + wide) if up else (1 - high - wide, 1 - low + wide)
+        return _merge_margins(*(_read_base_margin(fold, up, end, read_base) for end in ends))
     raw = _read_base_score(fold, up, read_base)
     middle = (low + high) / 2 if up else -(low + high) / 2
     offset = -raw.constant - raw.scale * middle

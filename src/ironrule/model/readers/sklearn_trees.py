@@ -70,10 +70,8 @@ class SklearnCategorySplit:
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which values are among the categories on the left."""
-        return np.array(
-            [v in self.left or (self.missing_left and v not in self.right) for v in np.asarray(values).tolist()],
-            np.bool_,
-        )
+        seen = np.asarray(values).tolist()
+        return np.array([v in self.left or (self.missing_left and v not in self.right) for v in seen], np.bool_)
 
 
 def _make_float32_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
@@ -99,15 +97,12 @@ def read_sklearn_trees(estimator: Any, desired: tuple[Any, ...], threshold: floa
         return _read_constant(estimator, len(labels), len(wanted), threshold)
     if _is_tree(estimator) and (threshold is None or len(wanted) == 1):
         return _read_tree(estimator, wanted, threshold)
-    require_readable(
-        threshold is None or hasattr(estimator, "predict_proba"), "it has no probabilities to pass a threshold"
-    )
+    has_probabilities = hasattr(estimator, "predict_proba")
+    require_readable(threshold is None or has_probabilities, "it has no probabilities to pass a threshold")
     model = _build_model(estimator)
-    return (
-        read_binary(model, wanted, threshold)
-        if isinstance(model, BinaryScore)
-        else read_classes(model, wanted, threshold)
-    )
+    if isinstance(model, BinaryScore):
+        return read_binary(model, wanted, threshold)
+    return read_classes(model, wanted, threshold)
 
 
 def _read_constant(estimator: Any, classes: int, wanted: int, threshold: float | None) -> TreeSum:
@@ -163,18 +158,14 @@ def _move_columns(scores: ScoreColumns, features: Sequence[int]) -> ScoreColumns
 def _score_probabilities(estimator: Any, columns: int) -> ScoreColumns:
     """A classifier's probabilities, or a regressor's prediction, as columns of a larger sum."""
     model = _build_model(estimator)
-    require_readable(
-        isinstance(model, NumberScore) or hasattr(estimator, "predict_proba"), "a member has no probabilities"
-    )
+    has_probabilities = isinstance(model, NumberScore) or hasattr(estimator, "predict_proba")
+    require_readable(has_probabilities, "a member has no probabilities")
     if isinstance(model, BinaryScore):
         return apply_logistic(model, columns)
-    require_readable(
-        not (isinstance(model, ClassScores) and model.softmax), "a member's softmax of several classes is not a sum"
-    )
-    require_readable(
-        not (isinstance(model, NumberScore) and model.exponential), "a member's predictions are exponentials"
-    )
-    assert not isinstance(model, BinaryScore)
+    softmax = isinstance(model, ClassScores) and model.softmax
+    require_readable(not softmax, "a member's softmax of several classes is not a sum")
+    exponential = isinstance(model, NumberScore) and model.exponential
+    require_readable(not exponential, "a member's predictions are exponentials")
     require_readable(len(model.scores.offset) == columns, "its members know different classes")
     return scale_scores(model.scores, 1.0 / model.divisor)
 
@@ -204,21 +195,17 @@ def _get_class_name(estimator: Any) -> str:
 
 
 def _is_tree(estimator: Any) -> bool:
-    return _get_class_name(estimator).removesuffix("Classifier").removesuffix("Regressor") in (
-        "DecisionTree",
-        "ExtraTree",
-    )
+    family = _get_class_name(estimator).removesuffix("Classifier").removesuffix("Regressor")
+    return family in ("DecisionTree", "ExtraTree")
 
 
 def _build_model(estimator: Any) -> ScoredModel:
-    name = type(estimator).__name__
-    require_readable(
-        _get_class_name(estimator) in MODEL_BUILDERS, f"a member is a {name}, which is not among scikit-learn's trees"
-    )
-    require_readable(
-        getattr(estimator, "n_outputs_", 1) == 1, "a member answers several questions at once (multi-output)"
-    )
-    return MODEL_BUILDERS[_get_class_name(estimator)](estimator)
+    build = MODEL_BUILDERS.get(_get_class_name(estimator))
+    if build is None:
+        raise Unreadable(f"a member is a {type(estimator).__name__}, which is not among scikit-learn's trees")
+    outputs = getattr(estimator, "n_outputs_", 1)
+    require_readable(outputs == 1, "a member answers several questions at once (multi-output)")
+    return build(estimator)
 
 
 def _require_ordered(tree: VectorTree) -> VectorTree:
@@ -234,9 +221,8 @@ def _read_vector_tree(tree: Any, factor: float = 1.0) -> VectorTree:
     left, right = (np.asarray(side, dtype=np.int32) for side in (tree.children_left, tree.children_right))
     column = np.where(left < 0, -1, tree.feature).astype(np.int32)
     splits = ThresholdSplits(column, tree.threshold, tree.missing_go_to_left.astype(np.int32), _make_float32_split)
-    return _require_ordered(
-        VectorTree(splits, left, right, np.where(left[:, None] < 0, factor * tree.value[:, 0, :], 0.0))
-    )
+    values = np.where(left[:, None] < 0, factor * tree.value[:, 0, :], 0.0)
+    return _require_ordered(VectorTree(splits, left, right, values))
 
 
 def _build_tree_model(estimator: Any) -> ScoredModel:
@@ -246,9 +232,8 @@ def _build_tree_model(estimator: Any) -> ScoredModel:
 
 def _build_forest_model(estimator: Any) -> ScoredModel:
     columns = len(estimator.classes_) if hasattr(estimator, "classes_") else 1
-    require_readable(
-        all(map(_is_tree, estimator.estimators_)), "a member of the forest is not one of scikit-learn's trees"
-    )
+    only_trees = all(map(_is_tree, estimator.estimators_))
+    require_readable(only_trees, "a member of the forest is not one of scikit-learn's trees")
     scores = add_scores([score_tree(_read_vector_tree(member.tree_)) for member in estimator.estimators_], columns)
     divisor = float(len(estimator.estimators_))
     return ClassScores(scores, divisor) if hasattr(estimator, "classes_") else NumberScore(scores, divisor)
@@ -256,12 +241,9 @@ def _build_forest_model(estimator: Any) -> ScoredModel:
 
 def _add_rounds(start: Float64Array, rounds: Sequence[Sequence[VectorTree]]) -> ScoreColumns:
     """Raw scores: a start plus trees, in every round one per column."""
-    columns = len(start)
-    first = ScoreColumns(start, size=float(np.abs(start).max()))
-    trees = [
-        map_scores(score_tree(tree), np.eye(columns)[[column]]) for row in rounds for column, tree in enumerate(row)
-    ]
-    return add_scores([first, *trees], columns)
+    units, first = np.eye(len(start)), ScoreColumns(start, size=float(np.abs(start).max()))
+    trees = [map_scores(score_tree(tree), units[[column]]) for row in rounds for column, tree in enumerate(row)]
+    return add_scores([first, *trees], len(start))
 
 
 def _build_boosted_model(estimator: Any, scores: ScoreColumns, slope: float) -> ScoredModel:
@@ -272,9 +254,8 @@ def _build_boosted_model(estimator: Any, scores: ScoreColumns, slope: float) -> 
 
 def _build_gradient_boosting(estimator: Any) -> ScoredModel:
     init = estimator.init_
-    constant = (
-        _get_class_name(init) in ("DummyClassifier", "DummyRegressor") and getattr(init, "strategy", "") != "stratified"
-    )
+    dummy = _get_class_name(init) in ("DummyClassifier", "DummyRegressor")
+    constant = dummy and getattr(init, "strategy", "") != "stratified"
     require_readable(init == "zero" or constant, "it starts from predictions of another model (init=...)")
     start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
     rate = float(estimator.learning_rate)
@@ -289,11 +270,10 @@ def _build_histogram_boosting(estimator: Any) -> ScoredModel:
     categorical = estimator.is_categorical_
     if hasattr(estimator, "classes_"):
         require_readable(len(estimator.classes_) > 1, "it knows a single class")
-    require_readable(
-        categorical is None or estimator._preprocessor is not None, "categories must be encoded by the model (>= 1.4)"
-    )
+    encoded = categorical is None or estimator._preprocessor is not None
+    require_readable(encoded, "categories must be encoded by the model (>= 1.4)")
     encoding = _NO_ENCODING if categorical is None else _read_encoding(estimator)
-    rounds = [[_read_histogram_tree(tree, *encoding) for tree in trees] for trees in estimator._predictors]
+    rounds = [[_read_histogram_tree(tree, encoding) for tree in trees] for trees in estimator._predictors]
     model = _build_boosted_model(estimator, _add_rounds(start, rounds), 1.0)
     if isinstance(model, NumberScore):
         link = type(estimator._loss.link).__name__
@@ -315,10 +295,9 @@ def _read_encoding(estimator: Any) -> CategoryEncoding:
     return order.__getitem__, lambda column: (categories[column].tolist(), bitsets[rows[column]])
 
 
-def _read_histogram_tree(
-    tree: Any, origin: Callable[[int], int], categories: Callable[[int], tuple[list[Any], AnyArray]]
-) -> VectorTree:
+def _read_histogram_tree(tree: Any, encoding: CategoryEncoding) -> VectorTree:
     """A histogram tree: float64 columns, or sets of categories."""
+    origin, categories = encoding
     nodes, leaf = tree.nodes, tree.nodes["is_leaf"].astype(np.bool_)
     categorical = nodes["is_categorical"].astype(np.bool_) & ~leaf
 
@@ -326,13 +305,11 @@ def _read_histogram_tree(
         column = int(node["feature_idx"])
         labels, known = categories(column)
         left = _list_categories(labels, tree.raw_left_cat_bitsets[node["bitset_idx"]])
-        return SklearnCategorySplit(
-            origin(column), left, _list_categories(labels, known) - left, bool(node["missing_go_to_left"])
-        )
+        right = _list_categories(labels, known) - left
+        return SklearnCategorySplit(origin(column), left, right, bool(node["missing_go_to_left"]))
 
-    column = [
-        -1 if skip else origin(k) for k, skip in zip(nodes["feature_idx"].tolist(), leaf | categorical, strict=True)
-    ]
+    skipped = zip(nodes["feature_idx"].tolist(), leaf | categorical, strict=True)
+    column = [-1 if skip else origin(k) for k, skip in skipped]
     splits = ThresholdSplits(
         np.array(column, dtype=np.int32),
         nodes["num_threshold"].astype(np.float64),
@@ -364,9 +341,8 @@ def _build_bagging(estimator: Any) -> ScoredModel:
 
 
 def _build_adaboost(estimator: Any) -> ScoredModel:
-    require_readable(
-        getattr(estimator, "algorithm", "SAMME") != "SAMME.R", "AdaBoost is read as SAMME, and this one is SAMME.R"
-    )
+    algorithm = getattr(estimator, "algorithm", "SAMME")
+    require_readable(algorithm != "SAMME.R", "AdaBoost is read as SAMME, and this one is SAMME.R")
     labels, total = estimator.classes_.tolist(), float(estimator.estimator_weights_.sum())
     count = len(labels)
     require_readable(total > 0 and count > 1, "its weights must add up to more than 0, over several classes")

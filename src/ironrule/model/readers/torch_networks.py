@@ -112,9 +112,8 @@ def _to_floats(tensor: Any) -> Float64Array:
 def _find_roundoff(module: Any) -> float:
     import torch
 
-    kinds = {tensor.dtype for tensor in iterate_tensors(module) if tensor.is_floating_point()} or {
-        torch.get_default_dtype()
-    }
+    kinds = {tensor.dtype for tensor in iterate_tensors(module) if tensor.is_floating_point()}
+    kinds = kinds or {torch.get_default_dtype()}
     if kinds == {torch.float64}:
         return DOUBLE_ROUNDOFF
     if kinds != {torch.float32}:

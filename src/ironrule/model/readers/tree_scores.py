@@ -160,9 +160,8 @@ def _build_threshold_case(model: ClassScores, wanted: Sequence[int], threshold: 
     weights = np.zeros(len(scores.offset))
     weights[list(wanted)] = 1.0
     if scores.exact and count == 1:
-        passing = bisect_left(
-            range(int(scores.size / GRID) + 1), True, key=lambda m: m * GRID / model.divisor > threshold
-        )
+        most = int(scores.size / GRID) + 1
+        passing = bisect_left(range(most), True, key=lambda m: m * GRID / model.divisor > threshold)
         return weights, GRID / 2 - passing * GRID, 0.0
     limit = threshold * model.divisor
     return weights, -limit, count * scores.error + bound_rounding(count + 8, count * scores.size + abs(limit))

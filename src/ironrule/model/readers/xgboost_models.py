@@ -38,6 +38,8 @@ from ironrule.model.readers.boosting import (
 )
 from ironrule.model.readers.library_class import require_own_methods
 
+CategoryLabels = tuple[Hashable, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class XGBoostThresholdSplit:
@@ -80,7 +82,7 @@ class XGBoostCategorySplit:
     chosen: frozenset[int]
     missing_left: bool
     missing: float | None = None
-    labels: tuple[Hashable, ...] | None = None
+    labels: CategoryLabels | None = None
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left."""
@@ -91,16 +93,15 @@ class XGBoostCategorySplit:
         return np.asarray(np.where(missing, self.missing_left, ~chosen), dtype=np.bool_)
 
 
-def encode_categories(values: AnyArray, labels: tuple[Hashable, ...], column: int, unseen: float | None = None) -> Any:
+def encode_categories(values: AnyArray, labels: CategoryLabels, column: int, unseen: float | None = None) -> Any:
     """The category numbers of labels, NaN where missing; an unknown label is ``unseen`` or refused."""
     code_by_label = {label: float(code) for code, label in enumerate(labels)}
     codes = np.empty(len(values))
     for row, value in enumerate(values.tolist()):
         code = math.nan if value is None or value != value else code_by_label.get(value, unseen)
         if code is None:
-            raise Unreadable(
-                f"the value {value!r} of column {column} is none of the categories that the model was fitted on"
-            )
+            reason = f"the value {value!r} of column {column} is none of the categories that the model was fitted on"
+            raise Unreadable(reason)
         codes[row] = code
     return codes
 
@@ -128,9 +129,8 @@ def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | No
     library = sys.modules.get("xgboost")
     if library is None or not isinstance(estimator, library.XGBModel):
         return None
-    if not isinstance(estimator, (library.XGBClassifier, library.XGBRegressor)) or isinstance(
-        estimator, library.XGBRanker
-    ):
+    kinds = (library.XGBClassifier, library.XGBRegressor)
+    if not isinstance(estimator, kinds) or isinstance(estimator, library.XGBRanker):
         raise Unreadable(f"{type(estimator).__name__} is neither a classifier nor a regressor")
     require_own_methods(estimator)
     booster = estimator.get_booster()
@@ -165,9 +165,8 @@ def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objectiv
     model = machine["gbtree"]["model"] if machine["name"] == "dart" else machine["model"]
     parameters = learner["learner_model_param"]
     outputs = max(int(parameters["num_class"]), 1)
-    if int(parameters.get("num_target", 1)) > 1 or any(
-        int(t["tree_param"]["size_leaf_vector"]) > 1 for t in model["trees"]
-    ):
+    sizes = [int(tree["tree_param"]["size_leaf_vector"]) for tree in model["trees"]]
+    if int(parameters.get("num_target", 1)) > 1 or max(sizes, default=0) > 1:
         raise Unreadable("XGBoost trees with several outputs per leaf are not read")
     rounds = int(booster.attr("best_iteration") or -1) + 1 or booster.num_boosted_rounds()
     count = model["iteration_indptr"][rounds] if model["trees"] else 0
@@ -215,12 +214,12 @@ def _list_base_scores(stored: np.float32, response: Response | None) -> list[flo
     return bases
 
 
-def _read_labels(cats: dict[str, Any] | None) -> list[tuple[Hashable, ...] | None]:
+def _read_labels(cats: dict[str, Any] | None) -> list[CategoryLabels | None]:
     """Per column the labels of its categories, where the model keeps them: texts as bytes with offsets, or numbers.
 
     XGBoost 3 counts offsets in characters but cuts bytes, so labels beyond ASCII are lost: () stands for that.
     """
-    labels: list[tuple[Hashable, ...] | None] = []
+    labels: list[CategoryLabels | None] = []
     for kept in (cats or {}).get("enc", []):  # a column each, empty where it has no categories
         if "offsets" in kept:
             text = bytes(value % 256 for value in kept["values"])
@@ -232,15 +231,12 @@ def _read_labels(cats: dict[str, Any] | None) -> list[tuple[Hashable, ...] | Non
     return labels
 
 
-def _read_tree(
-    tree: dict[str, Any], weight: float, missing: float | None, labels: list[tuple[Hashable, ...] | None]
-) -> Tree:
+def _read_tree(tree: dict[str, Any], weight: float, missing: float | None, labels: list[CategoryLabels | None]) -> Tree:
     sides = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
     order, left, right = order_parents_first(*sides)
     numbers = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)[order]
-    default, kind, column = (
-        np.array(tree[k], dtype=np.int32)[order] for k in ("default_left", "split_type", "split_indices")
-    )
+    names = ("default_left", "split_type", "split_indices")
+    default, kind, column = (np.array(tree[name], dtype=np.int32)[order] for name in names)
     inner = left >= 0
     spans = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
     chosen = {node: frozenset(tree["categories"][start : start + size]) for node, start, size in spans}
@@ -253,7 +249,6 @@ def _read_tree(
         return XGBoostCategorySplit(own_column, chosen[int(order[place])], bool(default[place]), missing, kept)
 
     others = {place: outside(place) for place in np.flatnonzero(inner & (kind != 0)).tolist()}
-    splits = ThresholdSplits(
-        np.where(inner & (kind == 0), column, -1), numbers, default, XGBoostSplitFactory(missing), others
-    )
+    numeric = np.where(inner & (kind == 0), column, -1)
+    splits = ThresholdSplits(numeric, numbers, default, XGBoostSplitFactory(missing), others)
     return Tree(splits, left, right, np.where(inner, 0.0, numbers * weight))

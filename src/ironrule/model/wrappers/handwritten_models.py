@@ -123,12 +123,11 @@ class Bins:
         if (self.edges and not self.points) or any(low >= high for low, high in pairwise(self.edges)):
             rule = f"the edges of {self.column!r} must be strictly increasing, with points for their bins"
             raise InputError(expected=rule, got=f"edges {self.edges} and points {self.points}")
-        if len({value for value, _ in self.listed_values}) < len(self.listed_values) or any(
-            is_missing(v) for v, _ in self.listed_values
-        ):
+        listed = [value for value, _ in self.listed_values]
+        if len(set(listed)) < len(listed) or any(map(is_missing, listed)):
             raise InputError(
                 expected=f"the values of {self.column!r} must be distinct and not missing",
-                got=repr([value for value, _ in self.listed_values]),
+                got=repr(listed),
                 hint="give the points of a missing value as missing=",
             )
         if not all(map(math.isfinite, (*self.edges, *self.point_table))):

@@ -410,9 +410,8 @@ def _read_signature(graph: Any, output: str | None) -> OnnxSignature:
     constants = {tensor.name for tensor in graph.initializer}
     inputs = [tensor for tensor in graph.input if tensor.name not in constants]
     if len(inputs) != 1:
-        raise InputError(
-            expected="the model must take one input, a matrix of all columns", got=format_count(len(inputs), "input")
-        )
+        rule = "the model must take one input, a matrix of all columns"
+        raise InputError(expected=rule, got=format_count(len(inputs), "input"))
     kind = inputs[0].type.tensor_type
     numbers = _list_float_types().get(kind.elem_type)
     dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]

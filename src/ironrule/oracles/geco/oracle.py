@@ -79,15 +79,8 @@ class GeCo:
         case, box = query.case, query.box
         distance = InstanceDistance.build(case.space, case.instance, self.norm_weights)
         hashing = ZobristHash.from_sizes(tuple(case.space.sizes.tolist()))
-        return Population(
-            case,
-            box,
-            find_feasible_changes(case, box),
-            distance=distance,
-            hashing=hashing,
-            run=run,
-            limit=self.population,
-        )
+        changes, limit = find_feasible_changes(case, box), self.population
+        return Population(case, box, changes, distance=distance, hashing=hashing, run=run, limit=limit)
 
     def _propose_candidates(
         self, case: Case, box: Box, population: Population, rng: np.random.Generator
@@ -140,9 +133,8 @@ class GeCo:
         # Children and nearer variants join in each generation; it ends when the best k did not change.
         for _ in range(self.generations):
             before = population.hash_best(k)
-            population.admit(
-                join_deltas([population.make_children(self.mutations, self.crossovers), population.make_nearer()])
-            )
+            children = population.make_children(self.mutations, self.crossovers)
+            population.admit(join_deltas([children, population.make_nearer()]))
             if len(before) >= k and np.array_equal(before, population.hash_best(k)):
                 return
 
@@ -150,9 +142,8 @@ class GeCo:
         distance = population.distance
         # More than k are refined, since undoing changes may make several of them alike.
         candidates = select_diverse(case, population.archive, distance, self.refine_factor * k)
-        chosen = select_diverse(
-            case, undo_useless_changes(case, candidates, distance, population.flag_desired), distance, k
-        )
+        refined = undo_useless_changes(case, candidates, distance, population.flag_desired)
+        chosen = select_diverse(case, refined, distance, k)
         if not self.fill_to_k or len(chosen) >= k:
             return chosen
         others = population.counterfactuals()[slice(0, FILL_FACTOR * k)]

@@ -72,18 +72,14 @@ class FeasibleChanges:
 
 def find_feasible_changes(case: Case, box: Box) -> FeasibleChanges:
     """What may change in a box: one unit per group of tied features with listed combinations, one per other feature."""
-    listed = [group for group in case.feasible.groups if group.combinations is not None]
-    grouped = {j for group in listed for j in group.columns}
-    units: list[tuple[tuple[int, ...], Points]] = [
-        (g.columns, g.combinations) for g in listed if g.combinations is not None
-    ]
+    units = [(group.columns, group.combinations) for group in case.feasible.groups if group.combinations is not None]
+    grouped = {j for columns, _ in units for j in columns}
     # Features that no group of tied features has become units of their own, with every code of the box.
     for j in np.flatnonzero(box.high > box.low).tolist():
         if j not in grouped:
             units.append(((j,), np.arange(box.low[j], box.high[j] + 1, dtype=np.int32)[:, None]))
-    kept = [
-        (columns, fitting) for columns, rows in units if len(fitting := _keep_changes_in_box(case, box, columns, rows))
-    ]
+    fitting = ((columns, _keep_changes_in_box(case, box, columns, rows)) for columns, rows in units)
+    kept = [(columns, rows) for columns, rows in fitting if len(rows)]
     width = max((len(columns) for columns, _ in kept), default=1)
     weights = [_weigh_by_frequency(case, columns, rows) for columns, rows in kept]
     return FeasibleChanges(
@@ -205,9 +201,8 @@ def undo_useless_changes(case: Case, found: Deltas, distance: InstanceDistance, 
     while alive.any():
         rows, slots = np.nonzero((found.features != NO_FEATURE) & alive[:, None])
         features = found.features[rows, slots]
-        trials = override_changes(
-            found[rows], Deltas(features[:, None], case.instance[features][:, None]), case.instance
-        )
+        undone_each = Deltas(features[:, None], case.instance[features][:, None])
+        trials = override_changes(found[rows], undone_each, case.instance)
         good = case.feasible.admits(trials.expand(case.instance))
         good[good] = ask(trials[good])
         gains = np.full(found.features.shape, -np.inf)

@@ -152,12 +152,8 @@ class OneHotDetector:
 MAX_SPELLINGS = 16  # of 0 and 1: 1, 1.0, True
 MAX_SAMPLE_ROWS, SAMPLE_ROWS_PER_CHUNK = 512, 32  # rows that are kept as they are, and how many of a chunk
 
-SUMMARY_NAME, SAMPLE_NAME, VALUES_NAME, POSITIONS_NAME = (
-    "summary.json",
-    "sample.arrow",
-    "values.arrow",
-    "column-{}.positions",
-)
+SUMMARY_NAME, SAMPLE_NAME, VALUES_NAME = "summary.json", "sample.arrow", "values.arrow"
+POSITIONS_NAME = "column-{}.positions"
 
 _ColumnPlaces = Mapping[str, Int64Array]
 
@@ -294,14 +290,8 @@ def read_ingested(source: Source, folder: Path) -> IngestedTable:
     sample, values = (_read_table(source, folder / name) for name in (SAMPLE_NAME, VALUES_NAME))
     segments = {name: [(kind, count) for kind, count in pairs] for name, pairs in summary["segments"].items()}
     checked = Table(sample.native, sample.names, sample.frame, real_rows=summary["real_rows"])
-    return IngestedTable(
-        folder,
-        summary["row_count"],
-        checked,
-        values=values,
-        distinct_counts=summary["distinct_counts"],
-        segments=segments,
-    )
+    rows, counts = summary["row_count"], summary["distinct_counts"]
+    return IngestedTable(folder, rows, checked, values=values, distinct_counts=counts, segments=segments)
 
 
 def _read_table(source: Source, path: Path) -> Table:

@@ -254,9 +254,8 @@ class NameResolver:
         close = difflib.get_close_matches(reference.name.casefold(), folded, n=1)
         if close:
             return f"did you mean {Reference(reference.subject, folded[close[0]])}?"
-        listed = ", ".join(list(self.features_by_name)[:MAX_LISTED_NAMES]) + (
-            ", ..." if len(self.features_by_name) > MAX_LISTED_NAMES else ""
-        )
+        names = list(self.features_by_name)
+        listed = ", ".join(names[:MAX_LISTED_NAMES]) + (", ..." if len(names) > MAX_LISTED_NAMES else "")
         return f"the features are {listed}" if listed else "the space has no features"
 
 
@@ -293,9 +292,8 @@ def _bind_number(names: NameResolver, expression: Expression) -> NumberEvaluator
         case UnaryMinus(operand):
             return ArithmeticEvaluator(ConstantValue(-1.0), ((Operation.MULTIPLY, _bind_number(names, operand)),))
         case Arithmetic(first, steps):
-            return ArithmeticEvaluator(
-                _bind_number(names, first), tuple((how, _bind_number(names, step)) for how, step in steps)
-            )
+            start = _bind_number(names, first)
+            return ArithmeticEvaluator(start, tuple((how, _bind_number(names, step)) for how, step in steps))
 
 
 def _list_feature_numbers(names: NameResolver, expression: Reference) -> list[float]:
@@ -341,9 +339,8 @@ def _bind_category(
     names: NameResolver, expression: Expression, other: Expression, position: Mapping[Hashable, float]
 ) -> NumberEvaluator:
     if isinstance(expression, Reference):
-        return names.bind_reference(
-            expression, [position[_build_category_key(value)] for value in _list_domain(names, expression)]
-        )
+        numbers = [position[_build_category_key(value)] for value in _list_domain(names, expression)]
+        return names.bind_reference(expression, numbers)
     if isinstance(expression, Literal) and _build_category_key(expression.value) in position:
         return ConstantValue(position[_build_category_key(expression.value)])
     rule = "expected a known value"
@@ -401,9 +398,7 @@ def _to_datetime(value: Value) -> datetime:
     return value if isinstance(value, datetime) else datetime.combine(value, time())
 
 
-_SCALES: Mapping[
-    ValueKind, Callable[[NameResolver, Expression, Expression], tuple[NumberEvaluator, NumberEvaluator]]
-] = {ValueKind.NUMBER: scale_numbers, ValueKind.CATEGORY: scale_categories, ValueKind.DATE: scale_dates}
+_SCALES = {ValueKind.NUMBER: scale_numbers, ValueKind.CATEGORY: scale_categories, ValueKind.DATE: scale_dates}
 
 
 def bind_formula(names: NameResolver, formula: Formula) -> TruthEvaluator:
@@ -412,9 +407,8 @@ def bind_formula(names: NameResolver, formula: Formula) -> TruthEvaluator:
         case Comparison():
             return _bind_comparison(names, formula)
         case Membership(expression, items, column):
-            return DisjunctionEvaluator(
-                tuple(_bind_comparison(names, Comparison(expression, Relation.EQUAL, item, column)) for item in items)
-            )
+            equalities = (Comparison(expression, Relation.EQUAL, item, column) for item in items)
+            return DisjunctionEvaluator(tuple(_bind_comparison(names, equality) for equality in equalities))
         case Negation(operand):
             return NegationEvaluator(bind_formula(names, operand))
         case Conjunction(parts):
@@ -422,9 +416,8 @@ def bind_formula(names: NameResolver, formula: Formula) -> TruthEvaluator:
         case Disjunction(parts):
             return DisjunctionEvaluator(tuple(bind_formula(names, part) for part in parts))
         case Implication(condition, consequence):
-            return DisjunctionEvaluator(
-                (NegationEvaluator(bind_formula(names, condition)), bind_formula(names, consequence))
-            )
+            fails = NegationEvaluator(bind_formula(names, condition))
+            return DisjunctionEvaluator((fails, bind_formula(names, consequence)))
 
 
 def _bind_comparison(names: NameResolver, comparison: Comparison) -> TruthEvaluator:
@@ -445,9 +438,8 @@ def _bind_missing_comparison(names: NameResolver, comparison: Comparison) -> Tru
         rule = "missing has no place in an order and can only be compared by == or !="
         raise names.error_at(comparison.column, expected=rule, got=comparison.relation.value)
     if not isinstance(expression, Reference):
-        raise names.error_at(
-            expression.column, expected="missing must be compared with a feature", got=f"`{expression}`"
-        )
+        rule = "missing must be compared with a feature"
+        raise names.error_at(expression.column, expected=rule, got=f"`{expression}`")
     evaluator = MissingEvaluator(names.bind_reference(expression, range(len(names.feature(expression).values))))
     return evaluator if comparison.relation is Relation.EQUAL else NegationEvaluator(evaluator)
 

@@ -125,9 +125,8 @@ def _build_group(
         mask &= predicate(points, instance)
     if not mask.any():
         texts = " and ".join(repr(str(predicate.constraint)) for predicate in concerned)
-        raise ConstraintError(
-            f"no point of the space satisfies the constraints: {texts}", code="unsatisfiable-constraints"
-        )
+        reason = f"no point of the space satisfies the constraints: {texts}"
+        raise ConstraintError(reason, code="unsatisfiable-constraints")
     return FeatureGroup(columns, points[mask][:, columns])
 
 

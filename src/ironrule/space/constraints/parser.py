@@ -122,9 +122,8 @@ def read_number(text: str, token: Token) -> int | float:
     """What a number token stands for: an int where it is written as one."""
     value = float(token.text)
     if value == float("inf"):
-        raise build_located_error(
-            text, token.column, expected="a number must be at most about 1.8e308", got="a larger one"
-        )
+        rule = "a number must be at most about 1.8e308"
+        raise build_located_error(text, token.column, expected=rule, got="a larger one")
     digits = token.text.replace("_", "")
     # Python reads integers of up to 4,300 digits; those that are not too large have more only as zeros in front.
     return int(digits.lstrip("0") or "0") if digits.isdigit() else value

@@ -106,12 +106,8 @@ class Arithmetic:
     column: int = field(default=0, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return (
-            "("
-            + str(self.first)
-            + "".join(f" {operation.value} {expression}" for operation, expression in self.steps)
-            + ")"
-        )
+        steps = "".join(f" {operation.value} {expression}" for operation, expression in self.steps)
+        return f"({self.first}{steps})"
 
 
 @dataclass(frozen=True, slots=True)

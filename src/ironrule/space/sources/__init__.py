@@ -30,6 +30,5 @@ def as_source(data: Any) -> Source | None:
 def _open_path(path: Path) -> Source:
     if not path.exists():
         raise TableError(f"data not found: {str(path)!r}")
-    return (
-        CsvFile.from_path(path) if path.name.lower().endswith(tuple(FIELD_SEPARATORS)) else ArrowFiles.from_path(path)
-    )
+    is_text = path.name.lower().endswith(tuple(FIELD_SEPARATORS))
+    return CsvFile.from_path(path) if is_text else ArrowFiles.from_path(path)

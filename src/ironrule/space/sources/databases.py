@@ -105,9 +105,8 @@ class SqlQuery:
             places = [list(result.keys()).index(name) for name in columns]
             for rows in result.partitions(SQL_CHUNK_ROWS):
                 values = [[float(v) if isinstance(v := row[place], Decimal) else v for row in rows] for place in places]
-                yield pa.table(
-                    {name: _build_arrow_array(name, column) for name, column in zip(columns, values, strict=True)}
-                )
+                named = zip(columns, values, strict=True)
+                yield pa.table({name: _build_arrow_array(name, column) for name, column in named})
 
     @contextmanager
     def _execute(self, rows: int) -> Iterator[Any]:

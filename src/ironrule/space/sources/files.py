@@ -96,9 +96,8 @@ class CsvFile:
         """The file at a path, whose ending says how fields are separated."""
         ending = next((ending for ending in FIELD_SEPARATORS if path.name.lower().endswith(ending)), None)
         if ending is None or not path.is_file():
-            raise TableError(
-                expected=f"expected a file that ends in {', '.join(FIELD_SEPARATORS)}", got=repr(str(path))
-            )
+            rule = f"expected a file that ends in {', '.join(FIELD_SEPARATORS)}"
+            raise TableError(expected=rule, got=repr(str(path)))
         return cls(path, FIELD_SEPARATORS[ending])
 
     @cached_property
