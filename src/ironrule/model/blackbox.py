@@ -39,10 +39,8 @@ class BlackBox:
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
         starts = range(0, len(points), self.batch_rows)
-        return np.concatenate([self._ask(points[start : start + self.batch_rows]) for start in starts])
-
-    def _ask(self, points: Points) -> BoolArray:
-        return self.decision(self.layout.decode(points), len(points))
+        parts = [points[start : start + self.batch_rows] for start in starts]
+        return np.concatenate([self.decision(self.layout.decode(part), len(part)) for part in parts])
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row of a history, with a progress bar where that takes long."""

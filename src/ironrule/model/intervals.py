@@ -61,23 +61,9 @@ from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.space.table import Table
 
-MIRRORED = {
-    Relation.EQUAL: Relation.EQUAL,
-    Relation.DIFFERENT: Relation.DIFFERENT,
-    Relation.LESS: Relation.GREATER,
-    Relation.AT_MOST: Relation.AT_LEAST,
-    Relation.GREATER: Relation.LESS,
-    Relation.AT_LEAST: Relation.AT_MOST,
-}
-
-NEGATED = {
-    Relation.EQUAL: Relation.DIFFERENT,
-    Relation.DIFFERENT: Relation.EQUAL,
-    Relation.LESS: Relation.AT_LEAST,
-    Relation.AT_MOST: Relation.GREATER,
-    Relation.GREATER: Relation.AT_MOST,
-    Relation.AT_LEAST: Relation.LESS,
-}
+SIGNS = ("==", "!=", "<", "<=", ">", ">=")
+MIRRORED = dict(zip(map(Relation, SIGNS), map(Relation, ("==", "!=", ">", ">=", "<", "<=")), strict=True))
+NEGATED = dict(zip(map(Relation, SIGNS), map(Relation, ("!=", "==", ">=", ">", "<=", "<")), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,11 +317,8 @@ def _replace_values(feature: Feature, values: AnyArray) -> Feature:
 def _require_exact_integers(space: Space) -> None:
     """Between whole numbers beyond 2**53 there are some that float64 cannot hold, even where it holds both."""
     for feature in space.features:
-        if (
-            is_interval_feature(feature)
-            and has_only_integers(feature)
-            and not all(-MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in feature.values)
-        ):
+        whole = is_interval_feature(feature) and has_only_integers(feature)
+        if whole and not all(-MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in feature.values):
             raise Unreadable(
                 f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
                 f"between; make it a string if it is an identifier, or rescale it (seconds instead of nanoseconds)"

@@ -295,10 +295,8 @@ class CachingOracle:
     def _infer_from_larger(self, box: Box) -> Verdict | None:
         """``Unrefuted`` if a larger box was searched without success. Proofs are not inherited."""
         # A search of a larger box that found nothing has looked at this box too.
-        for larger in self.searched:
-            if (larger.low <= box.low).all() and (larger.high >= box.high).all():
-                return NOT_SEARCHED
-        return None
+        known = any((larger.low <= box.low).all() and (larger.high >= box.high).all() for larger in self.searched)
+        return NOT_SEARCHED if known else None
 
     def _ask(self, query: BoxQuery, run: Run) -> Verdict:
         run.meter.events["oracle calls"] += 1

@@ -67,16 +67,8 @@ class Case:
         """The verdict on a box without exceptions: covered by pieces, or every one of its points asked about."""
         low, high = (tuple(codes.tolist()) for codes in (box.low, box.high))
         method: Literal["cover", "enumeration"] = "cover" if covers else "enumeration"
-        certificate = Certificate(
-            method=method,
-            points=points,
-            space=self.space.fingerprint,
-            model=self.fingerprint,
-            low=low,
-            high=high,
-            covers=covers,
-        )
-        return Proven(certificate)
+        scope = self.space.fingerprint, self.fingerprint
+        return Proven(Certificate(method, points, *scope, low=low, high=high, covers=covers))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

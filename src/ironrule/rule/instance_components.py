@@ -126,13 +126,11 @@ class InstanceComponents:
         """The usable components that the given texts name: a feature, or a feature with ``<=``, ``>=`` or ``==``."""
         chosen = 0
         for name in names:
-            chosen |= self._select_one(name)
+            j, op = self.parse_component(name)
+            for bit in (2 * j, 2 * j + 1):
+                if self.usable >> bit & 1 and (not op or self.component(bit).op == op):
+                    chosen |= 1 << bit
         return chosen
-
-    def _select_one(self, text: str) -> int:
-        j, op = self.parse_component(text)
-        bits = [bit for bit in (2 * j, 2 * j + 1) if self.usable >> bit & 1]
-        return sum(1 << bit for bit in bits if not op or self.component(bit).op == op)
 
     def parse_component(self, text: str) -> tuple[int, str]:
         """The feature's number and the operator, empty where there is none, of a text such as ``"age <="``."""

@@ -8,14 +8,13 @@ there names and values are marked by quotes, and expressions can stand on both s
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from ironrule.errors import InputError
-from ironrule.space.feature import Feature, Value
+from ironrule.space.feature import Feature, Value, parse_date
 from ironrule.space.space import Space
 
 StatedOperator = Literal["<=", "<", ">=", ">", "=="]
@@ -95,18 +94,11 @@ def parse_value(feature: Feature, text: str) -> Value:
         return None
     if feature.values and (feature.numeric or feature.temporal):
         try:
-            return _parse_date(feature, plain) if feature.temporal else float(plain)
+            return parse_date(feature, plain) if feature.temporal else float(plain)
         except ValueError:
             pass
     rule = f"the value in a condition on {feature.name!r} must be {feature.describe()}"
     raise InputError(expected=rule, got=repr(text))
-
-
-def _parse_date(feature: Feature, text: str) -> Value:
-    """A date or a moment, as the domain has them."""
-    moment = datetime.datetime.fromisoformat(text)
-    by_day = type(feature.values[0]) is datetime.date
-    return moment.date() if by_day and moment.time() == datetime.time() else moment
 
 
 def parse_ranges(texts: Sequence[str], space: Space) -> dict[str, list[Any]]:

@@ -151,18 +151,14 @@ class FeatureLabels:
         if component.op == "==":
             return text
         if component.allowed is not None and len(component.allowed) <= MAX_LISTED:
-            return _join_alternatives([format_value(value, self.value_style) for value in component.allowed])
+            *first, last = (format_value(value, self.value_style) for value in component.allowed)
+            return f"{', '.join(first)} or {last}" if first else last
+        lower, higher = ("less", "more") if isinstance(component.value, (int, float)) else ("lower", "higher")
         if isinstance(component.value, datetime.date):
-            return f"{text} or {'earlier' if component.op == '<=' else 'later'}"
-        higher = "more" if isinstance(component.value, (int, float)) else "higher"
-        lower = "less" if isinstance(component.value, (int, float)) else "lower"
+            lower, higher = "earlier", "later"
         return f"{text} or {lower if component.op == '<=' else higher}"
 
     def _format_range(self, feature: str, least: Component, most: Component) -> str:
         """Two bounds, ``12 to 22 months``; one value where they are the same."""
         text = self.format_value(feature, most.value)
         return text if least.value == most.value else f"{format_value(least.value, self.value_style)} to {text}"
-
-
-def _join_alternatives(texts: list[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

@@ -87,7 +87,8 @@ class Component:
             return f"{name}.isna()"
         if self.allowed is not None:
             return f"{name} in {list(self.allowed)!r}"
-        return f"{name} {self.op} {_format_pandas_value(self.value)}"
+        value = self.value.isoformat() if isinstance(self.value, datetime.date) else self.value
+        return f"{name} {self.op} {value!r}"
 
     def to_sql(self) -> str:
         """The component as a piece of a WHERE clause in standard SQL."""
@@ -170,10 +171,6 @@ def _quote_pandas_name(name: str) -> str:
         rule = "a column name must be one that a pandas query can quote"
         raise InputError(expected=rule, got=repr(name), hint="use covers()")
     return name if plain and not keyword.iskeyword(name) else f"`{name}`"
-
-
-def _format_pandas_value(value: Value) -> str:
-    return repr(value.isoformat()) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
 
 
 def _quote_sql_name(name: str) -> str:

@@ -25,11 +25,6 @@ class EncodedTable:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes that one pass over all columns reads."""
-        return sum(column.nbytes for column in self.columns)
-
     def points(self, rows: Any = slice(None)) -> Points:
         """The chosen rows as a dense matrix of codes."""
         chosen = [column[rows] for column in self.columns]

@@ -147,6 +147,13 @@ def is_missing(value: Value) -> bool:
     return type(value).__name__ in ("NaTType", "NAType")
 
 
+def parse_date(feature: Feature, text: str) -> Value:
+    """A date or a moment, as the domain has them; raises ValueError if the text is none."""
+    moment = datetime.datetime.fromisoformat(text)
+    by_day = type(feature.values[0]) is datetime.date
+    return moment.date() if by_day and moment.time() == datetime.time() else moment
+
+
 def value_to_json(value: Value) -> Any:
     """A value that JSON can hold.
 

@@ -180,19 +180,14 @@ def to_toml(document: SpaceDocument, inferred: SpaceDocument, max_values: int = 
     lines = [f"constraints = {_format_toml(document.get('constraints', []))}"]
     for name, entry in document["features"].items():
         lines += ["", f"[features.{_format_toml_scalar(name)}]"]
-        many = len(entry["values"]) > max_values and "columns" not in entry
-        brief = many and _agrees_with_table(entry, observed.get(name, {}))
+        seen, many = observed.get(name, {}), len(entry["values"]) > max_values and "columns" not in entry
+        brief = many and all(entry[key] == seen.get(key) for key in ("kind", "values", "missing"))
         if brief:
             first, last = (_format_toml(entry["values"][place]) for place in (0, -1))
             lines.append(f"# {format_count(len(entry['values']), 'value')} from {first} to {last}, as in the table")
         skipped = {"values", "missing"} if brief else set()
         lines += [f"{key} = {_format_toml(value)}" for key, value in entry.items() if key not in skipped]
     return "\n".join(lines) + "\n"
-
-
-def _agrees_with_table(entry: SpaceDocument, other: SpaceDocument) -> bool:
-    """Whether a table tells as much as the entry does."""
-    return all(entry[key] == other.get(key) for key in ("kind", "values", "missing"))
 
 
 def _format_toml(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import hashlib
 import json
@@ -24,7 +23,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint
-from ironrule.space.feature import Feature, Value, is_missing
+from ironrule.space.feature import Feature, Value, is_missing, parse_date
 from ironrule.space.files import build_document, parse_features, read_document
 from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
 from ironrule.space.sources import as_source
@@ -307,7 +306,11 @@ def _check_value_type(feature: Feature, value: Value) -> Value:
     if is_missing(value) or not feature.values:
         return value
     if feature.temporal:
-        return _parse_date(feature, value)
+        try:
+            return parse_date(feature, value if isinstance(value, str) else value.isoformat())
+        except (ValueError, AttributeError):
+            rule = f'{feature.name!r} must be a date such as "2024-12-31"'
+            raise TableError(expected=rule, got=repr(value)) from None
     numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
     if numbers and not number:
         raise TableError(expected=f"{feature.name!r} must be a number", got=repr(value))
@@ -315,16 +318,6 @@ def _check_value_type(feature: Feature, value: Value) -> Value:
         rule = f"{feature.name!r} must be a string, {feature.describe()}"
         raise TableError(expected=rule, got=f"the number {value!r}")
     return value
-
-
-def _parse_date(feature: Feature, value: Value) -> Value:
-    """A date or time as the domain has them: by day, or by moment."""
-    try:
-        moment = datetime.datetime.fromisoformat(value if isinstance(value, str) else value.isoformat())
-    except (ValueError, AttributeError):
-        raise TableError(expected=f'{feature.name!r} must be a date such as "2024-12-31"', got=repr(value)) from None
-    by_day = type(feature.values[0]) is datetime.date
-    return moment.date() if by_day and moment.time() == datetime.time() else moment
 
 
 def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:

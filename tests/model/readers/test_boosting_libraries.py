@@ -69,7 +69,8 @@ def require_agreement(
     tree_sum = read(model, wanted, threshold)
     assert tree_sum is not None
     seen = rows if seen is None else seen
-    margins, errors = tree_sum.margins(seen), tree_sum.errors
+    margins = tree_sum.margins(seen)
+    errors = [max(margin.error for margin in margins) for margins in tree_sum.alternatives]
     surely = np.any([m > e for m, e in zip(margins, errors, strict=True)], axis=0)
     surely_not = np.all([m < -e for m, e in zip(margins, errors, strict=True)], axis=0)
     asked = model if wanted else model.predict  # a regressor is a function; CatBoost gives it a list of no classes

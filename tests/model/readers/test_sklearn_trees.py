@@ -183,7 +183,8 @@ def points(tree_sum: TreeSum, X: Table, seed: int, missing: bool, count: int = 8
 
 def verdicts(tree_sum: TreeSum, seen: Table) -> tuple[Table, Table]:
     """Where the sum of trees is sure that a point is desired, and where it is sure that it is not."""
-    found = list(zip(tree_sum.margins(seen), tree_sum.errors, strict=True))
+    errors = [max(margin.error for margin in margins) for margins in tree_sum.alternatives]
+    found = list(zip(tree_sum.margins(seen), errors, strict=True))
     sure = np.any([margin > error for margin, error in found], axis=0)
     never = np.all([margin <= -error for margin, error in found], axis=0)
     return sure, never

@@ -15,7 +15,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Int64Array, UInt8Array, UInt64Array
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.splits import CodeRangeSplit, SplitFactory, ThresholdSplits, group_equivalent_thresholds
-from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSplits
+from ironrule.model.normal_form.tree_sum import Tree, TreeSplit
 from ironrule.model.protocol import Unreadable
 
 MAX_SPLIT_BYTES = 1 << 29
@@ -57,17 +57,14 @@ class DistinctSplits:
             if isinstance(splits, ThresholdSplits):
                 packed.setdefault(splits.make_split, []).append(splits)
             else:
-                self._add_plain(splits)
+                numbers = [-1 if split is None else self._number_split(split) for split in splits]
+                self.numbers_by_splits[id(splits)] = np.array(numbers, dtype=np.int64)
         for make, packed_splits in packed.items():
             self._add_packed(make, packed_splits)
 
     def number_nodes(self, tree: Tree) -> Int64Array:
         """Per node of a tree that was added the number of its split, -1 at a leaf."""
         return np.where(tree.left < 0, -1, self.numbers_by_splits[id(tree.splits)])
-
-    def _add_plain(self, splits: TreeSplits) -> None:
-        numbers = [-1 if split is None else self._number_split(split) for split in splits]
-        self.numbers_by_splits[id(splits)] = np.array(numbers, dtype=np.int64)
 
     def _add_packed(self, make: SplitFactory, packed: list[ThresholdSplits]) -> None:
         arrays = ([getattr(splits, name) for splits in packed] for name in ("column", "threshold", "kind"))

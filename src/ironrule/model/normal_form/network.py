@@ -17,7 +17,7 @@ a margin is what comes on top, such as the rounding of a softmax.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -55,18 +55,9 @@ class Activation:
 
     def bound_size(self, size: Float64Array) -> Float64Array:
         """What its values never exceed in size, for sums that do not exceed ``size``."""
-        match self.kind:
-            case "tanh":
-                return np.minimum(size, 1.0)
-            case "logistic":
-                return np.ones_like(size)
-            case _:
-                return size
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether its values lie between -1 and 1 whatever comes in."""
-        return self.kind in ("tanh", "logistic")
+        if self.kind == "tanh":
+            return np.minimum(size, 1.0)
+        return np.ones_like(size) if self.kind == "logistic" else size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +85,6 @@ class Network:
     layers: tuple[Layer, ...]
     alternatives: tuple[tuple[OutputMargin, ...], ...]
     roundoff: float = DOUBLE_ROUNDOFF
-    notes: tuple[str, ...] = field(default=())
     kind: ClassVar[str] = "network"
     node_count: ClassVar[int] = 0  # it has no trees
 
@@ -151,7 +141,7 @@ def _propagate_errors(network: Network, largest: Float64Array, unit: float) -> t
     for layer in network.layers:  # sizes and errors of its units, from those of what goes into it
         size, error = _propagate_sums(size, error, layer.weights, layer.bias, unit)
         _require_no_overflow(size, unit)
-        if layer.activation.is_bounded:
+        if layer.activation.kind in ("tanh", "logistic"):  # values between -1 and 1 whatever comes in
             size = layer.activation.bound_size(size)
             error = np.minimum(error, 2.0) + FUNCTION_UNITS * 2.0 * unit
         elif layer.activation.kind == "leaky":

@@ -15,7 +15,7 @@ that: where a margin lies within it, only the model itself can say what it decid
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -159,7 +159,6 @@ class TreeSum:
     """A model in normal form over the columns that it sees."""
 
     alternatives: tuple[tuple[Margin, ...], ...]
-    notes: tuple[str, ...] = field(default=())
     kind: ClassVar[str] = "sum of trees"
 
     @property
@@ -175,11 +174,6 @@ class TreeSum:
     def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
         return tuple(np.min([margin.evaluate(seen) for margin in margins], axis=0) for margins in self.alternatives)
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        """Per alternative, how far a margin may be from what the model itself computes."""
-        return tuple(max(margin.error for margin in margins) for margins in self.alternatives)
 
 
 Reader = Callable[[Any, tuple[Any, ...], float | None], TreeSum | None]

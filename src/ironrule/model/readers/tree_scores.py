@@ -169,14 +169,14 @@ def _build_threshold_case(model: ClassScores, wanted: Sequence[int], threshold: 
 
 def build_tree_sum(scores: ScoreColumns, cases: Sequence[Sequence[MarginSpec]]) -> TreeSum:
     """One alternative per list of cases; two where a doubtful vote makes a careful and a hopeful one."""
+
+    def build(lean: float) -> tuple[tuple[Margin, ...], ...]:
+        return tuple(tuple(_build_margin(scores, case, lean) for case in alternative) for alternative in cases)
+
     if not any(part.uncertainty for part in scores.linked):
-        return TreeSum(tuple(tuple(_build_margin(scores, case, 0.0) for case in alternative) for alternative in cases))
-    careful, hopeful = (
-        tuple(tuple(_build_margin(scores, case, lean) for case in alternative) for alternative in cases)
-        for lean in (1.0, -1.0)
-    )
-    left = tuple(tuple(_leave_to_model(margin, scores.size) for margin in margins) for margins in hopeful)
-    return TreeSum(careful + left, ("votes on which rounding could decide are left to the model",))
+        return TreeSum(build(0.0))
+    left = tuple(tuple(_leave_to_model(margin, scores.size) for margin in margins) for margins in build(-1.0))
+    return TreeSum(build(1.0) + left)
 
 
 def _leave_to_model(margin: Margin, size: float) -> Margin:

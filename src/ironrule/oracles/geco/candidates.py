@@ -12,7 +12,6 @@ change, and a change to or from missing, counts 1. The changes per feature are o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -150,7 +149,7 @@ class InstanceDistance:
         if len(deltas) == 0:
             return np.zeros(0)
         changed = deltas.features != NO_FEATURE
-        parts = np.where(changed, self.table[self.starts[deltas.features] + deltas.codes], 0.0)
+        parts = np.where(changed, self.measure_codes(deltas.features, deltas.codes), 0.0)
         # Each norm is scaled to [0, 1] by the number of features; l-infinity is so already.
         norm_weights, n = self.norm_weights, self.n
         return np.asarray(
@@ -170,11 +169,7 @@ def _tabulate_distances(feature: Feature, code: int) -> Float64Array:
     distances = np.ones(feature.size)
     distances[code] = 0.0
     if feature.ordered and code != feature.missing_code and len(feature.values) > 1:
-        places = _as_floats(feature.values) if feature.numeric else np.arange(len(feature.values), dtype=np.float64)
+        places = np.array(feature.values if feature.numeric else range(len(feature.values)), dtype=np.float64)
         scale = abs(float(places[-1] - places[0])) or 1.0
         distances[: len(places)] = np.abs(places - places[code]) / scale
     return distances
-
-
-def _as_floats(values: Sequence[float]) -> Float64Array:
-    return np.asarray(values, dtype=np.float64)

@@ -68,7 +68,7 @@ class GeCo:
         Stopped early after one was found, it gives those that it has, says so, and some may change too much.
         """
         population = self.build_population(query, run)
-        for newcomers in self._propose_candidates(query.case, query.box, population, run.rng):
+        for newcomers in self._propose_candidates(population):
             population.admit(newcomers)
             if population.has_counterfactual:
                 return self._improve(query.case, population, query.k)
@@ -82,10 +82,9 @@ class GeCo:
         changes, limit = find_feasible_changes(case, box), self.population
         return Population(case, box, changes, distance=distance, hashing=hashing, run=run, limit=limit)
 
-    def _propose_candidates(
-        self, case: Case, box: Box, population: Population, rng: np.random.Generator
-    ) -> Iterator[Deltas]:
+    def _propose_candidates(self, population: Population) -> Iterator[Deltas]:
         """What to try, in order, while nothing is found."""
+        case, box, rng = population.case, population.box, population.run.rng
         # From cheap to expensive: single changes; desired past rows moved into the box; generations with restarts
         # from random points; in the end a sample of the box, or all of it where it is small.
         if population.changes.count:

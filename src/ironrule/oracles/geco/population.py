@@ -161,15 +161,10 @@ def enforce_constraints(rng: np.random.Generator, case: Case, box: Box, candidat
         for predicate in case.feasible.predicates:
             broken = np.flatnonzero(~predicate(points, case.feasible.instance))
             places = predicate.consequence_columns or predicate.columns
-            for column, share in zip(places, _split_at_random(rng, broken, len(places)), strict=True):
-                _satisfy_constraint(rng, case, box, predicate, points=points, broken=share, column=column)
+            lots = rng.integers(0, max(1, len(places)), size=len(broken))
+            for lot, column in enumerate(places):
+                _satisfy_constraint(rng, case, box, predicate, points=points, broken=broken[lots == lot], column=column)
     return build_deltas(points[case.feasible.admits(points)], case.instance)
-
-
-def _split_at_random(rng: np.random.Generator, rows: IntpArray, parts: int) -> list[IntpArray]:
-    """The rows in so many parts, each row in one of them at random."""
-    lots = rng.integers(0, max(1, parts), size=len(rows))
-    return [rows[lots == part] for part in range(parts)]
 
 
 def _satisfy_constraint(
@@ -315,12 +310,10 @@ class Population:
         members = join_deltas([self.members, candidates[fresh]])
         flags = np.concatenate([self.desired, desired])
         # Counterfactuals first, then by distance from the instance (the last key of lexsort counts first).
-        order = np.lexsort((self.distance(members), ~flags))[: self._compute_capacity(int(flags.sum()))]
+        # The limit holds for candidates; counterfactuals may be twice as many, for diversity.
+        capacity = max(self.limit, min(int(flags.sum()), 2 * self.limit))
+        order = np.lexsort((self.distance(members), ~flags))[:capacity]
         self.members, self.desired = members[order], flags[order]
-
-    def _compute_capacity(self, counterfactuals: int) -> int:
-        """The limit holds for candidates; counterfactuals may be twice as many, for diversity."""
-        return max(self.limit, min(counterfactuals, 2 * self.limit))
 
     def flag_desired(self, candidates: Deltas) -> BoolArray:
         """Which candidates are desired; the model is asked about those not seen before, and none becomes a member."""

@@ -19,23 +19,15 @@ from ironrule.space.table import Table
 
 def encode_to_disk(table: IngestedTable, space: Space, progress: bool | None) -> EncodedTable:
     """All rows as codes of a space, mapped from files that are made where they are not there yet."""
-    folder = table.folder / f"codes-{hash_features(space)}"
+    # Codes do not depend on constraints: a hash of the features alone.
+    folder = table.folder / f"codes-{Space(space.features).fingerprint[:32]}"
     return open_or_write_columns(
         folder,
         lambda: (
-            _encode_feature_blocks(table, feature)
+            (_encode_one_hot_blocks if feature.one_hot else _encode_plain_blocks)(table, feature)
             for feature in track(space.features, "Encoding", len(space.features), progress)
         ),
     )
-
-
-def hash_features(space: Space) -> str:
-    """A hash of the features alone: codes do not depend on constraints."""
-    return Space(space.features).fingerprint[:32]
-
-
-def _encode_feature_blocks(table: IngestedTable, feature: Feature) -> Iterator[AnyArray]:
-    return _encode_one_hot_blocks(table, feature) if feature.one_hot else _encode_plain_blocks(table, feature)
 
 
 def _encode_plain_blocks(table: IngestedTable, feature: Feature) -> Iterator[AnyArray]:

@@ -155,8 +155,6 @@ MAX_SAMPLE_ROWS, SAMPLE_ROWS_PER_CHUNK = 512, 32  # rows that are kept as they a
 SUMMARY_NAME, SAMPLE_NAME, VALUES_NAME = "summary.json", "sample.arrow", "values.arrow"
 POSITIONS_NAME = "column-{}.positions"
 
-_ColumnPlaces = Mapping[str, Int64Array]
-
 
 @dataclass(frozen=True)
 class IngestedTable:
@@ -226,7 +224,7 @@ def _write_summary(
     folder: Path,
     dictionaries: Mapping[str, DictionaryColumn],
     groups: list[OneHotDetector],
-    real: Mapping[str, Int64Array],
+    real: ColumnPositions,
     rows: int,
 ) -> None:
     """Write the small tables, and what else is known."""
@@ -243,7 +241,7 @@ def _write_summary(
     (folder / SUMMARY_NAME).write_text(json.dumps(summary), encoding="utf-8")
 
 
-def _lay_out_sample(groups: list[OneHotDetector], real: _ColumnPlaces, circles: _ColumnPlaces) -> _ColumnPlaces:
+def _lay_out_sample(groups: list[OneHotDetector], real: ColumnPositions, circles: ColumnPositions) -> ColumnPositions:
     """Real rows, all values of every column, and whole rows of the groups: one that shows why a group is none, or all
     that the group has.
     """
@@ -263,7 +261,7 @@ def _lay_out_sample(groups: list[OneHotDetector], real: _ColumnPlaces, circles: 
     return {name: np.append(column, np.full(longest - len(column), column[0])) for name, column in ends.items()}
 
 
-def _write_table(path: Path, dictionaries: Mapping[str, DictionaryColumn], places: _ColumnPlaces) -> None:
+def _write_table(path: Path, dictionaries: Mapping[str, DictionaryColumn], places: ColumnPositions) -> None:
     import pyarrow as pa
 
     table = pa.table({name: _build_declared_array(column, places[name]) for name, column in dictionaries.items()})

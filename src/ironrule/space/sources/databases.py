@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,16 +28,12 @@ class DuckDbQuery:
 
     relation: Any = field(repr=False)
     version: str | None = None
+    row_count: ClassVar[None] = None  # not known before all rows were read
 
     @property
     def names(self) -> tuple[str, ...]:
         """Its columns."""
         return tuple(self.relation.columns)
-
-    @property
-    def row_count(self) -> None:
-        """Not known before all rows were read."""
-        return
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows, some at a time."""
@@ -85,17 +81,13 @@ class SqlQuery:
     database: Any = field(repr=False)
     query: str
     version: str | None = None
+    row_count: ClassVar[None] = None  # not known before all rows were read
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Its columns."""
         with self._execute(1) as result:
             return tuple(result.keys())
-
-    @property
-    def row_count(self) -> None:
-        """Not known before all rows were read."""
-        return
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows, some at a time, by a cursor on the server where the database has one."""

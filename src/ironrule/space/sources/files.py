@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ironrule.errors import MissingExtraError, TableError
 from ironrule.space.sources.protocol import CHUNK_ROWS
@@ -90,6 +90,7 @@ class CsvFile:
 
     path: Path
     separator: str = ","
+    row_count: ClassVar[None] = None  # not known before all rows were read
 
     @classmethod
     def from_path(cls, path: Path) -> CsvFile:
@@ -104,11 +105,6 @@ class CsvFile:
     def names(self) -> tuple[str, ...]:
         """Its columns."""
         return tuple(self._open(None).schema.names)
-
-    @property
-    def row_count(self) -> None:
-        """Not known before all rows were read."""
-        return
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows, some at a time, every field as text."""
