@@ -20,7 +20,7 @@ from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.model.model_input import TabulatedColumns
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.space.feature import is_missing
 
@@ -78,8 +78,7 @@ def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
             parts += [step for _, step in before if not _is_no_operation(step)]
         else:
             break
-    if _is_no_operation(model):
-        raise Unreadable("the last step of the Pipeline is not a model")
+    require_readable(not _is_no_operation(model), "the last step of the Pipeline is not a model")
     return (TransformerSteps(tuple(parts)) if parts else None), model
 
 

@@ -23,7 +23,7 @@ from ironrule.model.model_input import (
 )
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.pipeline import split_pipeline
-from ironrule.model.protocol import NormalForm, Unreadable
+from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
 from ironrule.space.space import Space
 
@@ -50,8 +50,7 @@ class TabulatedModel:
 
 def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, target: DecisionTarget) -> TabulatedModel:
     """Read a model, whatever the margin; raises Unreadable, with the reason, if it cannot be read."""
-    if not hasattr(model, "predict"):
-        raise Unreadable("a plain function can only be asked, not read")
+    require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
     normal_form = read_estimator(final, target.desired, target.threshold)
     if (count := normal_form.node_count) > MAX_NODES:

@@ -51,9 +51,8 @@ class Counterfactual:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Counterfactual:
         """The counterfactual that :meth:`to_dict` wrote."""
-        changes = (
-            Change(c["feature"], value_from_json(c["before"]), value_from_json(c["after"])) for c in data["changes"]
-        )
+        listed = data["changes"]
+        changes = (Change(c["feature"], value_from_json(c["before"]), value_from_json(c["after"])) for c in listed)
         return cls({name: value_from_json(value) for name, value in data["values"].items()}, tuple(changes))
 
     def __str__(self) -> str:

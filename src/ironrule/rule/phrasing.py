@@ -75,10 +75,8 @@ class FeatureCondition:
 
 def group_conditions(rule: Rule) -> tuple[FeatureCondition, ...]:
     """The rule's conditions, one per feature, in order."""
-    return tuple(
-        FeatureCondition(name, tuple(component for component in rule.components if component.feature == name))
-        for name in rule.features
-    )
+    parts = rule.components
+    return tuple(FeatureCondition(name, tuple(c for c in parts if c.feature == name)) for name in rule.features)
 
 
 @dataclass(frozen=True, slots=True)

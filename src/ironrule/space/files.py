@@ -122,10 +122,8 @@ def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
 
 def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: Table | None) -> Feature:
     if table is None:
-        raise SpaceError(
-            f"feature {name!r} has neither 'values' nor a 'grid'",
-            hint="declare one of them, or give a table to take the values from",
-        )
+        hint = "declare one of them, or give a table to take the values from"
+        raise SpaceError(f"feature {name!r} has neither 'values' nor a 'grid'", hint=hint)
     absent = [column for column in columns if column not in table.names]
     if absent:
         raise SpaceError(f"column {absent[0]!r} of feature {name!r} not found in the table", code="missing-columns")

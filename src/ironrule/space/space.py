@@ -164,11 +164,10 @@ class Space:
         for readers: they change nothing that is claimed, and so are left out of it.
         """
         document = self.to_dict()
-        entries = {
-            name: {key: part for key, part in entry.items() if key not in ("label", "unit")}
-            for name, entry in document["features"].items()
-        }
-        text = json.dumps(document | {"features": entries}, ensure_ascii=False)
+        for entry in document["features"].values():
+            entry.pop("label", None)
+            entry.pop("unit", None)
+        text = json.dumps(document, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __len__(self) -> int:

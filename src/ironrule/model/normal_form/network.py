@@ -23,7 +23,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 
 DOUBLE_ROUNDOFF = 2.0**-53
 SINGLE_ROUNDOFF = 2.0**-24
@@ -146,9 +146,7 @@ def _propagate_errors(network: Network, largest: Float64Array, unit: float) -> t
             error = np.minimum(error, 2.0) + FUNCTION_UNITS * 2.0 * unit
         elif layer.activation.kind == "leaky":
             error = error + 2.0 * unit * size
-    return tuple(
-        tuple(_bound_margin_error(margin, size, error, unit) for margin in margins) for margins in network.alternatives
-    )
+    return tuple(tuple(_bound_error(margin, size, error, unit) for margin in each) for each in network.alternatives)
 
 
 def _require_no_overflow(size: Float64Array, unit: float) -> None:
@@ -158,11 +156,10 @@ def _require_no_overflow(size: Float64Array, unit: float) -> None:
         raise Unreadable(f"its weights, or what it sees, are so large that {kind.__name__} may not hold its sums")
 
 
-def _bound_margin_error(margin: OutputMargin, size: Float64Array, error: Float64Array, unit: float) -> float:
+def _bound_error(margin: OutputMargin, size: Float64Array, error: Float64Array, unit: float) -> float:
     weights = np.asarray(margin.coefficients, dtype=np.float64)[:, None]
     _, total = _propagate_sums(size, error, weights, np.array([margin.offset]), unit)
-    if not np.isfinite(total[0]):
-        raise Unreadable("its weights are so large that its arithmetic overflows")
+    require_readable(np.isfinite(total[0]), "its weights are so large that its arithmetic overflows")
     return float(total[0])
 
 

@@ -18,7 +18,7 @@ from ironrule.model.model_input import MAX_EXACT_INTEGER
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
 from ironrule.model.normal_form.tree_sum import TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.boosting import (
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
@@ -45,8 +45,7 @@ def read_ebm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
     if get_library_class_name(estimator, "interpret") not in CLASSIFIERS + REGRESSORS:
         return None
     require_own_methods(estimator)
-    if not hasattr(estimator, "term_scores_"):
-        raise Unreadable(f"the {kind.__name__} must be fitted first")
+    require_readable(hasattr(estimator, "term_scores_"), f"the {kind.__name__} must be fitted first")
     link = str(estimator.link_)
     if kind.__name__ in CLASSIFIERS:
         return _read_classifier(estimator, link, desired, threshold)
@@ -55,13 +54,11 @@ def read_ebm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
 
 def _read_classifier(estimator: Any, link: str, desired: tuple[Any, ...], threshold: float | None) -> TreeSum:
     wanted, count = find_class_positions(estimator, desired), len(estimator.classes_)
-    if link not in ("logit", "mlogit", "vlogit"):
-        raise Unreadable(f"interpret's link {link} of {count} classes is not read")
+    require_readable(link in ("logit", "mlogit", "vlogit"), f"interpret's link {link} of {count} classes is not read")
     scores = _read_scores(estimator)
     if link == "logit" and count == 2 and len(wanted) == 1:
         return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, PROBABILITY_ROUNDOFF)
-    if len(scores) != count:
-        raise Unreadable(f"{len(scores)} scores for {count} classes are not one decision")
+    require_readable(len(scores) == count, f"{len(scores)} scores for {count} classes are not one decision")
     return read_class_scores(scores, wanted, threshold, PROBABILITY_ROUNDOFF, tie=0.0, own_sigmoids=link != "mlogit")
 
 

@@ -20,7 +20,7 @@ from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.boosting import (
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
@@ -189,8 +189,7 @@ def _parse_text(text: str) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 
 def _read_tree(tree: dict[str, str], labels: dict[int, CategoryLabels], share: float) -> Tree:
-    if tree.get("is_linear", "0") != "0":
-        raise Unreadable("LightGBM's linear trees are not sums of leaves")
+    require_readable(tree.get("is_linear", "0") == "0", "LightGBM's linear trees are not sums of leaves")
     leaves = np.array(tree["leaf_value"].split(), dtype=np.float64)
     count = len(leaves) - 1
     if count == 0:

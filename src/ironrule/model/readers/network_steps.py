@@ -33,7 +33,7 @@ import numpy as np
 from ironrule.arrays import Float64Array
 from ironrule.model.decision import split_classes
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, FUNCTION_UNITS, Activation, Layer, Network, OutputMargin
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.sklearn_additive import ScoreThreshold, find_logit_threshold
 
 COVERED_ROUNDINGS = 1.5  # roundings per input that the normal form allows for; it has 2, the rest is for higher orders
@@ -109,8 +109,7 @@ def make_normalisation(
 
 def make_leaky_relu(slope: float) -> Activation:
     """A rectifier with a slope below zero; raises Unreadable unless it is from 0 to 1."""
-    if not 0.0 <= slope <= 1.0:
-        raise Unreadable(f"a leaky rectifier must have a slope from 0 to 1 below zero, got {slope!r}")
+    require_readable(0.0 <= slope <= 1.0, f"a leaky rectifier must have a slope from 0 to 1 below zero, got {slope!r}")
     return Activation("leaky", slope)
 
 
@@ -159,8 +158,7 @@ def _fold_unitwise(steps: Sequence[Step]) -> list[Step]:
 def _pair_activations(steps: Sequence[Step]) -> list[tuple[Affine, Activation]]:
     """Weights and the activation behind them; weights that change nothing where none came."""
     width = next((len(step.weights) for step in steps if isinstance(step, Affine)), 0)
-    if width == 0:
-        raise Unreadable("the network has no weights")
+    require_readable(width != 0, "the network has no weights")
     pairs: list[tuple[Affine, Activation]] = []
     for step in steps:  # an activation completes the pair before it, or gets weights that change nothing
         if isinstance(step, Affine):
@@ -225,11 +223,9 @@ def strip_final_logistic(steps: Sequence[Step], ending: OutputKind, unit: float)
 
 def _is_probability_pair(step: Step) -> bool:
     """Whether it makes of a probability p the two of them, 1 - p and p."""
-    return (
-        isinstance(step, Affine)
-        and np.array_equal(step.matrix, np.array([[-1.0, 1.0]]))
-        and np.array_equal(step.bias, np.array([1.0, 0.0]))
-    )
+    if not isinstance(step, Affine):
+        return False
+    return np.array_equal(step.matrix, [[-1.0, 1.0]]) and np.array_equal(step.bias, [1.0, 0.0])
 
 
 def find_width(steps: Sequence[Step]) -> int | None:
@@ -261,8 +257,7 @@ def _read_regression(
 ) -> OutputAlternatives:
     if threshold is None or desired:
         raise Unreadable("a regression is read with a threshold alone: desired is a prediction above it")
-    if len(body.output_errors) != 1:
-        raise Unreadable(f"the regression predicts {len(body.output_errors)} numbers at once")
+    require_readable(len(body.output_errors) == 1, f"the regression predicts {len(body.output_errors)} numbers at once")
     # NumPy may round it to the predictions' precision
     cut = ScoreThreshold(threshold, 4 * network.roundoff * abs(threshold))
     if network.output_kind is OutputKind.LOGISTIC:

@@ -18,7 +18,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, Activation, Network
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.network_steps import (
     Affine,
@@ -49,8 +49,7 @@ class StepChain:
 
     def append(self, step: Step) -> StepChain:
         """One step more."""
-        if self.output_kind is not None:
-            raise Unreadable("its Softmax must come last")
+        require_readable(self.output_kind is None, "its Softmax must come last")
         width = len(step.bias) if isinstance(step, Affine) else self.width
         return replace(self, steps=(*self.steps, step), width=width)
 
@@ -114,8 +113,7 @@ def _require_matrix(node: OnnxNode, constant: AnyArray) -> Float64Array:
 
 def _gemm(node: OnnxNode) -> StepChain:
     alpha, beta = (float(node.attributes.get(name, 1.0)) for name in ("alpha", "beta"))
-    if node.attributes.get("transA", 0):
-        raise Unreadable("its Gemm turns its input")
+    require_readable(not node.attributes.get("transA", 0), "its Gemm turns its input")
     weights = node.require_constant(1).T if node.attributes.get("transB", 0) else node.require_constant(1)
     chain = node.chain.append(make_dense(_require_matrix(node, weights)))
     bias = node.constant(2)
@@ -173,8 +171,7 @@ def _scaler(node: OnnxNode) -> StepChain:
     """``(inputs - offset) * scale``, as ONNX has it for scikit-learn; its numbers come out in single precision."""
     offset, scale = (np.asarray(node.attributes.get(name, default)) for name, default in (("offset", 0), ("scale", 1)))
     chain = node.chain
-    if chain.dtype != np.dtype(np.float32):
-        raise Unreadable("its Scaler gets numbers that are not float32")
+    require_readable(chain.dtype == np.dtype(np.float32), "its Scaler gets numbers that are not float32")
     moved = chain.append(make_unitwise(np.ones(1), -_broadcast_per_unit(node, chain, offset), 1))
     return moved.append(make_unitwise(_broadcast_per_unit(node, chain, scale), np.zeros(1), 1))
 
@@ -203,8 +200,7 @@ def _cast(node: OnnxNode) -> StepChain:
     from onnx.helper import tensor_dtype_to_np_dtype
 
     chain, kind = node.chain, np.dtype(tensor_dtype_to_np_dtype(node.attributes["to"]))
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise Unreadable(f"its Cast makes {kind} of the numbers")
+    require_readable(kind in (np.dtype(np.float32), np.dtype(np.float64)), f"its Cast makes {kind} of the numbers")
     cast = replace(chain, dtype=kind, roundoff=max(chain.roundoff, find_roundoff(kind)))
     if kind == chain.dtype or kind == np.dtype(np.float64):
         return cast

@@ -15,7 +15,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.boosting import (
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
@@ -40,8 +40,7 @@ def read_gam(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
     if get_library_class_name(estimator, "pygam") not in (*REGRESSIONS, "LogisticGAM"):
         return None
     require_own_methods(estimator, estimator.link, estimator.distribution, estimator.terms)
-    if not getattr(estimator, "_is_fitted", False):
-        raise Unreadable(f"the {kind.__name__} must be fitted first")
+    require_readable(getattr(estimator, "_is_fitted", False), f"the {kind.__name__} must be fitted first")
     link = type(estimator.link).__name__
     if link not in RESPONSES or getattr(estimator.distribution, "levels", None) not in (None, 1):
         raise Unreadable(f"pyGAM's {link} with this distribution is not read")
@@ -75,8 +74,7 @@ def _read_threshold(estimator: Any, response: Response, threshold: float, *, fir
 def _read_terms(estimator: Any, sign: float, most: float) -> tuple[float, tuple[Term, ...]]:
     """The intercept, and two terms for every other one."""
     coefficients = np.asarray(estimator.coef_, dtype=np.float64)
-    if not np.isfinite(coefficients).all():
-        raise Unreadable("a coefficient of the model is not a finite number")
+    require_readable(bool(np.isfinite(coefficients).all()), "a coefficient of the model is not a finite number")
     terms = list(estimator.terms._terms)
     own = [coefficients[estimator.terms.get_coef_indices(place)] for place in range(len(terms))]
     intercept = sum(float(factors[0]) for term, factors in zip(terms, own, strict=True) if term.isintercept)
@@ -91,8 +89,7 @@ def _read_terms(estimator: Any, sign: float, most: float) -> tuple[float, tuple[
 def _split_by_sign(term: Any, coefficients: Float64Array, width: int, most: float) -> Iterator[Term]:
     if term.istensor or not isinstance(term.feature, (int, np.integer)):
         raise Unreadable("a tensor term of pyGAM mixes columns")
-    if getattr(term, "by", None) is not None:
-        raise Unreadable("a term of pyGAM with by= mixes columns")
+    require_readable(getattr(term, "by", None) is None, "a term of pyGAM with by= mixes columns")
     for positive in (True, False):
         yield Term(int(term.feature), SplineContribution(term, coefficients, width, most, positive))
 
@@ -112,8 +109,7 @@ class SplineContribution:
             numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
         except (TypeError, ValueError):
             raise Unreadable("pyGAM takes numbers alone") from None
-        if not np.isfinite(numbers).all():
-            raise Unreadable("pyGAM cannot take missing or infinite numbers")
+        require_readable(bool(np.isfinite(numbers).all()), "pyGAM cannot take missing or infinite numbers")
         rows = np.zeros((len(numbers), self.width), dtype=numbers.dtype)
         rows[:, int(self.term.feature)] = numbers
         products = self.term.build_columns(rows).toarray() * self.coefficients

@@ -18,7 +18,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.decision import list_labels, split_classes
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 
 Shape = Callable[[AnyArray], Float64Array]
@@ -133,8 +133,7 @@ def build_margin(scores: tuple[AdditiveScore, ...], cut: ScoreThreshold) -> Marg
     """The margin by which the sum of the scores is above the cut."""
     constants = [constant for score in scores for constant in score.constants] + [-cut.value]
     size = math.fsum(map(abs, constants))
-    if not math.isfinite(size):
-        raise Unreadable("a constant of the model is not a finite number")
+    require_readable(math.isfinite(size), "a constant of the model is not a finite number")
     relative = max(score.relative_rounding for score in scores) * (1 + cut.spread)
     epsilon = max(score.epsilon for score in scores)
     limit = _find_limit(scores, relative, size, cut)
@@ -217,8 +216,7 @@ def _read_regression(estimator: Any, desired: tuple[Any, ...], threshold: float 
     scores = _read_linear_scores(estimator)
     if threshold is None or desired:
         raise Unreadable("a regression is read with a threshold alone: desired is a prediction above it")
-    if len(scores) != 1:
-        raise Unreadable(f"the regression predicts {len(scores)} numbers at once")
+    require_readable(len(scores) == 1, f"the regression predicts {len(scores)} numbers at once")
     # NumPy may round it to the predictions' precision
     cut = ScoreThreshold(threshold, 4 * scores[0].epsilon * abs(threshold))
     return TreeSum(((build_margin(scores, cut),),))
@@ -234,8 +232,7 @@ def _read_classifier(
         raise Unreadable("some class must be desired and some undesired")
     if len(scores) == 1 and len(classes) == 2:
         return TreeSum(((build_margin((scores[0] if wanted == [1] else scores[0].negate(),), cut),),))
-    if len(scores) != len(classes):
-        raise Unreadable(f"the model has {len(scores)} scores for {len(classes)} classes")
+    require_readable(len(scores) == len(classes), f"the model has {len(scores)} scores for {len(classes)} classes")
     if cut != ScoreThreshold() and len(classes) > 2:
         raise Unreadable("a threshold on the probabilities of more than two classes is no cut of a sum")
     return TreeSum(tuple(tuple(build_margin((scores[d], scores[u].negate()), cut) for u in others) for d in wanted))
@@ -248,8 +245,7 @@ def _read_linear_scores(estimator: Any) -> tuple[AdditiveScore, ...]:
     start = np.asarray(estimator.intercept_)
     slopes = np.atleast_2d(raw).astype(np.float64)
     starts = np.broadcast_to(start.astype(np.float64).ravel(), len(slopes))
-    if not np.isfinite(slopes).all():
-        raise Unreadable("a coefficient of the model is not a finite number")
+    require_readable(bool(np.isfinite(slopes).all()), "a coefficient of the model is not a finite number")
     epsilon = _find_epsilon(raw, start)
     return tuple(
         AdditiveScore((float(constant),), tuple((float(slope), IdentityShape()) for slope in row), epsilon)
@@ -298,8 +294,7 @@ def _read_bernoulli_scores(estimator: Any) -> tuple[AdditiveScore, ...]:
     ones = np.asarray(estimator.feature_log_prob_, dtype=np.float64)
     with np.errstate(divide="ignore"):
         zeros = np.log(1 - np.exp(ones))
-    if not np.isfinite(zeros - ones).all():
-        raise Unreadable("the model has chances of exactly 0 or 1")
+    require_readable(bool(np.isfinite(zeros - ones).all()), "the model has chances of exactly 0 or 1")
     shape: Shape = UnitIntervalShape() if estimator.binarize is None else StepShape(estimator.binarize)
     epsilon = _find_epsilon(np.asarray(estimator.feature_log_prob_))
     unsure = 16 * epsilon * (1 / -np.expm1(ones) + np.abs(zeros)).sum(axis=1)
@@ -313,8 +308,7 @@ def _read_bernoulli_scores(estimator: Any) -> tuple[AdditiveScore, ...]:
 
 def _read_categorical_scores(estimator: Any) -> tuple[AdditiveScore, ...]:
     chances = [np.asarray(table, dtype=np.float64) for table in estimator.feature_log_prob_]
-    if not all(np.isfinite(table).all() for table in chances):
-        raise Unreadable("the model has chances of exactly 0")
+    require_readable(bool(all(np.isfinite(table).all() for table in chances)), "the model has chances of exactly 0")
     return tuple(
         AdditiveScore(
             (float(prior),),

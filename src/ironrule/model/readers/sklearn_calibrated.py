@@ -19,7 +19,7 @@ import numpy as np
 from ironrule.arrays import AnyArray
 from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Reader, Term, Tree, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 
 PROBE_ROWS = 256
@@ -213,8 +213,7 @@ def _bracket_score(fold: CalibrationFold, level: float) -> tuple[float, float, b
 
 def _bracket_sigmoid(calibrator: Any, level: float, unsure: float) -> tuple[float, float, bool]:
     a, b = float(calibrator.a_), float(calibrator.b_)
-    if a == 0.0:
-        raise Unreadable("the calibrated probability is the same everywhere")
+    require_readable(a != 0.0, "the calibrated probability is the same everywhere")
     places = [math.log(p / (1 - p)) for p in (level - unsure, level + unsure)]
     wide = unsure * (1 + 2 * abs(b) + max(map(abs, places)))
     ends = (-(places[0] - wide + b) / a, -(places[1] + wide + b) / a)

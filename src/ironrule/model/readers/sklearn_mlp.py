@@ -13,7 +13,7 @@ import numpy as np
 
 from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, Activation, Network
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods, require_same_labels
 from ironrule.model.readers.network_steps import LibraryNetwork, OutputKind, Step, make_dense, read_outputs
 
@@ -44,8 +44,7 @@ def read_mlp(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
     if name not in ("MLPClassifier", "MLPRegressor"):
         return None
     require_own_methods(estimator)
-    if not hasattr(estimator, "coefs_"):
-        raise Unreadable(f"the {name} is not fitted")
+    require_readable(hasattr(estimator, "coefs_"), f"the {name} is not fitted")
     if getattr(getattr(estimator, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
         raise Unreadable("the network gives several labels at once")
     if name == "MLPClassifier":

@@ -15,7 +15,7 @@ import numpy as np
 from ironrule.arrays import Float64Array
 from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, Activation, Network
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.network_steps import (
     LibraryNetwork,
@@ -56,8 +56,7 @@ def _describe_network(estimator: TorchNetwork) -> LibraryNetwork:
     ending = OutputKind.PROBABILITIES if estimator.gives_probabilities else OutputKind.SCORES
     if working and working[-1][1] in SOFTMAX_KINDS:
         leaf, name = working.pop()
-        if leaf.dim not in (1, -1):
-            raise Unreadable(f"its {leaf} must be over the outputs of a row, dim=1")
+        require_readable(leaf.dim in (1, -1), f"its {leaf} must be over the outputs of a row, dim=1")
         return LibraryNetwork(tuple(_read_step(*module) for module in working), SOFTMAX_KINDS[name], unit)
     return strip_final_logistic([_read_step(*module) for module in working], ending, unit)
 
@@ -75,8 +74,7 @@ def _require_known_module(leaf: Any) -> str:
 
 
 def _read_step(leaf: Any, name: str) -> Step:
-    if name not in TORCH_STEPS:
-        raise Unreadable(f"its {name} must come last")
+    require_readable(name in TORCH_STEPS, f"its {name} must come last")
     return TORCH_STEPS[name](leaf)
 
 

@@ -21,7 +21,7 @@ from ironrule.arrays import AnyArray, BoolArray
 from ironrule.model.normal_form.network import SINGLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.boosting import (
     EXPONENTIAL_RESPONSE,
     IDENTITY_RESPONSE,
@@ -160,8 +160,7 @@ def _read_classifier(
 def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[BoostedScore]:
     """Per output group its score; the base is the one that the booster's own answer for a row of NaN confirms."""
     machine = learner["gradient_booster"]
-    if machine["name"] not in ("gbtree", "dart"):
-        raise Unreadable(f"XGBoost's {machine['name']} booster has no trees")
+    require_readable(machine["name"] in ("gbtree", "dart"), f"XGBoost's {machine['name']} booster has no trees")
     model = machine["gbtree"]["model"] if machine["name"] == "dart" else machine["model"]
     parameters = learner["learner_model_param"]
     outputs = max(int(parameters["num_class"]), 1)
@@ -244,8 +243,7 @@ def _read_tree(tree: dict[str, Any], weight: float, missing: float | None, label
     def outside(place: int) -> TreeSplit:
         own_column = int(column[place])
         kept = labels[own_column] if own_column < len(labels) else None
-        if kept == ():
-            raise Unreadable(f"XGBoost damages categories that are not plain ASCII, as in column {own_column}")
+        require_readable(kept != (), f"XGBoost damages categories that are not plain ASCII, as in column {own_column}")
         return XGBoostCategorySplit(own_column, chosen[int(order[place])], bool(default[place]), missing, kept)
 
     others = {place: outside(place) for place in np.flatnonzero(inner & (kind != 0)).tolist()}

@@ -358,12 +358,8 @@ class _Parser:
             return node
         if self.cursor.current.kind is not TokenKind.END and self.cursor.current.text not in ("and", "or", "then", ")"):
             raise self.stray_error()
-        raise self.cursor.error_at(
-            node.column,
-            expected="expected a condition",
-            got=f"the value `{node}`",
-            hint=f"compare it, as in `{node} == ...`",
-        )
+        got, hint = f"the value `{node}`", f"compare it, as in `{node} == ...`"
+        raise self.cursor.error_at(node.column, expected="expected a condition", got=got, hint=hint)
 
     def expression(self, node: SyntaxNode) -> Expression:
         """The node, if it is a value."""
