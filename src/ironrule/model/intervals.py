@@ -159,9 +159,7 @@ class ConstantBound:
 
 
 def find_constant_bound(comparison: ComparisonEvaluator, instance: Points | None = None) -> ConstantBound | None:
-    """A comparison as one of a single feature with a constant, which may be a value of the instance; None if it is
-    another.
-    """
+    """A comparison as one of a single feature with a constant, which the instance may have; None if it is another."""
     left, relation, right = comparison.left, comparison.relation, comparison.right
     if isinstance(right, PointValue):
         left, relation, right = right, MIRRORED[relation], left
@@ -358,9 +356,7 @@ def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel) -> No
 
 
 def _find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin], place: int, values: int) -> set[int]:
-    """Whether the terms of a feature with so many values rise (1) or fall (-1) with it, over all sums of one way to the
-    desired outcome.
-    """
+    """Whether a feature's terms rise (1) or fall (-1) with it, over all sums of one way to the desired outcome."""
     directions = set()
     for group in (group for margin in margins for group in margin.groups):
         # A group may have several terms of one column; what counts is their sum.

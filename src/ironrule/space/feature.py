@@ -19,8 +19,7 @@ import numpy as np
 from ironrule.errors import SpaceError
 from ironrule.wording import format_count
 
-Value = Any
-"""A domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing."""
+Value = Any  # a domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,10 @@ class Feature:
     columns: tuple[str, ...] = ()
     label: str | None = None
     unit: str | None = None
-    numeric: bool = field(init=False, repr=False, compare=False)
-    """Whether every value is a number, so that arithmetic makes sense."""
-    temporal: bool = field(init=False, repr=False, compare=False)
-    """Whether every value is a date or a time."""
-    naturally_ordered: bool = field(init=False, repr=False, compare=False)
-    """Whether the order of the domain is that of the numbers or dates in it."""
-    code_by_value: dict[Value, int] = field(init=False, repr=False, compare=False)
-    """The code of every value."""
+    numeric: bool = field(init=False, repr=False, compare=False)  # every value is a number: arithmetic makes sense
+    temporal: bool = field(init=False, repr=False, compare=False)  # every value is a date or a time
+    naturally_ordered: bool = field(init=False, repr=False, compare=False)  # as its numbers or dates are
+    code_by_value: dict[Value, int] = field(init=False, repr=False, compare=False)  # the code of every value
 
     def __post_init__(self) -> None:
         numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)

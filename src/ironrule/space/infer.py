@@ -23,11 +23,9 @@ from ironrule.space.feature import Feature, Value
 from ironrule.space.table import Table, TableColumn, to_python_value
 from ironrule.wording import format_count
 
-NONE_OF_THEM = "(none)"
-"""The value of a one-hot feature whose columns are all zero."""
+NONE_OF_THEM = "(none)"  # the value of a one-hot feature whose columns are all zero
 
-PREFIX_SEPARATORS = "_=:.-"
-"""What stands between the name of a one-hot group and a value in a column's name."""
+PREFIX_SEPARATORS = "_=:.-"  # what stands between the name of a one-hot group and a value in a column's name
 
 OneHotOption = Literal["detect"] | Mapping[str, Sequence[str]] | None
 

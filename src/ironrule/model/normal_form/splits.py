@@ -21,8 +21,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit
 
-SplitFactory = Callable[[int, float, int], TreeSplit]
-"""Makes the split of a column, a threshold and a kind."""
+SplitFactory = Callable[[int, float, int], TreeSplit]  # makes the split of a column, a threshold and a kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +58,7 @@ class ThresholdSplits:
 
 
 def group_equivalent_thresholds(thresholds: Float64Array, kinds: Int32Array, values: AnyArray) -> tuple[IntpArray, ...]:
-    """Numeric splits of one column in classes of the same answers for these values: a split of each class, and the
-    class of each split.
-    """
+    """Numeric splits of one column, in classes of equal answers: a split of each class, the class of each split."""
     with np.errstate(over="ignore"):
         marks = np.unique(np.concatenate([values.astype(np.float64), values.astype(np.float32), [0.0]]))
     marks = marks[~np.isnan(marks)]

@@ -40,9 +40,7 @@ def turns_once(split: TreeSplit) -> bool:
 
 
 class TreeSplits(Protocol):
-    """The splits of a tree's nodes, None for a leaf: a tuple, or
-    :class:`~ironrule.model.normal_form.splits.ThresholdSplits`.
-    """
+    """The splits of a tree's nodes, None for a leaf: a tuple, or ``ThresholdSplits`` of :mod:`.splits`."""
 
     def __len__(self) -> int: ...
 
@@ -92,9 +90,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A rising function: ``identity``; ``logistic``: scale / (1 + exp(-(slope s + shift))); ``step``: scale if s >
-    shift.
-    """
+    """Rising: ``identity``; ``logistic``: scale / (1 + exp(-(slope s + shift))); ``step``: scale where s > shift."""
 
     kind: Literal["identity", "logistic", "step"] = "identity"
     scale: float = 1.0

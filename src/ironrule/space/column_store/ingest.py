@@ -33,8 +33,7 @@ from ironrule.space.infer import group_by_prefix
 from ironrule.space.sources.protocol import Source
 from ironrule.space.table import Table, read_table, require_columns
 
-Segment = tuple[str, int]
-"""So many rows of one type."""
+Segment = tuple[str, int]  # so many rows of one type
 
 
 @dataclass(slots=True)
@@ -242,9 +241,7 @@ def _write_summary(
 
 
 def _lay_out_sample(groups: list[OneHotDetector], real: ColumnPositions, circles: ColumnPositions) -> ColumnPositions:
-    """Real rows, all values of every column, and whole rows of the groups: one that shows why a group is none, or all
-    that the group has.
-    """
+    """Real rows, all values of every column, and whole rows of the groups, or one that shows why a group is none."""
     length = len(next(iter(circles.values())))
     ends = {name: np.concatenate([real[name], circle]) for name, circle in circles.items()}
     # A group gets its own rows instead of each column's values, which together would be no one-hot rows.

@@ -55,8 +55,7 @@ from ironrule.space.constraints.syntax import (
 )
 from ironrule.space.feature import Feature, Value
 
-MAX_LISTED_NAMES = 12
-"""How many names an error lists."""
+MAX_LISTED_NAMES = 12  # how many names an error lists
 
 MAX_SHOWN_INTEGER = 10**400
 """From here on an error does not write an integer out: Python refuses to do that beyond 4,300 digits."""

@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 from ironrule.errors import ConstraintError
 
-IDENTIFIER = re.compile(r"[^\W\d]\w*")
-"""What may follow the dot in ``cf.name`` without quotes."""
+IDENTIFIER = re.compile(r"[^\W\d]\w*")  # what may follow the dot in ``cf.name`` without quotes
 
 
 class Subject(Enum):
@@ -254,8 +253,7 @@ def list_children(node: SyntaxNode) -> tuple[SyntaxNode, ...]:
             return ()
 
 
-MAX_SHOWN_CHARACTERS = 100
-"""How much of a long line an error shows."""
+MAX_SHOWN_CHARACTERS = 100  # how much of a long line an error shows
 
 
 def build_located_error(text: str, column: int, **fields: str) -> ConstraintError:

@@ -22,9 +22,7 @@ from ironrule.space.sources.protocol import CHUNK_ROWS
 
 @dataclass(frozen=True)
 class DuckDbQuery:
-    """A relation of DuckDB. ``version`` is your word that the data is the same as long as it is: codes are then used
-    again.
-    """
+    """A relation of DuckDB. ``version`` is your word that the data is the same: codes are used again under it."""
 
     relation: Any = field(repr=False)
     version: str | None = None
