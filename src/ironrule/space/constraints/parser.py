@@ -11,7 +11,7 @@
     atom         number | string | true | false | missing | cf.name | x["any name"] | ( statement )
 
 One regular expression cuts the text into tokens; what it cannot match gets a message that says what was probably meant.
-A cursor over the tokens offers the usual steps (accept, expect) and limits nesting. A parenthesis may hold a value or a
+The parser steps over the tokens (accept, expect) and limits nesting. A parenthesis may hold a value or a
 condition, and only its inside tells which. So every level passes on what it finds, and a level that needs a condition,
 or a value, checks that it got one.
 """
@@ -150,8 +150,31 @@ MAX_NESTING = 32
 _Choice = TypeVar("_Choice")
 
 
-class TokenCursor:
-    """Where in a text the parser stands, and how deep."""
+_RELATION_SIGNS = {relation.value: relation for relation in Relation}
+_SUM_SIGNS = {operation.value: operation for operation in (Operation.ADD, Operation.SUBTRACT)}
+_PRODUCT_SIGNS = {operation.value: operation for operation in (Operation.MULTIPLY, Operation.DIVIDE)}
+_SUBJECTS = {subject.value: subject for subject in Subject}
+_KEYWORDS = ("if", "then", "or", "and", "not", "in")
+_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "missing": None}
+
+
+def parse_constraint(text: str) -> Constraint:
+    """Read one constraint; raises ConstraintError, pointing at the place, if the text is none.
+
+    >>> constraint = parse_constraint("if cf.education > x.education then cf.age >= x.age + 4")
+    >>> sorted(constraint.features), constraint.mentions_instance
+    (['age', 'education'], True)
+    """
+    if not isinstance(text, str):
+        raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= x.age'", got=repr(text))
+    parser = _Parser(text)
+    formula = parser.formula(parser.statement())
+    parser.finish()
+    return Constraint(text, formula)
+
+
+class _Parser:
+    """Where in a text it stands and how deep, and a method per level of the grammar, each reading on from there."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -202,62 +225,32 @@ class TokenCursor:
         """The error that points at a column of the text."""
         return build_located_error(self.text, column, **fields)
 
-
-_RELATION_SIGNS = {relation.value: relation for relation in Relation}
-_SUM_SIGNS = {operation.value: operation for operation in (Operation.ADD, Operation.SUBTRACT)}
-_PRODUCT_SIGNS = {operation.value: operation for operation in (Operation.MULTIPLY, Operation.DIVIDE)}
-_SUBJECTS = {subject.value: subject for subject in Subject}
-_KEYWORDS = ("if", "then", "or", "and", "not", "in")
-_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "missing": None}
-
-
-def parse_constraint(text: str) -> Constraint:
-    """Read one constraint; raises ConstraintError, pointing at the place, if the text is none.
-
-    >>> constraint = parse_constraint("if cf.education > x.education then cf.age >= x.age + 4")
-    >>> sorted(constraint.features), constraint.mentions_instance
-    (['age', 'education'], True)
-    """
-    if not isinstance(text, str):
-        raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= x.age'", got=repr(text))
-    parser = _Parser(text)
-    formula = parser.formula(parser.statement())
-    parser.finish()
-    return Constraint(text, formula)
-
-
-class _Parser:
-    """A method per level of the grammar, each reading on from where the cursor is."""
-
-    def __init__(self, text: str) -> None:
-        self.cursor = TokenCursor(text)
-
     def statement(self) -> SyntaxNode:
-        start = self.cursor.accept("if")
-        return self.cursor.parse_nested(self.implication, start) if start else self.disjunction()
+        start = self.accept("if")
+        return self.parse_nested(self.implication, start) if start else self.disjunction()
 
     def implication(self, start: Token) -> Implication:
         condition = self.formula(self.disjunction())
-        self.cursor.expect("then", "`if` must be followed by a condition and `then`")
+        self.expect("then", "`if` must be followed by a condition and `then`")
         return Implication(condition, self.formula(self.statement()), start.column)
 
     def disjunction(self) -> SyntaxNode:
         first = self.conjunction()
         parts = [first]
-        while self.cursor.accept("or"):
+        while self.accept("or"):
             parts.append(self.conjunction())
         return Disjunction(tuple(self.formula(part) for part in parts), first.column) if len(parts) > 1 else first
 
     def conjunction(self) -> SyntaxNode:
         first = self.negation()
         parts = [first]
-        while self.cursor.accept("and"):
+        while self.accept("and"):
             parts.append(self.negation())
         return Conjunction(tuple(self.formula(part) for part in parts), first.column) if len(parts) > 1 else first
 
     def negation(self) -> SyntaxNode:
-        start = self.cursor.accept("not")
-        return self.cursor.parse_nested(self.negation_operand, start) if start else self.comparison()
+        start = self.accept("not")
+        return self.parse_nested(self.negation_operand, start) if start else self.comparison()
 
     def negation_operand(self, start: Token) -> Negation:
         return Negation(self.formula(self.negation()), start.column)
@@ -265,7 +258,7 @@ class _Parser:
     def comparison(self) -> SyntaxNode:
         left = self.sum()
         parts: list[Formula] = []
-        while choice := self.cursor.accept_any(_RELATION_SIGNS):
+        while choice := self.accept_any(_RELATION_SIGNS):
             token, relation = choice
             right = self.sum()
             parts.append(Comparison(self.expression(left), relation, self.expression(right), token.column))
@@ -275,19 +268,19 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Conjunction(tuple(parts), parts[0].column)
 
     def membership(self, left: SyntaxNode) -> SyntaxNode:
-        negative = self.cursor.accept("not")
+        negative = self.accept("not")
         if negative:
-            operator = self.cursor.expect("in", "`not` after a value must be followed by `in`")
+            operator = self.expect("in", "`not` after a value must be followed by `in`")
             return Negation(self.membership_items(left, operator), negative.column)
-        positive = self.cursor.accept("in")
+        positive = self.accept("in")
         return self.membership_items(left, positive) if positive else left
 
     def membership_items(self, left: SyntaxNode, operator: Token) -> Membership:
-        self.cursor.expect("(", "`in` must be followed by values in parentheses")
+        self.expect("(", "`in` must be followed by values in parentheses")
         items = [self.expression(self.sum())]
-        while self.cursor.accept(",") and self.cursor.current.text != ")":
+        while self.accept(",") and self.current.text != ")":
             items.append(self.expression(self.sum()))
-        self.cursor.expect(")", "the values after `in` must be separated by `,` and closed by `)`")
+        self.expect(")", "the values after `in` must be separated by `,` and closed by `)`")
         return Membership(self.expression(left), tuple(items), operator.column)
 
     def sum(self) -> SyntaxNode:
@@ -299,13 +292,13 @@ class _Parser:
     def arithmetic(self, operand: Callable[[], SyntaxNode], operations: Mapping[str, Operation]) -> SyntaxNode:
         first = operand()
         steps = []
-        while choice := self.cursor.accept_any(operations):
+        while choice := self.accept_any(operations):
             steps.append((choice[1], self.expression(operand())))
         return Arithmetic(self.expression(first), tuple(steps), first.column) if steps else first
 
     def factor(self) -> SyntaxNode:
-        start = self.cursor.accept("-")
-        return self.cursor.parse_nested(self.minus, start) if start else self.atom()
+        start = self.accept("-")
+        return self.parse_nested(self.minus, start) if start else self.atom()
 
     def minus(self, start: Token) -> Expression:
         operand = self.expression(self.factor())
@@ -314,69 +307,69 @@ class _Parser:
         return UnaryMinus(operand, start.column)
 
     def atom(self) -> SyntaxNode:
-        token = self.cursor.current
-        if start := self.cursor.accept("("):
-            return self.cursor.parse_nested(self.parenthesis, start)
-        if choice := self.cursor.accept_any(_SUBJECTS):
+        token = self.current
+        if start := self.accept("("):
+            return self.parse_nested(self.parenthesis, start)
+        if choice := self.accept_any(_SUBJECTS):
             return Reference(choice[1], self.name(token), token.column)
         if token.kind is TokenKind.NUMBER:
-            return Literal(read_number(self.cursor.text, self.cursor.advance()), token.column)
+            return Literal(read_number(self.text, self.advance()), token.column)
         if token.kind is TokenKind.STRING:
-            return Literal(read_string(self.cursor.text, self.cursor.advance()), token.column)
-        if choice_of_constant := self.cursor.accept_any(_CONSTANTS):
+            return Literal(read_string(self.text, self.advance()), token.column)
+        if choice_of_constant := self.accept_any(_CONSTANTS):
             return Literal(choice_of_constant[1], token.column)
         raise self.missing_value_error(token)
 
     def parenthesis(self, start: Token) -> SyntaxNode:
         inside = self.statement()
-        self.cursor.expect(")", f"the parenthesis opened at column {start.column + 1} must be closed by `)`")
+        self.expect(")", f"the parenthesis opened at column {start.column + 1} must be closed by `)`")
         return inside
 
     def name(self, subject: Token) -> str:
         """A feature's name: ``["any text"]``, or parts after dots, each a word or a string."""
-        if self.cursor.accept("["):
+        if self.accept("["):
             name = self.name_part("`[` must be followed by a feature's name in quotes", words=False)
-            self.cursor.expect("]", "a feature's name must be closed by `]`")
+            self.expect("]", "a feature's name must be closed by `]`")
             return name
-        self.cursor.expect(".", f"`{subject.text}` must be followed by a feature's name, as in {subject.text}.age")
+        self.expect(".", f"`{subject.text}` must be followed by a feature's name, as in {subject.text}.age")
         parts = [self.name_part("`.` must be followed by a feature's name", words=True)]
-        while self.cursor.accept("."):
+        while self.accept("."):
             parts.append(self.name_part("`.` must be followed by a feature's name", words=True))
         return ".".join(parts)
 
     def name_part(self, rule: str, *, words: bool) -> str:
-        token = self.cursor.current
+        token = self.current
         if token.kind is TokenKind.STRING:
-            return read_string(self.cursor.text, self.cursor.advance())
+            return read_string(self.text, self.advance())
         if words and token.kind is TokenKind.WORD:
-            return self.cursor.advance().text
-        raise self.cursor.expected_error(rule)
+            return self.advance().text
+        raise self.expected_error(rule)
 
     def formula(self, node: SyntaxNode) -> Formula:
         """The node, if it is a condition. Where something stray follows a value, the error points at that."""
         if isinstance(node, Formula):
             return node
-        if self.cursor.current.kind is not TokenKind.END and self.cursor.current.text not in ("and", "or", "then", ")"):
+        if self.current.kind is not TokenKind.END and self.current.text not in ("and", "or", "then", ")"):
             raise self.stray_error()
         got, hint = f"the value `{node}`", f"compare it, as in `{node} == ...`"
-        raise self.cursor.error_at(node.column, expected="expected a condition", got=got, hint=hint)
+        raise self.error_at(node.column, expected="expected a condition", got=got, hint=hint)
 
     def expression(self, node: SyntaxNode) -> Expression:
         """The node, if it is a value."""
         if isinstance(node, Expression):
             return node
-        raise self.cursor.error_at(node.column, expected="expected a value", got="a condition")
+        raise self.error_at(node.column, expected="expected a value", got="a condition")
 
     def finish(self) -> None:
-        if self.cursor.current.kind is not TokenKind.END:
+        if self.current.kind is not TokenKind.END:
             raise self.stray_error()
 
     def stray_error(self) -> ConstraintError:
-        return self.cursor.expected_error("expected an operator, `and`, `or` or the end of the constraint")
+        return self.expected_error("expected an operator, `and`, `or` or the end of the constraint")
 
     def missing_value_error(self, token: Token) -> ConstraintError:
         rule = "expected a value or a condition"
         if token.kind is not TokenKind.WORD or token.text in _KEYWORDS:
-            return self.cursor.expected_error(rule)
+            return self.expected_error(rule)
         hint = f'write a feature as cf.{token.text} or cf["a name"], a string as "{token.text}"'
-        return self.cursor.expected_error(rule, hint=hint)
+        return self.expected_error(rule, hint=hint)
