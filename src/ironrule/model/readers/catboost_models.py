@@ -23,25 +23,15 @@ from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits, TreeBuilder
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable
-from ironrule.model.readers.boosting import (
-    EXPONENTIAL_RESPONSE,
-    IDENTITY_RESPONSE,
-    LOGISTIC_RESPONSE,
-    BoostedScore,
-    find_class_positions,
-    read_class_scores,
-    read_prediction,
-    read_two_classes,
-    sum_trees,
-)
+from ironrule.model.readers import boosting
 from ironrule.model.readers.library_class import require_own_methods
 
 # of probabilities: CatBoost's own vector exponential is less exact than the C library's
 PROBABILITY_ROUNDOFF = 2.0**-44
 
 IDENTITY_LOSSES = ("RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "MAPE", "SMAPE")
-RESPONSES = dict.fromkeys(IDENTITY_LOSSES, IDENTITY_RESPONSE)
-RESPONSES |= dict.fromkeys(("Poisson", "Tweedie"), EXPONENTIAL_RESPONSE)
+RESPONSES = dict.fromkeys(IDENTITY_LOSSES, boosting.IDENTITY_RESPONSE)
+RESPONSES |= dict.fromkeys(("Poisson", "Tweedie"), boosting.EXPONENTIAL_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +107,28 @@ def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     if isinstance(estimator, library.CatBoostClassifier):
         return _read_classifier(estimator, scores, loss, desired, threshold)
     why = f"CatBoost's loss {loss} is not a threshold on a sum of trees"
-    return read_prediction(scores, RESPONSES.get(loss), desired, threshold, unit=PROBABILITY_ROUNDOFF, no_response=why)
+    return boosting.read_prediction(
+        scores, RESPONSES.get(loss), desired, threshold, unit=PROBABILITY_ROUNDOFF, no_response=why
+    )
 
 
 def _read_classifier(
-    estimator: Any, scores: list[BoostedScore], loss: str, desired: tuple[Any, ...], threshold: float | None
+    estimator: Any, scores: list[boosting.BoostedScore], loss: str, desired: tuple[Any, ...], threshold: float | None
 ) -> TreeSum:
-    wanted = find_class_positions(estimator, desired)
+    wanted = boosting.find_class_positions(estimator, desired)
     count = len(estimator.classes_)
     if loss in ("Logloss", "CrossEntropy") and len(scores) == 1 and count == 2 and len(wanted) == 1:
         level = float(estimator.get_probability_threshold())  # of labels: 0.5 unless the user has set another
         asked = threshold if threshold is not None else level if wanted == [1] else 1 - level
-        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, asked, PROBABILITY_ROUNDOFF)
+        return boosting.read_two_classes(scores[0], boosting.LOGISTIC_RESPONSE, wanted, asked, PROBABILITY_ROUNDOFF)
     if loss not in ("MultiClass", "MultiClassOneVsAll") or len(scores) != count:
         raise Unreadable(f"CatBoost's loss {loss} with {len(scores)} outputs for {count} classes is not read")
-    return read_class_scores(scores, wanted, threshold, PROBABILITY_ROUNDOFF, own_sigmoids=loss != "MultiClass")
+    return boosting.read_class_scores(
+        scores, wanted, threshold, PROBABILITY_ROUNDOFF, own_sigmoids=loss != "MultiClass"
+    )
 
 
-def _read_scores(content: dict[str, Any]) -> list[BoostedScore]:
+def _read_scores(content: dict[str, Any]) -> list[boosting.BoostedScore]:
     """Per output its score: scale * (sum of leaves) + bias."""
     scale, biases = content["scale_and_bias"]
     biases = biases if isinstance(biases, list) else [biases]
@@ -151,7 +145,7 @@ def _read_scores(content: dict[str, Any]) -> list[BoostedScore]:
     # Every rounding happens once more where the scale is not 1. CatBoost starts again for blocks of trees: any order.
     whole = [sum(float(np.abs(tree.value).max()) for tree in each) for each in sums]
     return [
-        sum_trees(float(bias), each, DOUBLE_ROUNDOFF, DOUBLE_ROUNDOFF * (len(each) + 4) * (size + abs(bias)))
+        boosting.sum_trees(float(bias), each, DOUBLE_ROUNDOFF, DOUBLE_ROUNDOFF * (len(each) + 4) * (size + abs(bias)))
         for bias, each, size in zip(biases, sums, whole, strict=True)
     ]
 

@@ -19,24 +19,14 @@ from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import Lookup, build_table_tree
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.protocol import Unreadable, require_readable
-from ironrule.model.readers.boosting import (
-    EXPONENTIAL_RESPONSE,
-    IDENTITY_RESPONSE,
-    LOGISTIC_RESPONSE,
-    BoostedScore,
-    find_class_positions,
-    read_class_scores,
-    read_prediction,
-    read_two_classes,
-    sum_trees,
-)
+from ironrule.model.readers import boosting
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.space.feature import is_missing
 
 PROBABILITY_ROUNDOFF = 2.0**-44  # of probabilities: interpret has an exponential of its own
 CLASSIFIERS = ("ExplainableBoostingClassifier", "DPExplainableBoostingClassifier")
 REGRESSORS = ("ExplainableBoostingRegressor", "DPExplainableBoostingRegressor")
-RESPONSES = {"identity": IDENTITY_RESPONSE, "log": EXPONENTIAL_RESPONSE}
+RESPONSES = {"identity": boosting.IDENTITY_RESPONSE, "log": boosting.EXPONENTIAL_RESPONSE}
 
 
 def read_ebm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
@@ -49,20 +39,24 @@ def read_ebm(estimator: Any, desired: tuple[Any, ...], threshold: float | None) 
     link = str(estimator.link_)
     if kind.__name__ in CLASSIFIERS:
         return _read_classifier(estimator, link, desired, threshold)
-    return read_prediction(_read_scores(estimator), RESPONSES.get(link), desired, threshold, PROBABILITY_ROUNDOFF)
+    return boosting.read_prediction(
+        _read_scores(estimator), RESPONSES.get(link), desired, threshold, PROBABILITY_ROUNDOFF
+    )
 
 
 def _read_classifier(estimator: Any, link: str, desired: tuple[Any, ...], threshold: float | None) -> TreeSum:
-    wanted, count = find_class_positions(estimator, desired), len(estimator.classes_)
+    wanted, count = boosting.find_class_positions(estimator, desired), len(estimator.classes_)
     require_readable(link in ("logit", "mlogit", "vlogit"), f"interpret's link {link} of {count} classes is not read")
     scores = _read_scores(estimator)
     if link == "logit" and count == 2 and len(wanted) == 1:
-        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, PROBABILITY_ROUNDOFF)
+        return boosting.read_two_classes(scores[0], boosting.LOGISTIC_RESPONSE, wanted, threshold, PROBABILITY_ROUNDOFF)
     require_readable(len(scores) == count, f"{len(scores)} scores for {count} classes are not one decision")
-    return read_class_scores(scores, wanted, threshold, PROBABILITY_ROUNDOFF, tie=0.0, own_sigmoids=link != "mlogit")
+    return boosting.read_class_scores(
+        scores, wanted, threshold, PROBABILITY_ROUNDOFF, tie=0.0, own_sigmoids=link != "mlogit"
+    )
 
 
-def _read_scores(estimator: Any) -> list[BoostedScore]:
+def _read_scores(estimator: Any) -> list[boosting.BoostedScore]:
     """Per class, or for the one number, its intercept and a tree for every term."""
     intercepts = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     tables = [np.asarray(table, dtype=np.float64) for table in estimator.term_scores_]
@@ -76,7 +70,7 @@ def _read_scores(estimator: Any) -> list[BoostedScore]:
             )
             for columns, table in zip(estimator.term_features_, tables, strict=True)
         ]
-        sums.append(sum_trees(intercept, trees, DOUBLE_ROUNDOFF))
+        sums.append(boosting.sum_trees(intercept, trees, DOUBLE_ROUNDOFF))
     return sums
 
 

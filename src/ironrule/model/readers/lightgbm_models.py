@@ -21,27 +21,15 @@ from ironrule.model.normal_form.network import DOUBLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable, require_readable
-from ironrule.model.readers.boosting import (
-    EXPONENTIAL_RESPONSE,
-    IDENTITY_RESPONSE,
-    LOGISTIC_RESPONSE,
-    BoostedScore,
-    bound_probability_error,
-    find_class_positions,
-    order_parents_first,
-    read_class_scores,
-    read_prediction,
-    read_two_classes,
-    sum_trees,
-)
+from ironrule.model.readers import boosting
 from ironrule.model.readers.library_class import require_own_methods, require_same_labels
 from ironrule.model.readers.xgboost_models import CategoryLabels, encode_categories
 
 ZERO_THRESHOLD = float(np.float32(1e-35))
 
 IDENTITY_OBJECTIVES = ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom")
-RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, IDENTITY_RESPONSE)
-RESPONSES |= dict.fromkeys(("poisson", "gamma", "tweedie"), EXPONENTIAL_RESPONSE)
+RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, boosting.IDENTITY_RESPONSE)
+RESPONSES |= dict.fromkeys(("poisson", "gamma", "tweedie"), boosting.EXPONENTIAL_RESPONSE)
 
 MAX_SIGMOID_SCORE = 25.0  # beyond, a sigmoid in float64 cannot tell scores apart well enough
 
@@ -119,31 +107,35 @@ def read_lightgbm(estimator: Any, desired: tuple[Any, ...], threshold: float | N
         return _read_classifier(estimator, scores, name, slope, desired=desired, threshold=threshold)
     response = None if "sqrt" in rest.split() else RESPONSES.get(name)
     reason = f"LightGBM's objective {name} {rest} is not a threshold on a sum of trees"
-    return read_prediction(scores, response, desired, threshold, unit=DOUBLE_ROUNDOFF, no_response=reason)
+    return boosting.read_prediction(scores, response, desired, threshold, unit=DOUBLE_ROUNDOFF, no_response=reason)
 
 
 def _read_classifier(
     estimator: Any,
-    scores: list[BoostedScore],
+    scores: list[boosting.BoostedScore],
     name: str,
     slope: float,
     desired: tuple[Any, ...],
     threshold: float | None,
 ) -> TreeSum:
     require_same_labels(estimator.classes_, estimator._le.classes_)
-    wanted = find_class_positions(estimator, desired)
+    wanted = boosting.find_class_positions(estimator, desired)
     count = len(estimator.classes_)
     if name == "binary" and len(scores) == 1 and count <= 2:
-        return read_two_classes(scores[0], LOGISTIC_RESPONSE, wanted, threshold, unit=DOUBLE_ROUNDOFF, slope=slope)
+        return boosting.read_two_classes(
+            scores[0], boosting.LOGISTIC_RESPONSE, wanted, threshold, unit=DOUBLE_ROUNDOFF, slope=slope
+        )
     if name not in ("multiclass", "multiclassova") or len(scores) != count or count < 3:
         raise Unreadable(f"LightGBM's objective {name} with {len(scores)} outputs for {count} classes is not read")
-    tie, own_sigmoids = bound_probability_error(DOUBLE_ROUNDOFF, count), name == "multiclassova"
+    tie, own_sigmoids = boosting.bound_probability_error(DOUBLE_ROUNDOFF, count), name == "multiclassova"
     if own_sigmoids and threshold is None:
         tie = _bound_sigmoid_tie(scores, slope, tie)
-    return read_class_scores(scores, wanted, threshold, DOUBLE_ROUNDOFF, tie, own_sigmoids=own_sigmoids, slope=slope)
+    return boosting.read_class_scores(
+        scores, wanted, threshold, DOUBLE_ROUNDOFF, tie, own_sigmoids=own_sigmoids, slope=slope
+    )
 
 
-def _bound_sigmoid_tie(scores: list[BoostedScore], slope: float, noise: float) -> float:
+def _bound_sigmoid_tie(scores: list[boosting.BoostedScore], slope: float, noise: float) -> float:
     """How far apart scores must be for the sigmoid that every class has of its own to keep their order."""
     # log sigmoid rises by slope / (1 + exp(slope s)) or more: probabilities with a relative error of noise keep the
     # order of scores that differ by more than this
@@ -153,7 +145,7 @@ def _bound_sigmoid_tie(scores: list[BoostedScore], slope: float, noise: float) -
     return 4 * noise * (1 + math.exp(top)) / slope
 
 
-def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]) -> list[BoostedScore]:
+def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]) -> list[boosting.BoostedScore]:
     outputs = int(head["num_tree_per_iteration"])
     labels = _read_labels(booster, head)
     share = outputs / len(trees) if "average_output" in head and trees else 1.0
@@ -162,7 +154,7 @@ def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]
         sums[index % outputs].append(_read_tree(tree, labels, share))
     # a forest's mean: the share, its product with every leaf, and LightGBM's own division are rounded
     extra = [4 * DOUBLE_ROUNDOFF * sum(float(np.abs(t.value).max()) for t in each) * (share != 1) for each in sums]
-    return [sum_trees(0.0, each, DOUBLE_ROUNDOFF, more) for each, more in zip(sums, extra, strict=True)]
+    return [boosting.sum_trees(0.0, each, DOUBLE_ROUNDOFF, more) for each, more in zip(sums, extra, strict=True)]
 
 
 def _read_labels(booster: Any, head: dict[str, str]) -> dict[int, CategoryLabels]:
@@ -212,7 +204,7 @@ def _read_tree(tree: dict[str, str], labels: dict[int, CategoryLabels], share: f
     single = (kinds & 1 == 1) | np.isin(columns, list(labels))  # that are more than a comparison with a number
     below = [np.where(side < 0, count + ~side, side) for side in (left, right)]  # the leaves come after all nodes
     ends = np.full(len(leaves), -1)
-    order, lefts, rights = order_parents_first(*(np.concatenate([side, ends]) for side in below))
+    order, lefts, rights = boosting.order_parents_first(*(np.concatenate([side, ends]) for side in below))
     place = np.argsort(order)
     splits = ThresholdSplits(
         np.concatenate([np.where(single, -1, columns), ends])[order].astype(np.int32),

@@ -22,20 +22,7 @@ from ironrule.model.normal_form.network import SINGLE_ROUNDOFF
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable, require_readable
-from ironrule.model.readers.boosting import (
-    EXPONENTIAL_RESPONSE,
-    IDENTITY_RESPONSE,
-    LOGISTIC_RESPONSE,
-    STEP_RESPONSE,
-    BoostedScore,
-    Response,
-    find_class_positions,
-    order_parents_first,
-    read_class_scores,
-    read_prediction,
-    read_two_classes,
-    sum_trees,
-)
+from ironrule.model.readers import boosting
 from ironrule.model.readers.library_class import require_own_methods
 
 CategoryLabels = tuple[Hashable, ...]
@@ -118,10 +105,10 @@ IDENTITY_OBJECTIVES = (
     *("binary:logitraw", "reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror"),
     *("reg:quantileerror", "reg:squaredlogerror"),
 )
-RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, IDENTITY_RESPONSE)
-RESPONSES |= dict.fromkeys(("binary:logistic", "reg:logistic"), LOGISTIC_RESPONSE)
-RESPONSES |= dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), EXPONENTIAL_RESPONSE)
-RESPONSES["binary:hinge"] = STEP_RESPONSE  # 1 where the score is above 0, else 0
+RESPONSES = dict.fromkeys(IDENTITY_OBJECTIVES, boosting.IDENTITY_RESPONSE)
+RESPONSES |= dict.fromkeys(("binary:logistic", "reg:logistic"), boosting.LOGISTIC_RESPONSE)
+RESPONSES |= dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), boosting.EXPONENTIAL_RESPONSE)
+RESPONSES["binary:hinge"] = boosting.STEP_RESPONSE  # 1 where the score is above 0, else 0
 
 
 def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum | None:
@@ -143,21 +130,25 @@ def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | No
     scores = _read_scores(estimator, booster, learner, objective)
     if isinstance(estimator, library.XGBClassifier):
         return _read_classifier(estimator, scores, objective, desired, threshold)
-    return read_prediction(scores, RESPONSES.get(objective), desired, threshold, SINGLE_ROUNDOFF)
+    return boosting.read_prediction(scores, RESPONSES.get(objective), desired, threshold, SINGLE_ROUNDOFF)
 
 
 def _read_classifier(
-    estimator: Any, scores: list[BoostedScore], objective: str, desired: tuple[Any, ...], threshold: float | None
+    estimator: Any,
+    scores: list[boosting.BoostedScore],
+    objective: str,
+    desired: tuple[Any, ...],
+    threshold: float | None,
 ) -> TreeSum:
-    wanted = find_class_positions(estimator, desired)
+    wanted = boosting.find_class_positions(estimator, desired)
     if len(scores) == 1 and len(estimator.classes_) <= 2 and objective in RESPONSES:
-        return read_two_classes(scores[0], RESPONSES[objective], wanted, threshold, SINGLE_ROUNDOFF)
+        return boosting.read_two_classes(scores[0], RESPONSES[objective], wanted, threshold, SINGLE_ROUNDOFF)
     if len(scores) != len(estimator.classes_) or len(scores) < 3:
         raise Unreadable(f"{len(scores)} outputs for {len(estimator.classes_)} classes are not one decision")
-    return read_class_scores(scores, wanted, threshold, SINGLE_ROUNDOFF)
+    return boosting.read_class_scores(scores, wanted, threshold, SINGLE_ROUNDOFF)
 
 
-def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[BoostedScore]:
+def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[boosting.BoostedScore]:
     """Per output group its score; the base is the one that the booster's own answer for a row of NaN confirms."""
     machine = learner["gradient_booster"]
     require_readable(machine["name"] in ("gbtree", "dart"), f"XGBoost's {machine['name']} booster has no trees")
@@ -186,29 +177,29 @@ def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objectiv
 
 def _read_score(
     stored: float, trees: list[Tree], asked: float, objective: str, blank: npt.NDArray[np.float32], dart: bool
-) -> BoostedScore:
+) -> boosting.BoostedScore:
     if not trees:
-        return sum_trees(asked, (), SINGLE_ROUNDOFF)
+        return boosting.sum_trees(asked, (), SINGLE_ROUNDOFF)
     rest = asked - float(sum(tree.evaluate(blank)[0] for tree in trees))
     base = min(_list_base_scores(np.float32(stored), RESPONSES.get(objective)), key=lambda b: abs(b - rest))
     # Its logarithm is within 2 units. Dart multiplies each tree by its weight, with the base added and taken off again.
     extra = 4 * SINGLE_ROUNDOFF * abs(base)
     if dart:
         extra += 4 * SINGLE_ROUNDOFF * sum(abs(base) + float(np.abs(tree.value).max()) for tree in trees)
-    score = sum_trees(base, trees, SINGLE_ROUNDOFF, extra)
+    score = boosting.sum_trees(base, trees, SINGLE_ROUNDOFF, extra)
     if not abs(base - rest) <= score.error:
         raise Unreadable(f"the base score {stored:g} must explain XGBoost's own answer, but {rest:g} is left")
     return score
 
 
-def _list_base_scores(stored: np.float32, response: Response | None) -> list[float]:
+def _list_base_scores(stored: np.float32, response: boosting.Response | None) -> list[float]:
     """What a stored base score may be as a raw score: as it is, or through the objective's link, in float32."""
     bases = [float(stored)]
-    if response is LOGISTIC_RESPONSE:
+    if response is boosting.LOGISTIC_RESPONSE:
         edge = np.float32(1e-6)
         held = np.clip(stored, edge, np.float32(1) - edge)
         bases.append(-math.log(float(np.float32(1) / held - np.float32(1))))
-    if response is EXPONENTIAL_RESPONSE and stored > 0:
+    if response is boosting.EXPONENTIAL_RESPONSE and stored > 0:
         bases.append(math.log(float(stored)))
     return bases
 
@@ -232,7 +223,7 @@ def _read_labels(cats: dict[str, Any] | None) -> list[CategoryLabels | None]:
 
 def _read_tree(tree: dict[str, Any], weight: float, missing: float | None, labels: list[CategoryLabels | None]) -> Tree:
     sides = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
-    order, left, right = order_parents_first(*sides)
+    order, left, right = boosting.order_parents_first(*sides)
     numbers = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)[order]
     names = ("default_left", "split_type", "split_indices")
     default, kind, column = (np.array(tree[name], dtype=np.int32)[order] for name in names)

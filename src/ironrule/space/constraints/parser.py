@@ -25,28 +25,7 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from ironrule.errors import ConstraintError
-from ironrule.space.constraints.syntax import (
-    IDENTIFIER,
-    MAX_SHOWN_CHARACTERS,
-    Arithmetic,
-    Comparison,
-    Conjunction,
-    Constraint,
-    Disjunction,
-    Expression,
-    Formula,
-    Implication,
-    Literal,
-    Membership,
-    Negation,
-    Operation,
-    Reference,
-    Relation,
-    Subject,
-    SyntaxNode,
-    UnaryMinus,
-    build_located_error,
-)
+from ironrule.space.constraints import syntax
 
 
 class TokenKind(Enum):
@@ -68,7 +47,7 @@ class Token:
     column: int
 
     def __str__(self) -> str:
-        return "the end of the text" if self.kind is TokenKind.END else f"`{self.text[:MAX_SHOWN_CHARACTERS]}`"
+        return "the end of the text" if self.kind is TokenKind.END else f"`{self.text[: syntax.MAX_SHOWN_CHARACTERS]}`"
 
 
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -76,7 +55,7 @@ _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _TOKEN = re.compile(
     rf"""(?P<NUMBER>{_DIGITS}(?:\.{_DIGITS})?(?:[eE][+-]?{_DIGITS})?(?!\w))
        | (?P<STRING>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-       | (?P<WORD>{IDENTIFIER.pattern})
+       | (?P<WORD>{syntax.IDENTIFIER.pattern})
        | (?P<SYMBOL>==|!=|<=|>=|[-+*/<>()\[\],.])""",
     re.VERBOSE,
 )
@@ -99,7 +78,7 @@ def tokenize(text: str) -> Iterator[Token]:
     while column < len(text):
         match = _TOKEN.match(text, column)
         if match is None or match.lastgroup is None:
-            raise build_located_error(text, column, **_explain_unknown_character(text[column]))
+            raise syntax.build_located_error(text, column, **_explain_unknown_character(text[column]))
         yield Token(TokenKind[match.lastgroup], match.group(), column)
         column = _skip_space(text, match.end())
     yield Token(TokenKind.END, "", len(text.rstrip()))
@@ -112,7 +91,9 @@ def read_string(text: str, token: Token) -> str:
         if match.group(1) not in _ESCAPED:
             allowed = " ".join(f"\\{letter}" for letter in _ESCAPED)
             column = token.column + 1 + match.start()
-            raise build_located_error(text, column, expected=f"an escape must be one of {allowed}", got=match.group())
+            raise syntax.build_located_error(
+                text, column, expected=f"an escape must be one of {allowed}", got=match.group()
+            )
         return _ESCAPED[match.group(1)]
 
     return _ESCAPE.sub(replace, token.text[1:-1])
@@ -123,7 +104,7 @@ def read_number(text: str, token: Token) -> int | float:
     value = float(token.text)
     if value == float("inf"):
         rule = "a number must be at most about 1.8e308"
-        raise build_located_error(text, token.column, expected=rule, got="a larger one")
+        raise syntax.build_located_error(text, token.column, expected=rule, got="a larger one")
     digits = token.text.replace("_", "")
     # Python reads integers of up to 4,300 digits; those that are not too large have more only as zeros in front.
     return int(digits.lstrip("0") or "0") if digits.isdigit() else value
@@ -150,15 +131,15 @@ MAX_NESTING = 32
 _Choice = TypeVar("_Choice")
 
 
-_RELATION_SIGNS = {relation.value: relation for relation in Relation}
-_SUM_SIGNS = {operation.value: operation for operation in (Operation.ADD, Operation.SUBTRACT)}
-_PRODUCT_SIGNS = {operation.value: operation for operation in (Operation.MULTIPLY, Operation.DIVIDE)}
-_SUBJECTS = {subject.value: subject for subject in Subject}
+_RELATION_SIGNS = {relation.value: relation for relation in syntax.Relation}
+_SUM_SIGNS = {operation.value: operation for operation in (syntax.Operation.ADD, syntax.Operation.SUBTRACT)}
+_PRODUCT_SIGNS = {operation.value: operation for operation in (syntax.Operation.MULTIPLY, syntax.Operation.DIVIDE)}
+_SUBJECTS = {subject.value: subject for subject in syntax.Subject}
 _KEYWORDS = ("if", "then", "or", "and", "not", "in")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "missing": None}
 
 
-def parse_constraint(text: str) -> Constraint:
+def parse_constraint(text: str) -> syntax.Constraint:
     """Read one constraint; raises ConstraintError, pointing at the place, if the text is none.
 
     >>> constraint = parse_constraint("if cf.education > x.education then cf.age >= x.age + 4")
@@ -170,7 +151,7 @@ def parse_constraint(text: str) -> Constraint:
     parser = _Parser(text)
     formula = parser.formula(parser.statement())
     parser.finish()
-    return Constraint(text, formula)
+    return syntax.Constraint(text, formula)
 
 
 class _Parser:
@@ -223,104 +204,110 @@ class _Parser:
 
     def error_at(self, column: int, **fields: str) -> ConstraintError:
         """The error that points at a column of the text."""
-        return build_located_error(self.text, column, **fields)
+        return syntax.build_located_error(self.text, column, **fields)
 
-    def statement(self) -> SyntaxNode:
+    def statement(self) -> syntax.SyntaxNode:
         start = self.accept("if")
         return self.parse_nested(self.implication, start) if start else self.disjunction()
 
-    def implication(self, start: Token) -> Implication:
+    def implication(self, start: Token) -> syntax.Implication:
         condition = self.formula(self.disjunction())
         self.expect("then", "`if` must be followed by a condition and `then`")
-        return Implication(condition, self.formula(self.statement()), start.column)
+        return syntax.Implication(condition, self.formula(self.statement()), start.column)
 
-    def disjunction(self) -> SyntaxNode:
+    def disjunction(self) -> syntax.SyntaxNode:
         first = self.conjunction()
         parts = [first]
         while self.accept("or"):
             parts.append(self.conjunction())
-        return Disjunction(tuple(self.formula(part) for part in parts), first.column) if len(parts) > 1 else first
+        return (
+            syntax.Disjunction(tuple(self.formula(part) for part in parts), first.column) if len(parts) > 1 else first
+        )
 
-    def conjunction(self) -> SyntaxNode:
+    def conjunction(self) -> syntax.SyntaxNode:
         first = self.negation()
         parts = [first]
         while self.accept("and"):
             parts.append(self.negation())
-        return Conjunction(tuple(self.formula(part) for part in parts), first.column) if len(parts) > 1 else first
+        return (
+            syntax.Conjunction(tuple(self.formula(part) for part in parts), first.column) if len(parts) > 1 else first
+        )
 
-    def negation(self) -> SyntaxNode:
+    def negation(self) -> syntax.SyntaxNode:
         start = self.accept("not")
         return self.parse_nested(self.negation_operand, start) if start else self.comparison()
 
-    def negation_operand(self, start: Token) -> Negation:
-        return Negation(self.formula(self.negation()), start.column)
+    def negation_operand(self, start: Token) -> syntax.Negation:
+        return syntax.Negation(self.formula(self.negation()), start.column)
 
-    def comparison(self) -> SyntaxNode:
+    def comparison(self) -> syntax.SyntaxNode:
         left = self.sum()
-        parts: list[Formula] = []
+        parts: list[syntax.Formula] = []
         while choice := self.accept_any(_RELATION_SIGNS):
             token, relation = choice
             right = self.sum()
-            parts.append(Comparison(self.expression(left), relation, self.expression(right), token.column))
+            parts.append(syntax.Comparison(self.expression(left), relation, self.expression(right), token.column))
             left = right
         if not parts:
             return self.membership(left)
-        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts), parts[0].column)
+        return parts[0] if len(parts) == 1 else syntax.Conjunction(tuple(parts), parts[0].column)
 
-    def membership(self, left: SyntaxNode) -> SyntaxNode:
+    def membership(self, left: syntax.SyntaxNode) -> syntax.SyntaxNode:
         negative = self.accept("not")
         if negative:
             operator = self.expect("in", "`not` after a value must be followed by `in`")
-            return Negation(self.membership_items(left, operator), negative.column)
+            return syntax.Negation(self.membership_items(left, operator), negative.column)
         positive = self.accept("in")
         return self.membership_items(left, positive) if positive else left
 
-    def membership_items(self, left: SyntaxNode, operator: Token) -> Membership:
+    def membership_items(self, left: syntax.SyntaxNode, operator: Token) -> syntax.Membership:
         self.expect("(", "`in` must be followed by values in parentheses")
         items = [self.expression(self.sum())]
         while self.accept(",") and self.current.text != ")":
             items.append(self.expression(self.sum()))
         self.expect(")", "the values after `in` must be separated by `,` and closed by `)`")
-        return Membership(self.expression(left), tuple(items), operator.column)
+        return syntax.Membership(self.expression(left), tuple(items), operator.column)
 
-    def sum(self) -> SyntaxNode:
+    def sum(self) -> syntax.SyntaxNode:
         return self.arithmetic(self.product, _SUM_SIGNS)
 
-    def product(self) -> SyntaxNode:
+    def product(self) -> syntax.SyntaxNode:
         return self.arithmetic(self.factor, _PRODUCT_SIGNS)
 
-    def arithmetic(self, operand: Callable[[], SyntaxNode], operations: Mapping[str, Operation]) -> SyntaxNode:
+    def arithmetic(
+        self, operand: Callable[[], syntax.SyntaxNode], operations: Mapping[str, syntax.Operation]
+    ) -> syntax.SyntaxNode:
         first = operand()
         steps = []
         while choice := self.accept_any(operations):
             steps.append((choice[1], self.expression(operand())))
-        return Arithmetic(self.expression(first), tuple(steps), first.column) if steps else first
+        return syntax.Arithmetic(self.expression(first), tuple(steps), first.column) if steps else first
 
-    def factor(self) -> SyntaxNode:
+    def factor(self) -> syntax.SyntaxNode:
         start = self.accept("-")
         return self.parse_nested(self.minus, start) if start else self.atom()
 
-    def minus(self, start: Token) -> Expression:
+    def minus(self, start: Token) -> syntax.Expression:
         operand = self.expression(self.factor())
-        if isinstance(operand, Literal) and isinstance(operand.value, (int, float)) and operand.is_number:
-            return Literal(-operand.value, start.column)
-        return UnaryMinus(operand, start.column)
+        if isinstance(operand, syntax.Literal) and isinstance(operand.value, (int, float)) and operand.is_number:
+            return syntax.Literal(-operand.value, start.column)
+        return syntax.UnaryMinus(operand, start.column)
 
-    def atom(self) -> SyntaxNode:
+    def atom(self) -> syntax.SyntaxNode:
         token = self.current
         if start := self.accept("("):
             return self.parse_nested(self.parenthesis, start)
         if choice := self.accept_any(_SUBJECTS):
-            return Reference(choice[1], self.name(token), token.column)
+            return syntax.Reference(choice[1], self.name(token), token.column)
         if token.kind is TokenKind.NUMBER:
-            return Literal(read_number(self.text, self.advance()), token.column)
+            return syntax.Literal(read_number(self.text, self.advance()), token.column)
         if token.kind is TokenKind.STRING:
-            return Literal(read_string(self.text, self.advance()), token.column)
+            return syntax.Literal(read_string(self.text, self.advance()), token.column)
         if choice_of_constant := self.accept_any(_CONSTANTS):
-            return Literal(choice_of_constant[1], token.column)
+            return syntax.Literal(choice_of_constant[1], token.column)
         raise self.missing_value_error(token)
 
-    def parenthesis(self, start: Token) -> SyntaxNode:
+    def parenthesis(self, start: Token) -> syntax.SyntaxNode:
         inside = self.statement()
         self.expect(")", f"the parenthesis opened at column {start.column + 1} must be closed by `)`")
         return inside
@@ -345,18 +332,18 @@ class _Parser:
             return self.advance().text
         raise self.expected_error(rule)
 
-    def formula(self, node: SyntaxNode) -> Formula:
+    def formula(self, node: syntax.SyntaxNode) -> syntax.Formula:
         """The node, if it is a condition. Where something stray follows a value, the error points at that."""
-        if isinstance(node, Formula):
+        if isinstance(node, syntax.Formula):
             return node
         if self.current.kind is not TokenKind.END and self.current.text not in ("and", "or", "then", ")"):
             raise self.stray_error()
         got, hint = f"the value `{node}`", f"compare it, as in `{node} == ...`"
         raise self.error_at(node.column, expected="expected a condition", got=got, hint=hint)
 
-    def expression(self, node: SyntaxNode) -> Expression:
+    def expression(self, node: syntax.SyntaxNode) -> syntax.Expression:
         """The node, if it is a value."""
-        if isinstance(node, Expression):
+        if isinstance(node, syntax.Expression):
             return node
         raise self.error_at(node.column, expected="expected a value", got="a condition")
 
