@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ironrule.arrays import UInt64Array
+from ironrule.arrays import BoolArray, UInt64Array
 from ironrule.errors import InputError
 
 
@@ -69,3 +69,15 @@ def unpack_sets(words: UInt64Array) -> list[int]:
         return single
     rows = np.ascontiguousarray(np.atleast_2d(words), dtype="<u8")
     return [int.from_bytes(row.tobytes(), "little") for row in rows]
+
+
+def unpack_flags(words: UInt64Array) -> BoolArray:
+    """One row of flags per set: flag i stands for element i."""
+    octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
+
+
+def pack_flags(flags: BoolArray) -> UInt64Array:
+    """One row of words per row of flags: the inverse of :func:`unpack_flags`."""
+    words: UInt64Array = np.packbits(flags, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    return words

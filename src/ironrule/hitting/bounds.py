@@ -88,12 +88,7 @@ def compute_counting_bound(
 
 @kernel_helper
 def open_root(
-    hit: Any,
-    starts: Int64Array,
-    elements: Int64Array,
-    weights: Float64Array,
-    open_: UInt64Array,
-    prices: Float64Array,
+    hit: Any, starts: Int64Array, elements: Int64Array, weights: Float64Array, open_: UInt64Array, prices: Float64Array
 ) -> None:
     """The root of a search: every dual is open, at prices under which no element costs more than it weighs."""
     # Every element spreads its weight evenly over the duals that it hits, and a dual takes the least share offered.

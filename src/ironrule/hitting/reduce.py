@@ -281,16 +281,12 @@ def find_minimal_sets(bits: UInt64Array) -> UInt64Array:
         few = sort_sets(np.asarray(bits, dtype=np.uint64))
         return few[: move_minimal_first(few)]
     # Many sets: sorted and made distinct by NumPy first, then by size, which the kernel expects.
-    rows = _list_distinct_sets(np.asarray(bits, dtype=np.uint64))
-    sizes = count_bits(rows) if len(rows) else np.zeros(0, np.int64)
+    ordered = sort_sets(np.asarray(bits, dtype=np.uint64))
+    rows = ordered[flag_new_sets(ordered)]
+    sizes = count_bits(rows)
     order = np.argsort(sizes, kind="stable")
     rows = np.ascontiguousarray(rows[order])
     return rows[flag_minimal_sets(rows, sizes[order])]
-
-
-def _list_distinct_sets(bits: UInt64Array) -> UInt64Array:
-    ordered = sort_sets(bits)
-    return ordered[flag_new_sets(ordered)]
 
 
 def flag_new_sets(ordered: UInt64Array) -> BoolArray:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray, UInt64Array
+from ironrule.arrays import AnyArray, Float64Array, Int64Array, IntpArray, UInt64Array
 from ironrule.errors import InputError
+from ironrule.hitting.bits import pack_flags, unpack_flags
 from ironrule.hitting.enumerate import allocate_listing_workspace, list_light_sets, list_minimal_sets
 from ironrule.hitting.minimum import (
     allocate_minimum_workspace,
@@ -32,7 +33,7 @@ from ironrule.hitting.reduce import FEW_SETS, count_bits, find_minimal_sets, red
 from ironrule.hitting.weights import MAX_TOTAL_WEIGHT, are_unit_weights, get_unit_weights
 
 TIE_BREAK_SCALE = 1e-9  # relative; costs are changed by less for a random choice among equals
-NO_LIMIT = np.iinfo(np.int64).max
+NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def find_minimum_hitting_set(
     weights: npt.ArrayLike | None = None,
     required: int | UInt64Array = 0,
     forbidden: int | UInt64Array = 0,
-    node_limit: int | None = None,
+    node_limit: int = NO_LIMIT,
 ) -> MinimumHittingSet:
     """A hitting set of least weight that contains all of `required` and nothing of `forbidden`.
 
@@ -69,7 +70,7 @@ def find_minimum_hitting_set(
     width = duals.shape[1]
     each = _check_weights(weights, 64 * width)
     must, left = _apply_requirements(duals, required, forbidden)
-    fixed = 0.0 if must is None else float(each[_unpack_flags(must[None, :])[0]].sum())
+    fixed = 0.0 if must is None else float(each[unpack_flags(must[None, :])[0]].sum())
     problem = _reduce_problem(left, each)
     if problem is None:
         return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
@@ -83,9 +84,7 @@ def find_minimum_hitting_set(
 
 
 def _reduce_problem(duals: UInt64Array, weights: Float64Array) -> _HittingProblem | None:
-    """The problem without duals that contain another and elements that another can replace; None if some dual is
-    empty. The duals are overwritten.
-    """
+    """Drop duals that contain another and elements that another can replace; None if a dual is empty. In place."""
     many, width = len(duals) > FEW_SETS, duals.shape[1]
     rows = find_minimal_sets(duals) if many else duals  # many are best sorted first
     # Room for the worst case; the kernel says how much of it is used.
@@ -96,9 +95,8 @@ def _reduce_problem(duals: UInt64Array, weights: Float64Array) -> _HittingProble
     if size == 0 and count > 0:  # an empty row contains no other and is contained in all: it is left alone
         return None
     words = -(-count // 64)
-    return _HittingProblem(
-        members[:size], (hit[: size * words].reshape(size, words), starts[: count + 1], elements[:total])
-    )
+    incidence = hit[: size * words].reshape(size, words), starts[: count + 1], elements[:total]
+    return _HittingProblem(members[:size], incidence)
 
 
 def _apply_requirements(
@@ -121,7 +119,7 @@ def find_lighter_hitting_set(
     *,
     below_weight: float,
     target_weight: float = 0.0,
-    node_limit: int | None = None,
+    node_limit: int = NO_LIMIT,
 ) -> tuple[UInt64Array | None, float]:
     """A hitting set lighter than `below_weight`, or None, and a lower bound on the weight of every hitting set.
 
@@ -168,7 +166,7 @@ def repair_hitting_set(
     """
     problem, width = _build_problem(duals), duals.shape[1]
     each = _check_weights(weights, 64 * width)[problem.elements]
-    flags = _unpack_flags(chosen[None, :])[0][problem.elements]
+    flags = unpack_flags(chosen[None, :])[0][problem.elements]
     work = allocate_repair_workspace(len(each), len(duals))
     if not repair_in_place(*problem.incidence, each, flags, float(max_weight), steps, np.uint64(seed), work):
         return None
@@ -193,7 +191,7 @@ def list_light_hitting_sets(
     *,
     max_weight: float,
     limit: int,
-    node_limit: int | None = None,
+    node_limit: int = NO_LIMIT,
 ) -> LightHittingSets:
     """The minimal hitting sets that weigh no more than `max_weight`, at most `limit` of them.
 
@@ -208,20 +206,18 @@ def list_light_hitting_sets(
     problem = _build_problem(kept)
     each = _check_weights(weights, 64 * width)[problem.elements]
     work = allocate_listing_workspace(len(each), len(kept), limit)
-    count, beyond, complete = list_light_sets(
-        *problem.incidence, each, float(max_weight), _resolve_node_limit(node_limit), work
-    )
+    count, beyond, complete = list_light_sets(*problem.incidence, each, float(max_weight), node_limit, work)
     sets = np.zeros((count, 64 * width), np.bool_)
     sets[:, problem.elements] = work[0][0][:count]
     if np.isfinite(beyond):  # a bound just above `max_weight` stands for the next whole number
         beyond = max(np.ceil(beyond), np.floor(max_weight) + 1)
-    return LightHittingSets(_pack_flags(sets), bool(complete), float(beyond))
+    return LightHittingSets(pack_flags(sets), bool(complete), float(beyond))
 
 
 def _run_search(
     problem: _HittingProblem,
     weights: Float64Array,
-    node_limit: int | None,
+    node_limit: int,
     below: float = np.inf,
     enough: float = -np.inf,
 ) -> tuple[IntpArray, float, float, bool]:
@@ -230,19 +226,11 @@ def _run_search(
     work = allocate_minimum_workspace(len(own), len(problem.incidence[1]) - 1)
     # Weights are whole numbers, so `below` and the lower bound can be rounded up to whole numbers.
     most = float(np.ceil(below))
-    weight, lower, complete = search_minimum(
-        *problem.incidence, own, most, enough, _resolve_node_limit(node_limit), work
-    )
+    weight, lower, complete = search_minimum(*problem.incidence, own, most, enough, node_limit, work)
     return problem.elements[work[0][-2]], weight, float(np.ceil(lower)), bool(complete)
 
 
-def _resolve_node_limit(nodes: int | None) -> int:
-    return NO_LIMIT if nodes is None else nodes
-
-
-def list_minimal_hitting_sets(
-    duals: UInt64Array, limit: int, node_limit: int | None = None
-) -> tuple[UInt64Array, bool]:
+def list_minimal_hitting_sets(duals: UInt64Array, limit: int, node_limit: int = NO_LIMIT) -> tuple[UInt64Array, bool]:
     """The inclusion-minimal hitting sets, by size, then by value, and whether these are all.
 
     At most `limit` come back. If there are more, those that come back are of least size. `node_limit` bounds the work;
@@ -259,10 +247,10 @@ def list_minimal_hitting_sets(
     if not kept.any(axis=1).all():
         return np.zeros((0, width), np.uint64), True
     problem = _build_problem(kept)
-    found, complete = list_minimal_sets(*problem.incidence, limit, NO_LIMIT if node_limit is None else node_limit)
+    found, complete = list_minimal_sets(*problem.incidence, limit, node_limit)
     sets = np.zeros((len(found), 64 * width), np.bool_)
     sets[:, problem.elements] = found
-    rows = _pack_flags(sets)
+    rows = pack_flags(sets)
     order = np.lexsort((*rows.T, sets.sum(axis=1)))
     return rows[order], bool(complete)
 
@@ -283,7 +271,7 @@ class _HittingProblem:
 
 def _build_problem(duals: UInt64Array) -> _HittingProblem:
     rows = np.ascontiguousarray(duals, dtype=np.uint64)
-    used = _unpack_flags(np.bitwise_or.reduce(rows, axis=0)[None, :])[0]
+    used = unpack_flags(np.bitwise_or.reduce(rows, axis=0)[None, :])[0]
     found = np.flatnonzero(used)
     hit = np.zeros((len(found), -(-len(rows) // 64)), np.uint64)
     starts, elements = np.zeros(len(rows) + 1, np.int64), np.empty(int(count_bits(rows).sum()), np.int64)
@@ -309,19 +297,7 @@ def _to_words(components: int | UInt64Array, width: int) -> UInt64Array:
     return np.asarray(components, dtype=np.uint64).reshape(width)
 
 
-def _unpack_flags(rows: UInt64Array) -> BoolArray:
-    octets = np.ascontiguousarray(rows, dtype="<u8").view(np.uint8)
-    return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
-
-
-def _pack_flags(flags: BoolArray) -> UInt64Array:
-    words: UInt64Array = np.packbits(flags, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-    return words
-
-
 def _pack_elements(components: AnyArray, width: int, others: UInt64Array | None = None) -> UInt64Array:
     """A set of components as words, with others joined to them."""
-    row = 0
-    for component in components.tolist():
-        row |= 1 << component
-    return _to_words(row, width) if others is None else _to_words(row, width) | others
+    words = _to_words(sum(1 << component for component in components.tolist()), width)
+    return words if others is None else words | others

@@ -62,8 +62,7 @@ def scale_to_integers(weights: Sequence[Fraction]) -> tuple[Float64Array, Fracti
     >>> scale_to_integers([Fraction(1), Fraction("0.25"), Fraction("1.5")])
     (array([4., 1., 6.]), Fraction(1, 4))
     """
-    # In units of 1 / parts every weight is a whole number; the largest common divisor makes the unit as large as
-    # possible, and the sums as small.
+    # In units of 1 / parts every weight is a whole number; their common divisor makes the unit as large as possible.
     parts = math.lcm(*(weight.denominator for weight in weights))
     whole = [weight.numerator * (parts // weight.denominator) for weight in weights]
     common = math.gcd(*whole)

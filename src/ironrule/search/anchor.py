@@ -30,6 +30,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 import numpy as np
 
@@ -61,8 +62,7 @@ class Perturbation:
         low = np.repeat(np.stack([box.low for box in boxes]), each, axis=0)
         high = np.repeat(np.stack([box.high for box in boxes]), each, axis=0)
         points, left = np.empty_like(low), np.arange(len(low))
-        # Rejection sampling: `left` are the rows without a point that can occur; all of them are proposed again
-        # together.
+        # Rejection sampling: `left` are the rows without a point that can occur; these are proposed again together.
         for _ in range(MAX_REDRAWS):
             proposed = self._propose(rng, low[left], high[left])
             occurring = self.case.feasible.admits(proposed)
@@ -80,8 +80,7 @@ class Perturbation:
         history = self.case.history
         points = history.codes.points(rng.integers(len(history), size=len(low)))
         outside = (points < low) | (points > high)
-        # Only the values outside the rule's bounds are replaced, feature by feature; the others stay those of the
-        # past row.
+        # Only the values outside the rule's bounds are replaced, feature by feature; the past row's others stay.
         for j in np.flatnonzero(outside.any(axis=0)).tolist():
             rows = np.flatnonzero(outside[:, j])
             points[rows, j] = self._draw_values(rng, j, low[rows, j], high[rows, j])
@@ -91,8 +90,7 @@ class Perturbation:
         """Past values of a feature between bounds, each as often as it occurs."""
         before = self.cumulative_counts[j]
         # Past rows sorted by this feature: those with ranks first to end - 1 have a code from low to high. A random
-        # rank gives each code as often as it occurs. If there is none, the rank is a dummy and the instance's value
-        # is taken below.
+        # rank gives each code as often as it occurs; where there is none, the instance's value is taken below.
         first, end = before[low], before[high + 1]
         ranks = rng.integers(first, np.maximum(end, first + 1))
         codes = np.searchsorted(before, ranks, side="right") - 1
@@ -230,9 +228,8 @@ class KLLucb:
         """``count`` of the rules, or all if there are no more, best first."""
         precisions.draw([rule for rule in rules if not precisions.drawn[rule]], 1)
         turn = 1
-        # KL-LUCB. Each round takes the arms with the best means as leaders, and compares the lower bound of the
-        # weakest leader with the upper bound of the strongest other arm. Only these two are drawn again, since only
-        # they can change the end.
+        # Each round takes the arms with the best means as leaders, and compares the lower bound of the weakest leader
+        # with the upper bound of the strongest other arm. Only these two, which can change the end, are drawn again.
         while True:
             means, sizes = precisions.compute_means(rules), precisions.count_draws(rules)
             order = np.argsort(-means, kind="stable")
@@ -316,8 +313,7 @@ class _BeamSearch:
 
     def run(self) -> list[int]:
         # Beam search: a level extends the rules chosen in the level before by one component. A longer rule covers no
-        # more than a shorter one, so rules that do not cover more than the best anchor are dropped with all their
-        # extensions.
+        # more than a shorter one: rules that cover no more than the best anchor are dropped with all their extensions.
         candidates = self._list_starts()
         self.precisions.draw(candidates, self.settings.min_samples_start)
         while candidates := self._keep_wider(candidates):
@@ -344,21 +340,13 @@ class _BeamSearch:
     def _extend(self, rules: list[int]) -> list[int]:
         """The rules with one component more."""
         most, allowed = self.settings.max_anchor_size, self.problem.allowed
-        longer = [
-            rule | 1 << bit
-            for rule in rules
-            for bit in list_members(allowed & ~rule)
-            if most is None or rule.bit_count() < most
-        ]
-        return list(dict.fromkeys(longer))
+        short = [rule for rule in rules if most is None or rule.bit_count() < most]
+        return list(dict.fromkeys(rule | 1 << bit for rule in short for bit in list_members(allowed & ~rule)))
 
     def _keep_wider(self, rules: list[int]) -> list[int]:
         """Those that cover more than the best anchor."""
-        if not rules:
-            return []
-        return [
-            rule for rule, share in zip(rules, self.coverage.estimate(rules), strict=True) if share > self.best_coverage
-        ]
+        shares = self.coverage.estimate(rules) if rules else []
+        return [rule for rule, share in zip(rules, shares, strict=True) if share > self.best_coverage]
 
     def _evaluate(self, rules: list[int]) -> None:
         """Draw until it is settled which rules are anchors; keep the one that covers most."""
@@ -382,7 +370,5 @@ class _BeamSearch:
             lows, precise = bound_below(means, levels), means >= settings.threshold
             open_ones = np.where(precise, lows < least, bound_above(means, levels) >= most)
             if not open_ones.any():
-                return {rule for rule, is_one in zip(rules, precise & (lows > least), strict=True) if is_one}
-            precisions.draw(
-                [rule for rule, is_open in zip(rules, open_ones, strict=True) if is_open], settings.batch_size
-            )
+                return set(compress(rules, precise & (lows > least)))
+            precisions.draw(list(compress(rules, open_ones)), settings.batch_size)

@@ -25,7 +25,7 @@ from ironrule.rule.condition import ComponentIntervals, build_box, encode_own_co
 from ironrule.search.driver import check_box, check_rule
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState
-from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Quality, Refuted, Unrefuted, Verdict
 
 MAX_ATTEMPTS = 20  # how often a lighter rule that an oracle let pass, and a check refutes, is replaced
@@ -77,23 +77,19 @@ class QualityClassifier:
         """One finding for every rule, in their order."""
         findings = [self._classify_alone(parts) for parts in rules]
         irredundant = [finding for finding in findings if finding.needed is not None]
-        # One minimum search serves all rules: it begins with the lightest irredundant one, and its lower bound holds
-        # for all.
+        # One minimum search, from the lightest irredundant rule, serves all of them: its lower bound holds for all.
         if irredundant:
             best = min(irredundant, key=lambda finding: finding.weight)
-            self.lightest_irredundant = (
-                ProvenRule(best.parts, best.verdict) if isinstance(best.verdict, Proven) else None
-            )
+            if isinstance(best.verdict, Proven):
+                self.lightest_irredundant = ProvenRule(best.parts, best.verdict)
             self._search_lighter(find_own_components(best.parts))
         return [self._review(finding) for finding in findings]
 
     @property
     def lightest_proven(self) -> ProvenRule | None:
         """The lightest rule at hand that is proven: one of those classified, or that of the minimum search."""
-        components, found = (
-            self.problem.case.components,
-            [] if self.lightest_irredundant is None else [self.lightest_irredundant],
-        )
+        components = self.problem.case.components
+        found = [] if self.lightest_irredundant is None else [self.lightest_irredundant]
         for rule in self.state.best:
             if (proof := self._lookup_proof(rule)) is not None:
                 found.append(ProvenRule(encode_own_components(components, rule), proof))
@@ -117,14 +113,12 @@ class QualityClassifier:
 
     def _classify_alone(self, parts: ComponentIntervals) -> QualityFinding:
         """What can be said of a rule without looking at others."""
-        components = self.problem.case.components
-        box, weight = build_box(components, parts), self.weigh(parts)
+        case, weight = self.problem.case, self.weigh(parts)
+        box = build_box(case.components, parts)
         past = self._find_past_exception(box)
         if past is not None:
-            point = self.problem.case.history.codes.row(past)
-            return QualityFinding(
-                parts, Quality.FAILED_DATA, self.problem.case.build_refuted(point[None, :]), weight, past
-            )
+            refuted = case.build_refuted(case.history.codes.row(past)[None, :])
+            return QualityFinding(parts, Quality.FAILED_DATA, refuted, weight, past)
         verdict = self._decide(box)
         if isinstance(verdict, Refuted):
             return QualityFinding(parts, Quality.FAILED_GLOBAL, verdict, weight)
@@ -186,10 +180,8 @@ class QualityClassifier:
                 verdict = check_box(problem, box, verdict, 1)
                 if isinstance(verdict, Refuted):
                     problem.oracle.add_counterfactuals(verdict.points)
-        except BudgetExhausted:
-            self.stopped = "budget"
-        except KeyboardInterrupt:
-            self.stopped = "interrupted"
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            self.stopped = name_stop(stop)
         return self._lookup(box) if self.stopped is not None else verdict
 
     def _lookup(self, box: Box) -> Verdict:
@@ -203,15 +195,12 @@ class QualityClassifier:
         """Run the minimum search from a rule that holds. Nothing is lighter than the empty rule (0)."""
         self.state.best = [start]
         try:
-            # An oracle that only searches may let a wrong rule pass. Then the check adds the exception, and the
-            # search runs again.
+            # An oracle that only searches may let a wrong rule pass: the check adds the exception; search again.
             for attempt in range(1, MAX_ATTEMPTS + 1 if start else 0):
                 if not Minimum(ties=0).run(self.problem, self.state, start) or not self._is_refuted(attempt):
                     return
-        except BudgetExhausted:
-            self.stopped = "budget"
-        except KeyboardInterrupt:
-            self.stopped = "interrupted"
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            self.stopped = name_stop(stop)
 
     def _is_refuted(self, attempt: int) -> bool:
         """Whether the rule that the minimum search ended with, which an oracle may have let pass, fails a check."""

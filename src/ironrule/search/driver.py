@@ -21,7 +21,7 @@ from ironrule.oracles.protocol import BoxQuery
 from ironrule.oracles.sampling import Sampling
 from ironrule.rule.box import Box
 from ironrule.search.problem import Algorithm, Problem, SearchState
-from ironrule.verdict.budget import BudgetExhausted, SearchProgress
+from ironrule.verdict.budget import BudgetExhausted, SearchProgress, name_stop
 from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Unrefuted, Verdict
 
 ERROR_PROBABILITY = 0.05
@@ -60,12 +60,9 @@ def _report_progress(problem: Problem, state: SearchState) -> SearchProgress:
 def _run_within_budget(problem: Problem, algorithm: Algorithm, state: SearchState) -> SearchResult:
     try:
         return _search_and_check(problem, algorithm, state)
-    except BudgetExhausted:
-        stopped = "budget"
-    except KeyboardInterrupt:
-        stopped = "interrupted"
-    # Stopped early. If the best rule has passed its check, the checked rules are the answer, otherwise the best rule
-    # that nothing known refutes.
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        stopped = name_stop(stop)
+    # If the best rule has passed its check, the checked rules are the answer, else the best that nothing known refutes.
     _review_checked(problem, state)
     if state.checked and not isinstance(next(iter(state.checked.values())), Refuted):
         return _order_rules(state, stopped)
@@ -80,8 +77,9 @@ def _search_and_check(problem: Problem, algorithm: Algorithm, state: SearchState
     while True:
         state.checked.clear()
         rules = algorithm.run(problem, state)
-        if not rules:
-            return _build_impossible_result(problem)
+        if not rules:  # no rule is consistent with what is allowed: even the longest has an exception
+            longest = problem.allowed
+            return SearchResult((longest,), (problem.find_known_exceptions(longest) or problem.ask(longest),))
         for rule in rules:
             # The rule contains one that has passed: it says nothing more.
             if any(rule & better == better for better in _list_passed(state)):
@@ -131,9 +129,8 @@ def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: i
     with meter.time_block("check"):
         exact_answer = problem.oracle.find(query, run) if problem.oracle.exact else NOT_SEARCHED
         answer = exact_answer
-        # From the strongest method to the weakest, as long as nothing is decided: exact oracle, enumeration of a
-        # small box, random points with a confidence that accounts for the number of checks (see the module's
-        # docstring).
+        # From the strongest method to the weakest, as long as nothing is decided: exact oracle, enumeration of a small
+        # box, random points with a confidence that accounts for the number of checks (see the module's docstring).
         if isinstance(answer, Unrefuted):
             answer = Exhaustive(limit=CHECK_SAMPLES).find(query, run)
         if isinstance(answer, Unrefuted):
@@ -147,26 +144,14 @@ def check_box(problem: Problem, box: Box, known: Verdict | None, check_number: i
     return replace(answer, tried=before.tried + answer.tried, explored=max(before.explored, explored))
 
 
-def _build_impossible_result(problem: Problem) -> SearchResult:
-    """No rule is consistent with what is allowed: even the longest has an exception."""
-    return SearchResult(
-        (problem.allowed,), (problem.find_known_exceptions(problem.allowed) or problem.ask(problem.allowed),)
-    )
-
-
 def _choose_fallback(problem: Problem, state: SearchState) -> tuple[int, Verdict]:
     """The best rule that nothing known refutes: the search's own, or else the shortest that meets all known demands."""
     # A rule that hits all known demands has no known exception.
     demands = problem.list_demands()
-    for rule in state.best:
-        if (demands & problem.pack_rule(rule)).any(axis=1).all():
-            return rule, _lookup_verdict(problem, rule)
-    shortest = find_minimum_hitting_set(demands, problem.weights, node_limit=FALLBACK_NODES)
-    rule = unpack_sets(shortest.members[None, :])[0] if shortest.feasible else problem.allowed
-    return rule, _lookup_verdict(problem, rule)
-
-
-def _lookup_verdict(problem: Problem, rule: int) -> Verdict:
-    """The verdict that the search itself has reached on a rule, without asking the model again."""
+    rule = next((rule for rule in state.best if problem.hits_demands(rule, demands)), None)
+    if rule is None:
+        shortest = find_minimum_hitting_set(demands, problem.weights, node_limit=FALLBACK_NODES)
+        rule = unpack_sets(shortest.members[None, :])[0] if shortest.feasible else problem.allowed
+    # The verdict that the search itself has reached on the rule: the model is not asked again.
     known = problem.oracle.lookup(problem.case.components.box(rule))
-    return problem.find_known_exceptions(rule) or known or NOT_SEARCHED
+    return rule, problem.find_known_exceptions(rule) or known or NOT_SEARCHED

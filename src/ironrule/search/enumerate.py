@@ -32,7 +32,7 @@ from ironrule.hitting.solver import list_light_hitting_sets
 from ironrule.search.driver import check_rule
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem, SearchState, merge_minimal
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted, Meter, name_stop
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
 FIRST_LIMIT, FIRST_NODES = 64, 4_000  # both grow while all that is listed has the property
@@ -129,18 +129,15 @@ class RuleEnumeration:
                 yield self._take_new(handed_out)
             self.complete = all(isinstance(verdict, Proven) for verdict in self.verdicts.values())
             return
-        except BudgetExhausted:
-            self.stopped = "budget"
-        except KeyboardInterrupt:
-            self.stopped = "interrupted"
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            self.stopped = name_stop(stop)
         yield self._take_new(handed_out) or self._list_best_proven()
 
     def _search_levels(self) -> Iterator[tuple[int, ...]]:
         # The lower bound of the minimum search is the weight of the first level that can hold a rule.
-        if Minimum(ties=0).run(self.problem, self.state):
-            search = LevelEnumeration(
-                self._find_unmet, self.problem.list_demands(), self.problem.weights, self.problem.meter
-            )
+        problem = self.problem
+        if Minimum(ties=0).run(problem, self.state):
+            search = LevelEnumeration(self._find_unmet, problem.list_demands(), problem.weights, problem.meter)
             yield from search(self.state.lower_bound)
 
     def _take_new(self, handed_out: set[int]) -> dict[int, Verdict]:
@@ -161,9 +158,7 @@ class RuleEnumeration:
             for rule, verdict in best.items()
             if isinstance(verdict, Proven)
             and rule not in self.verdicts
-            and not any(
-                (demands & problem.pack_rule(rule & ~(1 << bit))).any(axis=1).all() for bit in list_members(rule)
-            )
+            and not any(problem.hits_demands(rule & ~(1 << bit), demands) for bit in list_members(rule))
         }
 
     def _find_unmet(self, rule: int) -> UInt64Array:
@@ -184,9 +179,7 @@ class RuleEnumeration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundChange:
-    """Features as a set of bits, and a counterfactual that changes just these; ``minimal``: proven that fewer will not
-    do.
-    """
+    """Features as a set of bits, and a counterfactual that changes just these; ``minimal``: proven to be so."""
 
     features: int
     point: Points
@@ -216,19 +209,15 @@ class ChangeEnumeration:
 
     def levels(self) -> Iterator[list[FoundChange]]:
         """The sets of one level after the other; the last one may be unfinished."""
-        handed_out: set[int] = set()
-        search = LevelEnumeration(
-            self._find_unmet, pack_sets([], self.problem.n), np.ones(self.problem.n), self.problem.meter
-        )
+        handed_out, n = set[int](), self.problem.n
+        search = LevelEnumeration(self._find_unmet, pack_sets([], n), np.ones(n), self.problem.meter)
         try:
             for _ in search():
                 yield self._take_new(handed_out)
             self.complete = self.trusted and not self.unsure
             return
-        except BudgetExhausted:
-            self.stopped = "budget"
-        except KeyboardInterrupt:
-            self.stopped = "interrupted"
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            self.stopped = name_stop(stop)
         yield self._take_new(handed_out)
 
     def _take_new(self, handed_out: set[int]) -> list[FoundChange]:

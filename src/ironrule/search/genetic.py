@@ -34,7 +34,7 @@ from typing import Protocol
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array, Points
-from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
+from ironrule.hitting.bits import list_members, pack_flags, pack_sets, unpack_flags, unpack_sets
 from ironrule.rule.duals import count_covered_rows, hits_all
 from ironrule.rule.kernels import compute_duals
 from ironrule.search.problem import Problem, SearchState, extend_rule, reduce_rule
@@ -104,8 +104,7 @@ class AddOneCrossover:
 
 def _choose_flags(flags: BoolArray, most: Int64Array, rng: np.random.Generator) -> BoolArray:
     """So many of every row's flags at random, or all if it has no more."""
-    # Set flags get random keys below 1, the others 2, so that the ranks of a row list its set flags first, in random
-    # order.
+    # Set flags get random keys below 1, the others 2: the ranks of a row list its set flags first, in random order.
     keys = np.where(flags, rng.random(flags.shape), 2.0)
     ranks = np.argsort(np.argsort(keys, axis=1), axis=1)
     return np.asarray(flags & (ranks < most[:, None]))
@@ -275,13 +274,11 @@ class _Evolution:
     def run(self) -> list[int]:
         meter, scores = self.problem.meter, FitnessScores(self.problem, self.settings.s, self.settings.sampler)
         with meter.time_block("preparation"):
-            # The empty rule and all rules of one component; with an oracle, also what counterfactuals demand of the
-            # empty rule.
+            # The empty rule, all rules of one component; with an oracle, what counterfactuals demand of the empty rule.
             population = [0, *(1 << bit for bit in list_members(self.problem.allowed))]
             population += self._extend_by_counterfactuals([0]) if self.every is not None else []
             population = self._select_fittest(population, scores)
-        # One generation: make candidates, keep the q fittest of old and new, stop when the top k are consistent and
-        # old.
+        # One generation: make candidates, keep the q fittest of old and new, stop if the top k are consistent and old.
         for generation in range(1, self.settings.generations + 1):
             meter.events["generations"] += 1
             before, candidates = population, self._make_candidates(generation, population, scores)
@@ -345,17 +342,9 @@ class _Evolution:
 
     def _crossover(self, population: list[int]) -> set[int]:
         """Every pair of rules crossed c times."""
-        flags = self._unpack_flags(population)
+        flags = unpack_flags(pack_sets(population, self.problem.n))
         # All pairs of different rules, each repeated c times.
         first, second = np.triu_indices(len(population), k=1)
         first, second = np.repeat(first, self.settings.c), np.repeat(second, self.settings.c)
-        return set(_pack_flags(self.settings.crossover.cross(flags[first], flags[second], self.problem.rng)))
-
-    def _unpack_flags(self, rules: list[int]) -> BoolArray:
-        # Little-endian words and bits, so that flag number i is component i.
-        words = pack_sets(rules, self.problem.n).view(np.uint8)
-        return np.unpackbits(words, axis=1, bitorder="little").view(np.bool_)
-
-
-def _pack_flags(flags: BoolArray) -> list[int]:
-    return unpack_sets(np.unique(np.packbits(flags, axis=1, bitorder="little").view(np.uint64), axis=0))
+        children = pack_flags(self.settings.crossover.cross(flags[first], flags[second], self.problem.rng))
+        return set(unpack_sets(np.unique(children, axis=0)))

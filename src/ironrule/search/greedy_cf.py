@@ -62,8 +62,7 @@ class _CandidateQueue:
         self.problem.meter.events["candidates"] += len(new)
         history = self.problem.history
         counts = count_covered_rows(pack_sets(new, self.problem.n), history.bits, history.counts)
-        # Sorted by weight, then by the desired past rows that the rule covers, then by the rule itself, so that the
-        # order is always the same.
+        # By weight, then the desired past rows that the rule covers, then the rule itself: always the same order.
         for rule, count in zip(new, np.asarray(counts).tolist(), strict=True):
             insort(self.queue, (self.problem.weigh(rule), count, rule))
         self.seen.update(new)

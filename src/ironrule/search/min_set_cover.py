@@ -32,7 +32,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, IntpArray, UInt64Array
 from ironrule.errors import IronruleError
-from ironrule.hitting.bits import pack_sets, unpack_sets
+from ironrule.hitting.bits import pack_sets, unpack_flags, unpack_sets
 from ironrule.hitting.reduce import find_minimal_sets
 from ironrule.hitting.solver import (
     MinimumHittingSet,
@@ -40,7 +40,7 @@ from ironrule.hitting.solver import (
     find_minimum_hitting_set,
     list_light_hitting_sets,
 )
-from ironrule.rule.duals import DistinctDuals, count_distinct_duals
+from ironrule.rule.duals import count_distinct_duals
 from ironrule.search.problem import Problem, SearchState, count_covered
 from ironrule.verdict.budget import BudgetExhausted, Meter
 
@@ -163,7 +163,7 @@ class HighsSolver:
         # A demand without a permitted component cannot be hit.
         if not demands.any(axis=1).all():
             return None
-        flags = _unpack_flags(demands)
+        flags = unpack_flags(demands)
         # Only components of some demand become variables; a minimum rule needs no others.
         used = np.flatnonzero(flags.any(axis=0))
         weights = problem.weights[used]
@@ -176,10 +176,9 @@ class HighsSolver:
         weight = problem.weigh(rule)
         if not support or lower < weight or scale > 1.0:
             return SetCover(rule, lower, False)
-        # Weights are whole numbers of units: half a unit of room admits no heavier rule, and outweighs the tolerance
-        # of HiGHS.
+        # Weights are whole units: half a unit of room admits no heavier rule, and outweighs the tolerance of HiGHS.
         widest = _build_rule(used, _solve_support(problem, used, weights, cover, weight + 0.5))
-        sound = _hits_demands(problem, demands, widest) and problem.weigh(widest) <= weight
+        sound = problem.hits_demands(widest, demands) and problem.weigh(widest) <= weight
         return SetCover(widest if sound else rule, lower, sound)
 
 
@@ -190,24 +189,17 @@ class _ProgramSolution(NamedTuple):
     bound: float
 
 
-def _hits_demands(problem: Problem, demands: UInt64Array, rule: int) -> bool:
-    return bool((demands & problem.pack_rule(rule)).any(axis=1).all())
-
-
 def _confirm_lightest(problem: Problem, demands: UInt64Array, rule: int, bound: float) -> tuple[int, float]:
     """The rule, or one that our own search finds to be lighter, and a lower bound on the weight of all."""
-    if not _hits_demands(problem, demands, rule):
+    if not problem.hits_demands(rule, demands):
         raise IronruleError("HiGHS returned a solution that leaves a demand open")
     # Weights are whole units, so the lower bound may be rounded up.
     weight, lower = problem.weigh(rule), max(0.0, float(np.ceil(bound)))
-    # The bound of HiGHS leaves a gap: our own branch and bound closes it, or finds a lighter rule, which is tried
-    # again.
+    # The bound of HiGHS leaves a gap: our own search closes it, or finds a lighter rule, which is tried again.
     while lower < weight:
         problem.meter.check()
-        lighter, known = find_lighter_hitting_set(
-            demands, problem.weights, below_weight=weight, node_limit=CONFIRM_NODES
-        )
-        lower = max(lower, known)
+        lighter, own = find_lighter_hitting_set(demands, problem.weights, below_weight=weight, node_limit=CONFIRM_NODES)
+        lower = max(lower, own)
         if lighter is None:
             break
         rule = unpack_sets(lighter)[0]
@@ -219,10 +211,11 @@ def _solve_support(problem: Problem, used: IntpArray, weights: Any, cover: BoolA
     """The second program's answer: which components the rule has, which weigh no more than ``most``."""
     from scipy.sparse import csr_array, hstack
 
-    past = _compute_undesired_duals(problem)
-    excluded = _unpack_flags(past.bits)[:, used]
-    # Variables are the x of the used components, then one r per distinct dual. Each (row, component) pair is a
-    # constraint:
+    # The distinct duals of the past rows that a data consistent rule may cover.
+    history, components = problem.case.history, problem.case.components
+    past = count_distinct_duals(history.codes.columns, components.low, components.high, rows=~history.outcomes)
+    excluded = unpack_flags(past.bits)[:, used]
+    # Variables are the x of the used components, then one r per distinct dual. Every pair here is a constraint:
     row, component = np.nonzero(excluded)  # r_row + x_component <= 1
     each, ones = np.arange(len(row)), np.ones(len(row))
     excludes = csr_array((ones, (each, component)), shape=(len(row), len(used)))
@@ -232,19 +225,10 @@ def _solve_support(problem: Problem, used: IntpArray, weights: Any, cover: BoolA
     lightest = np.concatenate([cover, weights[None, :]])
     lower, upper = np.ones(len(lightest)), np.full(len(lightest), np.inf)
     lower[-1], upper[-1] = -np.inf, most
-    constraints = [
-        (hstack([csr_array(lightest), none]), lower, upper),
-        (hstack([excludes, covered]), -np.inf, 1.0),
-    ]
+    constraints = [(hstack([csr_array(lightest), none]), lower, upper), (hstack([excludes, covered]), -np.inf, 1.0)]
     # milp minimises, so the counts of covered rows are negative.
     costs = np.concatenate([np.zeros(len(used)), -past.counts.astype(np.float64)])
     return _solve_program(problem.meter, costs, constraints).values
-
-
-def _compute_undesired_duals(problem: Problem) -> DistinctDuals:
-    """The distinct duals of the past rows that a data consistent rule may cover."""
-    history, components = problem.case.history, problem.case.components
-    return count_distinct_duals(history.codes.columns, components.low, components.high, rows=~history.outcomes)
 
 
 def _solve_program(meter: Meter, costs: Any, constraints: list[Any]) -> _ProgramSolution:
@@ -272,9 +256,3 @@ def _build_rule(used: IntpArray, values: Any) -> int:
     # Values are 0 or 1 within the tolerance, so one half separates them safely.
     chosen = np.asarray(values)[: len(used)] > 0.5
     return sum(1 << bit for bit in used[chosen].tolist())
-
-
-def _unpack_flags(rows: UInt64Array) -> BoolArray:
-    """One flag per component."""
-    octets = np.ascontiguousarray(rows, dtype="<u8").view(np.uint8)
-    return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)

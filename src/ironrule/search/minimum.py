@@ -51,8 +51,6 @@ FIRST_NODES = 1_000  # of the first portion of an exact search; the next ones gr
 BOUND_NODES = 100  # for a look at the lower bound on the way
 MAX_SINGLE_STEPS = 64  # units that a lower bound is raised by one by one; beyond that, steps are larger
 MAX_LISTED, MAX_LIST_NODES = 256, 1_000  # for a list of hitting sets of one weight
-
-
 # Shares of the oracle's usual effort: at first, in the end, and by what factor it grows.
 FIRST_EFFORT, FULL_EFFORT, EFFORT_FACTOR = 1 / 16, 1.0, 4.0
 QUICK_EFFORT = 1 / 4
@@ -94,9 +92,8 @@ class Minimum:
         if rule is None:
             return []
         search.adopt(rule)
-        # Implicit hitting sets: the rule at hand always stands and gives an upper bound, the demands give a lower
-        # bound. Each round either makes the rule lighter or adds demands that the last hitting set misses, so the
-        # loop ends.
+        # Implicit hitting sets: the rule at hand stands and gives an upper bound, the demands give a lower bound. Each
+        # round either makes the rule lighter or adds demands that the last hitting set misses, so the loop ends.
         while (rule := search.find_lighter()) is not None:
             if search.is_confirmed(rule):
                 search.adopt(rule)
@@ -172,7 +169,7 @@ class _MinimumSearch:
 
     def hits_demands(self, rule: int) -> bool:
         """Whether a rule meets all that is known to be demanded."""
-        return bool((self.demands & self.problem.pack_rule(rule)).any(axis=1).all())
+        return self.problem.hits_demands(rule, self.demands)
 
     def find_needed(self, rule: int) -> int:
         """The components of a rule that alone meet something that is known to be demanded."""
@@ -182,19 +179,14 @@ class _MinimumSearch:
 
     def find_first(self) -> int | None:
         """A rule that stands: a quick hitting set, or else the longest rule; None if none can."""
-        problem, has_miner = self.problem, self.miner is not None
+        longest, has_miner = self.problem.allowed, self.miner is not None
         # The longest rule has the smallest box. If that is proven quickly, there is an answer from here on.
-        if (
-            problem.oracle.exact
-            and self.is_unrefuted(problem.allowed, QUICK_EFFORT)
-            and self.is_decided(problem.allowed)
-        ):
-            self.state.best = [problem.allowed]  # proven already, whatever stops the search from now on
-        # Try cheap hitting sets with little effort. Each failure adds demands, which make the next hitting set
-        # better.
+        if self.problem.oracle.exact and self.is_unrefuted(longest, QUICK_EFFORT) and self.is_decided(longest):
+            self.state.best = [longest]  # proven already, whatever stops the search from now on
+        # Try cheap hitting sets with little effort. Each failure adds demands: the next hitting set is better.
         for _ in range(self.settings.quick):
             # Some demand has no permitted component at all: no rule is consistent.
-            if not self.hits_demands(problem.allowed):
+            if not self.hits_demands(longest):
                 return None
             if has_miner and self.mined >= self.settings.rounds:
                 break
@@ -202,7 +194,7 @@ class _MinimumSearch:
                 return self.last_set
             if self.hits_demands(self.last_set):  # neither proven nor refuted: too hard for such a short while
                 break
-        return problem.allowed if self.is_unrefuted(problem.allowed) else None
+        return longest if self.is_unrefuted(longest) else None
 
     def _is_proven_quickly(self, rule: int) -> bool:
         """Whether a rule is found to hold in a short while, as surely as the oracle can say."""
@@ -225,10 +217,8 @@ class _MinimumSearch:
             # The miner gives its counterfactuals in portions; their duals join the demands, of which only the minimal
             # ones stay: a set that hits a dual also hits every dual that contains it.
             for portion in miner.mine(problem.case, request, self.settings.rounds, problem.run):
-                self.demands, rule = (
-                    find_minimal_sets(np.concatenate([self.demands, problem.compute_duals(portion.points)])),
-                    portion.rule,
-                )
+                duals, rule = problem.compute_duals(portion.points), portion.rule
+                self.demands = find_minimal_sets(np.concatenate([self.demands, duals]))
                 self.mined += len(portion.points)
                 problem.meter.events["candidates"] += len(portion.points)
         return rule
@@ -309,12 +299,10 @@ class _MinimumSearch:
     def _repair(self, within: float) -> int | None:
         """A hitting set of at most this weight, by local search from the last one; None if it finds none."""
         problem = self.problem
-        start, seed = problem.pack_rule(self.last_set), int(problem.rng.integers(1 << 62))
+        start, steps, seed = problem.pack_rule(self.last_set), self.settings.steps, int(problem.rng.integers(1 << 62))
         with problem.meter.time_block("local search"):
-            steps = self.settings.steps
-            return _unpack_optional(
-                repair_hitting_set(self.demands, problem.weights, start, max_weight=within, steps=steps, seed=seed)
-            )
+            found = repair_hitting_set(self.demands, problem.weights, start, max_weight=within, steps=steps, seed=seed)
+        return _unpack_optional(found)
 
     def _solve_exactly(self, below: float, most: int) -> int | None:
         """A hitting set lighter than ``below`` by branch and bound, or None; raises the lower bound on the way."""
@@ -344,9 +332,8 @@ class _MinimumSearch:
         """
         problem, state, target = self.problem, self.state, 0.0
         self.demands_at_bound, found = len(self.demands), self._solve_exactly(self.weight, BOUND_NODES)
-        # Ask for a set below a target slightly above the bound: either there is none, which raises the bound to the
-        # target, or one is found. The loop ends when a target is not reached (too few nodes) or the bound meets the
-        # lightest set known.
+        # Ask for a set below a target slightly above the bound: either there is none, which raises the bound to it, or
+        # one is found. The loop ends when a target is not reached (too few nodes) or the lightest set known is met.
         while target <= state.lower_bound < (least := self.weight if found is None else problem.weigh(found)):
             left = least - state.lower_bound
             target = state.lower_bound + (1.0 if left <= MAX_SINGLE_STEPS else left // 4.0)
@@ -419,7 +406,9 @@ def find_bound_witnesses(problem: Problem, weight: float, bound_demands: UInt64A
         )
         if bound >= weight:
             return points
-        rows = _list_past_exceptions(problem, unpack_sets(lighter)[0]) if lighter is not None else points[:0]
+        if lighter is None:
+            return None
+        rows = problem.list_past_exceptions(unpack_sets(lighter)[0], MAX_WITNESS_ROWS)
         if len(rows) == 0:
             return None
         points, duals = _keep_minimal_duals(problem, np.concatenate([points, rows]))
@@ -433,10 +422,3 @@ def _keep_minimal_duals(problem: Problem, points: Points) -> tuple[Points, UInt6
     places = {dual: place for place, dual in reversed(list(enumerate(unpack_sets(duals))))}
     chosen = sorted(places[dual] for dual in unpack_sets(find_minimal_sets(duals)))
     return points[chosen], duals[chosen]
-
-
-def _list_past_exceptions(problem: Problem, rule: int) -> Points:
-    """Past rows with the desired outcome in the rule's box."""
-    box, past = problem.case.components.box(rule), problem.case.history.desired
-    rows = np.flatnonzero(past.flag_inside(box.low, box.high, problem.case.space.sizes))
-    return np.unique(past.points(rows[:MAX_WITNESS_ROWS]), axis=0)

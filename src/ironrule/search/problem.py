@@ -94,10 +94,14 @@ class Problem:
         inside = np.empty((0, self.n), dtype=np.int32) if points is None else points[box.contains(points)]
         # Past rows are looked at only where their duals say that one of them is in the box: that test reads no rows.
         if len(inside) == 0 and not hits_all(pack_sets(rule, self.n), self.history.bits)[0]:
-            past = self.case.history.desired
-            rows = np.flatnonzero(past.flag_inside(box.low, box.high, self.case.space.sizes))
-            inside = np.unique(past.points(rows[: self.k]), axis=0)
+            inside = self.list_past_exceptions(rule, self.k)
         return self.case.build_refuted(inside[: self.k]) if len(inside) else None
+
+    def list_past_exceptions(self, rule: int, most: int) -> Points:
+        """Distinct ones of the first past rows with the desired outcome in the rule's box."""
+        box, past = self.case.components.box(rule), self.case.history.desired
+        rows = np.flatnonzero(past.flag_inside(box.low, box.high, self.case.space.sizes))
+        return np.unique(past.points(rows[:most]), axis=0)
 
     def compute_duals(self, points: Points) -> UInt64Array:
         """What counterfactuals demand of a rule, restricted to what may be used."""
@@ -121,6 +125,10 @@ class Problem:
     def meets_requirements(self, rule: int) -> bool:
         """Whether the rule has one of each required set."""
         return all(rule & demand for demand in self.required)
+
+    def hits_demands(self, rule: int, demands: UInt64Array) -> bool:
+        """Whether the rule has a component of every demand."""
+        return bool((demands & self.pack_rule(rule)).any(axis=1).all())
 
     def pack_rule(self, rule: int) -> UInt64Array:
         """A rule as a row of words."""
@@ -177,7 +185,10 @@ def extend_rule(problem: Problem, rule: int, limit: int, max_duals: int | None =
     # Step 1: the demands that the rule does not meet, from requirements and from the duals of its counterfactuals.
     demands = pack_sets([demand & problem.allowed for demand in problem.required if not demand & rule], problem.n)
     if isinstance(verdict, Refuted):
-        demands = np.concatenate([_keep_smallest(problem.compute_duals(verdict.points), max_duals), demands])
+        duals = problem.compute_duals(verdict.points)
+        if max_duals is not None:
+            duals = duals[np.argsort(count_bits(duals), kind="stable")[:max_duals]]
+        demands = np.concatenate([duals, demands])
     if len(demands) == 0:
         return []
     # Steps 2 to 4: every minimal way to meet them is one extension.
@@ -186,14 +197,9 @@ def extend_rule(problem: Problem, rule: int, limit: int, max_duals: int | None =
     return [rule | added for added in unpack_sets(sets)] if len(sets) else []
 
 
-def _keep_smallest(duals: UInt64Array, most: int | None) -> UInt64Array:
-    return duals if most is None else duals[np.argsort(count_bits(duals), kind="stable")[:most]]
-
-
 def reduce_rule(problem: Problem, rule: int) -> int:
     """The rule without redundant components: each is dropped if the oracle cannot refute the rule without it."""
-    # Deletion, heavy components first. One pass suffices: a component that is needed in a rule is needed in every
-    # part of it.
+    # Deletion, heavy components first. One pass suffices: a component that a rule needs, every part of it needs.
     for bit in sorted(list_members(rule), key=lambda bit: -problem.weights[bit]):
         shorter = rule & ~(1 << bit)
         if problem.meets_requirements(shorter) and not isinstance(problem.ask(shorter), Refuted):
@@ -206,16 +212,17 @@ def count_covered(case: Case, rules: Sequence[int]) -> list[int]:
     if not rules:
         return []
     past = RowCounter.from_history(case.history, case.space.sizes)
-    # Few rows: read all of them for every rule.
-    if len(case.history) * len(rules) <= MAX_ROWS_READ:
-        return _count_in_boxes(past, case, rules)
-    # All boxes lie in the box of the components that the rules share. If few rows lie in it, only these are read per
-    # rule; otherwise the history is reduced to distinct duals in one pass.
-    shared = case.components.box(reduce(and_, rules))
-    if past.count(shared) * len(rules) > MAX_PASSES * len(case.history):
-        return _count_by_duals(case, rules)
-    features = sorted({bit // 2 for bit in list_members(reduce(or_, rules))})
-    return _count_in_boxes(past.restrict(shared, features), case, rules)
+    # Few rows are all read for every rule. Otherwise: all boxes lie in the box of the components that the rules share.
+    # If few rows lie in it, only these are read per rule; if not, one pass reduces the history to distinct duals.
+    if len(case.history) * len(rules) > MAX_ROWS_READ:
+        shared = case.components.box(reduce(and_, rules))
+        if past.count(shared) * len(rules) > MAX_PASSES * len(case.history):
+            every = count_distinct_duals(case.history.codes.columns, case.components.low, case.components.high)
+            covered = count_covered_rows(pack_sets(rules, len(case.space)), every.bits, every.counts)
+            return [int(count) for count in covered]
+        past = past.restrict(shared, sorted({bit // 2 for bit in list_members(reduce(or_, rules))}))
+    counts: list[int] = past.count_each(case.components.boxes(rules)).tolist()
+    return counts
 
 
 def may_cover_more(case: Case, rule: int, demands: UInt64Array) -> bool:
@@ -225,20 +232,7 @@ def may_cover_more(case: Case, rule: int, demands: UInt64Array) -> bool:
     history, components = case.history, case.components
     if len(history) > MAX_ROWS_COMPARED:
         return True
-    # Count the past rows in which a component of every demand holds; stop as soon as they are more than the rule
-    # covers.
+    # Count the past rows in which a component of every demand holds, until they are more than the rule covers.
     columns, bounds = (history.addresses, history.item_sizes), (components.low, components.high)
     covered = history.count_covered(components.box(rule), case.space.sizes)
     return has_more_matching_rows(columns, bounds, demands, len(history), covered)
-
-
-def _count_in_boxes(past: RowCounter, case: Case, rules: Sequence[int]) -> list[int]:
-    counts: list[int] = past.count_each(case.components.boxes(rules)).tolist()
-    return counts
-
-
-def _count_by_duals(case: Case, rules: Sequence[int]) -> list[int]:
-    components = case.components
-    past = count_distinct_duals(case.history.codes.columns, components.low, components.high)
-    counts: list[int] = count_covered_rows(pack_sets(rules, len(case.space)), past.bits, past.counts).tolist()
-    return counts

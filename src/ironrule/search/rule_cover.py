@@ -41,8 +41,7 @@ def find_minimum_rule_cover(flags: BoolArray, seconds: float) -> RuleCoverSoluti
     """The fewest rows of a matrix of flags that together have one in every column, each of which must have one."""
     rules, rows = _reduce_candidates(flags)
     small = flags[np.ix_(rules, rows)]
-    # The greedy cover is the answer if HiGHS finds none in time, or a larger one. One rule is minimum without a
-    # proof.
+    # The greedy cover is the answer if HiGHS finds none in time, or a larger one. One rule needs no proof.
     greedy = _solve_greedily(small)
     exact = _solve_with_highs(small, seconds) if len(greedy) > 1 else RuleCoverSolution(tuple(greedy), len(greedy))
     places = exact.positions if exact.positions and len(exact.positions) <= len(greedy) else tuple(greedy)
@@ -52,8 +51,7 @@ def find_minimum_rule_cover(flags: BoolArray, seconds: float) -> RuleCoverSoluti
 def _reduce_candidates(flags: BoolArray) -> tuple[Int64Array, Int64Array]:
     """The rules and rows that matter, until nothing more can be left out."""
     rules, rows = np.arange(flags.shape[0]), np.arange(flags.shape[1])
-    # The two reductions help each other: with fewer rules more rows contain one another, and the reverse. Repeat
-    # until neither helps.
+    # Each reduction helps the other: with fewer rules more rows contain one another. Repeat until neither helps.
     while True:
         before = len(rules), len(rows)
         rules = rules[_find_maximal_rows(flags[np.ix_(rules, rows)])]

@@ -103,20 +103,14 @@ class RuleWidener:
         # Even component numbers are upper bounds (F <= v), odd ones lower bounds; "=" components do not move.
         bounds = [BoxSide(bit // 2, bit % 2 == 0) for bit in self.case.components.bound_numbers if rule >> bit & 1]
         try:
-            # How far each side can go alone, all others as in the rule. In a larger box it can go no further, so this
-            # limit holds for the whole search.
+            # How far each side can go alone. In a larger box it goes no further: the limit holds for the whole search.
             for bound in bounds:
                 self.limits[bound] = self._get_last_code(bound)
                 self.limits[bound] = self._find_limit(start, bound)
-            self.rows = self.rows.restrict(
-                self._build_outermost(start.box), sorted({bound.feature for bound in bounds})
-            )
-            best = (
-                self._try_all_orders(start, bounds)
-                if len(bounds) <= MAX_SIDES_ALL_ORDERS
-                else self._widen_greedily(start, bounds)
-            )
-            return self._attach_limits(best, bounds)
+            outermost, features = self._build_outermost(start.box), sorted({bound.feature for bound in bounds})
+            self.rows = self.rows.restrict(outermost, features)
+            widen = self._try_all_orders if len(bounds) <= MAX_SIDES_ALL_ORDERS else self._widen_greedily
+            return self._attach_limits(widen(start, bounds), bounds)
         except (BudgetExhausted, KeyboardInterrupt):
             best = max((start, *self.cache.values()), key=lambda one: self._score(one.box))
             return WidenedBox(best.box, best.verdict, False)
@@ -164,8 +158,7 @@ class RuleWidener:
 
     def _try_all_orders(self, here: WidenedBox, left: Sequence[BoxSide], best: WidenedBox | None = None) -> WidenedBox:
         """The best of all orders in which these bounds can move; those that cannot be better are left out."""
-        # Branch and bound over orders: even with all remaining sides at their limits this would not be better than
-        # the best.
+        # Branch and bound over orders: even with all remaining sides at their limits this would not be better.
         if best is not None and self._score_at_most(here.box, left) <= self._score(best.box):
             return best
         if not left:
@@ -186,8 +179,7 @@ class RuleWidener:
     def _move_best(self, here: WidenedBox, left: Sequence[BoxSide]) -> tuple[WidenedBox, BoxSide]:
         """The bound whose move covers most, moved. Only those that could be it, by their limits, are asked about."""
         # Lazy evaluation: hopes are upper bounds on the score. The side with the highest hope is moved; if the true
-        # score equals its hope, no other side can be better. Otherwise its hope and its limit are lowered to what was
-        # found.
+        # score equals its hope, no other side can be better. Else its hope and limit are lowered to what was found.
         hopes = {bound: self._score_at_most(here.box, [bound]) for bound in left}
         while True:
             bound = max(left, key=hopes.__getitem__)

@@ -53,6 +53,11 @@ class BudgetExhausted(Exception):  # noqa: N818  # control flow inside a search,
         self.partial_verdict = partial_verdict
 
 
+def name_stop(stop: BaseException) -> str:
+    """Why a search ended early, as results say it: its budget was spent, or it was interrupted."""
+    return "budget" if isinstance(stop, BudgetExhausted) else "interrupted"
+
+
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
     """How far a search for a rule has come: what its best so far weighs, and what none can weigh less than."""
@@ -84,10 +89,8 @@ class Meter:
 
     def check(self, evaluations_ahead: int = 0) -> None:
         """Raise BudgetExhausted if the budget does not allow ``evaluations_ahead`` more, or time is up."""
-        if (
-            self.budget.evaluations is not None
-            and self.evaluations + evaluations_ahead > self.budget.evaluations - self.reserve
-        ):
+        limit = self.budget.evaluations
+        if limit is not None and self.evaluations + evaluations_ahead > limit - self.reserve:
             raise BudgetExhausted
         if self.budget.seconds is not None and self.elapsed > self.budget.seconds:
             raise BudgetExhausted

@@ -61,10 +61,8 @@ class Cover:
 
     def to_dict(self) -> dict[str, Any]:
         """The cover as plain data."""
-        return {
-            "splits": [[feature, [list(part) for part in ranges]] for feature, ranges in self.splits],
-            "tree": list(self.tree),
-        }
+        splits = [[feature, [list(part) for part in ranges]] for feature, ranges in self.splits]
+        return {"splits": splits, "tree": list(self.tree)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cover:
@@ -129,21 +127,15 @@ class Certificate:
         if not isinstance(data, Mapping) or data.get("format") != CERTIFICATE_FORMAT:
             got = data.get("format") if isinstance(data, Mapping) else f"a {type(data).__name__}"
             raise build_format_error("a certificate", CERTIFICATE_FORMAT, got, "explain the row again")
-        if data.get("method") not in ("cover", "enumeration"):
-            raise InputError(
-                expected="a certificate's method must be 'cover' or 'enumeration'", got=repr(data.get("method"))
-            )
+        method = data.get("method")
+        if method not in ("cover", "enumeration"):
+            raise InputError(expected="a certificate's method must be 'cover' or 'enumeration'", got=repr(method))
         try:
             low, high = (tuple(require_integer(code) for code in data[name]) for name in ("low", "high"))
             covers = tuple(Cover.from_dict(cover) for cover in data["covers"])
-            points, space, model = (
-                require_integer(data[SIZE_FIELDS[data["method"]]]),
-                require_text(data["space"]),
-                require_text(data["model"]),
-            )
-            return cls(
-                method=data["method"], points=points, space=space, model=model, low=low, high=high, covers=covers
-            )
+            points = require_integer(data[SIZE_FIELDS[method]])
+            space, model = require_text(data["space"]), require_text(data["model"])
+            return cls(method=method, points=points, space=space, model=model, low=low, high=high, covers=covers)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"cannot read the certificate: {error!r}") from None
 

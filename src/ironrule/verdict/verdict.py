@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import total_ordering
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,9 @@ class Unrefuted:
         if self.samples:
             most = f"at most {round_share_up(self.exception_bound):.2g} of the box are exceptions"
             text = f"{text}; with {format_percent_down(self.confidence)} confidence {most}"
-        return (
-            f"{text}; {format_percent_down(self.explored)} of the box is proven to hold none" if self.explored else text
-        )
+        if self.explored:
+            text = f"{text}; {format_percent_down(self.explored)} of the box is proven to hold none"
+        return text
 
     def __str__(self) -> str:
         return f"unrefuted, not proven: {self.details}"
@@ -139,6 +140,7 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
             raise InputError(expected="a verdict must be proven, refuted or unrefuted", got=repr(other))
 
 
+@total_ordering
 class Quality(Enum):
     """What is proven of a rule, from worst to best.
 
@@ -164,15 +166,6 @@ class Quality(Enum):
 
     def __lt__(self, other: Quality) -> bool:
         return self.rank < other.rank
-
-    def __le__(self, other: Quality) -> bool:
-        return self.rank <= other.rank
-
-    def __gt__(self, other: Quality) -> bool:
-        return self.rank > other.rank
-
-    def __ge__(self, other: Quality) -> bool:
-        return self.rank >= other.rank
 
     def __str__(self) -> str:
         return str(self.value)
