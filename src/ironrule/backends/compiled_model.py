@@ -103,10 +103,7 @@ def compile_models(
     if target.margin:
         own = read_model(models[0], model_set.primary, space, past, target)
     quick = compiled[0].final_estimator if model_set.black_boxes == (model_set.primary,) else None
-    parts = tuple(part for model in compiled for part in model.parts)
-    return CompiledModel(parts, combine_fingerprints([model.fingerprint for model in compiled]), own, quick)
-
-
-def combine_fingerprints(fingerprints: Sequence[str]) -> str:
-    """One fingerprint for several models."""
-    return fingerprints[0] if len(fingerprints) == 1 else hashlib.sha256("".join(fingerprints).encode()).hexdigest()
+    parts, fingerprint = tuple(part for model in compiled for part in model.parts), compiled[0].fingerprint
+    if len(compiled) > 1:
+        fingerprint = hashlib.sha256("".join(model.fingerprint for model in compiled).encode()).hexdigest()
+    return CompiledModel(parts, fingerprint, own, quick)

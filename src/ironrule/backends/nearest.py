@@ -74,9 +74,7 @@ class NearestSearch(Protocol):
     best: Points | None
 
     def next(self, found: list[Points], run: Run) -> bool:
-        """Make the nearest that changes all of no earlier one's features the best one, None if there is none; whether
-        that is proven.
-        """
+        """Set ``best`` to the nearest that changes all of no earlier one's features, or None; whether it is proven."""
         ...
 
 

@@ -34,7 +34,7 @@ from ironrule.oracles.protocol import (
     find_disjoint_counterfactuals,
 )
 from ironrule.space.space import Space
-from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.certificate import CoverSource
 from ironrule.verdict.verdict import NOT_SEARCHED, Verdict
 
@@ -65,9 +65,7 @@ class JointOracle:
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
-        """Up to k counterfactuals with disjoint duals; ``Proven`` if no part has any; ``Unrefuted`` where one is unsure
-        and none has any.
-        """
+        """Up to k counterfactuals with disjoint duals; ``Proven`` if no part has any, ``Unrefuted`` if unsure."""
         answer = self.find_or_prove(query, run)
         if answer is None:
             return NOT_SEARCHED
@@ -139,21 +137,17 @@ def find_nearest(
 ) -> NearestCounterfactuals:
     """Up to k nearest counterfactuals in a box that holds the instance; ``oracle`` is the model's own exact one."""
     request = NearestRequest(tabulated_model, query, BOXES_PER_QUERY, engine, oracle)
-    backends, width = list_backends(tabulated_model.normal_form), len(query.case.space)
-    search = next(
-        (search for backend in backends if (search := backend.build_nearest_search(request)) is not None), None
-    )
+    searches = (backend.build_nearest_search(request) for backend in list_backends(tabulated_model.normal_form))
+    search = next((search for search in searches if search is not None), None)
     if search is None:
         raise Unreadable("no backend finds the nearest counterfactuals of such a model")
     found, proven, stopped = list[Points](), False, None
     try:
         proven = _collect_nearest(search, found, query.k, run)
-    except BudgetExhausted:
-        stopped = "budget"
-    except KeyboardInterrupt:
-        stopped = "interrupted"
-    every = [*found, *([] if search.best is None else [search.best])]
-    return NearestCounterfactuals(np.array(every, dtype=np.int32).reshape(-1, width), proven, stopped)
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        stopped = name_stop(stop)
+    every = np.array([*found, *([] if search.best is None else [search.best])], dtype=np.int32)
+    return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped)
 
 
 def _collect_nearest(search: NearestSearch, found: list[Points], k: int, run: Run) -> bool:

@@ -25,8 +25,7 @@ def _trace_tree(forest: CompiledForest, workspace: ForestWorkspace, tree: int) -
     # Follow the point from the root to its leaf. An inner node has a mask of the cells that go left.
     while forest.node_left[node] >= 0:
         asked = forest.node_feature[node]
-        # One bit per feature, modulo 64: two features may share a bit, then a tree is walked without need, but
-        # no tree is forgotten.
+        # One bit per feature, modulo 64. Where two share a bit a tree is walked without need, but none is forgotten.
         path |= ONE << np.uint64(asked & 63)
         cell = workspace.point[asked]
         left = (forest.mask_words[forest.node_mask_starts[node] + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
@@ -244,9 +243,7 @@ def climb_to_counterfactual(
 
 @kernel_helper
 def pull_back(forest: CompiledForest, workspace: ForestWorkspace, home: Int64Array, order: Int64Array) -> None:
-    """Give the workspace's point, after climbing, the instance's cells, feature by feature, as long as it surely stays
-    desired.
-    """
+    """Give the workspace's point the instance's cells, feature by feature, as long as it surely stays desired."""
     # A greedy pass: fewer changed features mean a smaller dual, which says more. Invariant: the point surely is a
     # counterfactual before and after every step.
     for place in range(order.shape[0]):

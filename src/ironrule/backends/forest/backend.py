@@ -53,11 +53,9 @@ def _hash_group(digest: Any, group: LinkedGroup, columns: TabulatedColumns, spli
         digest.update(np.asarray(values, dtype=np.float64).tobytes())
 
 
-def compile_forests(
-    tabulated_model: TabulatedModel, space: Space, feasible: FeasibleRegion
-) -> tuple[CompiledForest, ...]:
+def compile_forests(model: TabulatedModel, space: Space, feasible: FeasibleRegion) -> tuple[CompiledForest, ...]:
     """One forest for every alternative."""
-    return compile_tree_sum(tabulated_model.tree_sum, tabulated_model.columns, space, feasible)
+    return compile_tree_sum(model.tree_sum, model.columns, space, feasible)
 
 
 def build_oracle(request: OracleRequest) -> ForestOracle:

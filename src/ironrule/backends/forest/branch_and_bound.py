@@ -14,8 +14,8 @@ next round begins: the answer depends on no clock, and not on the number of core
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -54,8 +54,7 @@ def meets_mask(forest: CompiledForest, mask: int, domain: UInt64Array) -> bool:
 @kernel_helper
 def reaches_leaf(forest: CompiledForest, leaf: int, domain: UInt64Array) -> bool:
     """Whether some point of a domain reaches a leaf."""
-    # A leaf is the product of its masks, so it is reached exactly if every mask meets the domain. Masks that are missed
-    # most often come first.
+    # A leaf is the product of its masks: every one must meet the domain. Those that are missed most often come first.
     for place in range(forest.leaf_mask_starts[leaf], forest.leaf_mask_starts[leaf + 1]):
         if not meets_mask(forest, forest.leaf_masks[place], domain):
             return False
@@ -365,9 +364,6 @@ def start_search(forest: CompiledForest, low: Int32Array, high: Int32Array, work
     return True
 
 
-SearchJob = Callable[[], tuple[int, int]]
-
-
 @dataclass(slots=True, eq=False)
 class ParallelSearch:
     """Workspaces that share one search, in the order of its log; the active ones are not at an end."""
@@ -381,19 +377,16 @@ class ParallelSearch:
         self._share_boxes(shares)
         for place in self.active:
             self.workspaces[place] = ensure_log_space(self.workspaces[place], boxes)
-        answers = run_parallel([self._build_job(place, boxes) for place in self.active])
+        jobs = [partial(search_boxes, self.forest, self.workspaces[place], boxes) for place in self.active]
+        answers = run_parallel(jobs)
         outcomes = [(place, *answer) for place, answer in zip(self.active, answers, strict=True)]
         self.active = [place for place, status, _ in outcomes if status != PROVEN]
         return outcomes
 
     @property
-    def log(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def log(self) -> Int64Array:
         """What all of them have written, in order."""
         return np.concatenate([workspace.log[: workspace.counters[LOG_END]] for workspace in self.workspaces])
-
-    def _build_job(self, place: int, boxes: int) -> SearchJob:
-        workspace = self.workspaces[place]
-        return lambda: search_boxes(self.forest, workspace, boxes)
 
     def _share_boxes(self, shares: int) -> None:
         """Share out waiting boxes until so many workspaces are active, as far as there are any."""
@@ -415,11 +408,8 @@ def take_lower_half(forest: CompiledForest, workspace: ForestWorkspace) -> Fores
     waiting = int(workspace.counters[DEPTH]) + 1
     lower = waiting // 2
     other = allocate_forest_workspace(forest)
-    for old, new in zip(
-        (workspace.domains, workspace.best_leaves, workspace.split_feature),
-        (other.domains, other.best_leaves, other.split_feature),
-        strict=True,
-    ):
+    for name in ("domains", "best_leaves", "split_feature"):
+        old, new = getattr(workspace, name), getattr(other, name)
         new[:lower] = old[:lower]
         old[: waiting - lower] = old[lower:waiting].copy()
     other.last_point[:] = -1

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,11 +92,8 @@ def _bound_linked_error(group: LinkedGroup) -> float:
 
 def convert_terms_to_trees(margin: Margin, columns: TabulatedColumns) -> Margin:
     """The margin with all terms of a feature as one tree, and its whole error as one number."""
-    sizes = [
-        abs(margin.offset),
-        *(float(np.abs(tree.value).max(initial=0.0)) for g in margin.groups for tree in g.trees),
-    ]
-    groups = []
+    sizes, groups = [abs(margin.offset)], []
+    sizes += [float(np.abs(tree.value).max(initial=0.0)) for group in margin.groups for tree in group.trees]
     # Terms stay in their group, because the link applies to their sum together with the trees.
     for group in margin.groups:
         parts = [
@@ -132,12 +129,8 @@ MAX_CONSTRAINT_NODES = 20_000
 CHUNK_POINTS = 1 << 18
 
 
-def build_constraint_trees(feasible: FeasibleRegion) -> tuple[Tree, ...]:
-    """One tree for every group of features that constraints tie together; raises Unreadable if one is too large."""
-    return tuple(_build_constraint_tree(feasible, group.columns) for group in feasible.groups)
-
-
 def _build_constraint_tree(feasible: FeasibleRegion, columns: tuple[int, ...]) -> Tree:
+    """The tree of features that constraints tie together; raises Unreadable if it is too large."""
     shape = tuple(feasible.sizes[j] for j in columns)
     if math.prod(shape) > MAX_COMBINATIONS:
         raise Unreadable(
@@ -195,11 +188,7 @@ class _ConstraintTreeBuilder:
     ) -> int:
         """A balanced tree over slices, each with the tree of what it holds."""
         if end - start == 1:
-            return (
-                self._add_table(slices[start].reshape(shape), depth + 1)
-                if shape
-                else self._add_table(slices[start], depth)
-            )
+            return self._add_table(slices[start].reshape(shape), depth + 1)
         # Halve the distinct slices: the split sends all codes left whose slice is in the first half.
         middle = (start + end) // 2
         node = self._add_node(CodeRangeSplit(self.columns[depth], places, start, middle), 0.0)
@@ -262,12 +251,11 @@ def compile_tree_sum(
     ``feasible`` stands for other constraints than the space's own; ``extra`` margins must be positive too; they come
     last.
     """
-    alternatives = [
-        [convert_terms_to_trees(margin, columns) for margin in margins] for margins in normal_form.alternatives
-    ]
-    if constraint_trees := build_constraint_trees(feasible or space.feasible):
+    alternatives = [[convert_terms_to_trees(one, columns) for one in margins] for margins in normal_form.alternatives]
+    feasible = feasible or space.feasible
+    if guards := tuple(_build_constraint_tree(feasible, group.columns) for group in feasible.groups):
         # One margin of each alternative is enough: a single one at minus infinity forbids the point.
-        alternatives = [[_add_constraint_trees(margins, constraint_trees), *margins[1:]] for margins in alternatives]
+        alternatives = [[_add_constraint_trees(margins, guards), *margins[1:]] for margins in alternatives]
     alternatives = [[*margins, *extra] for margins in alternatives]
     # Cells are built from the splits of all alternatives together, so that all forests share them.
     splits = DistinctSplits(columns)
@@ -278,13 +266,9 @@ def compile_tree_sum(
     known = np.zeros((2, len(splits.numbers) + 1), dtype=np.int64)  # a split's feature and its mask there
     known[1, -1] = -1  # a leaf has no split
     for feature, (numbers, rows) in enumerate(by_feature):
-        known[0, numbers], known[1, numbers] = (
-            feature,
-            pools[feature].number_masks(build_cell_masks(firsts[feature], rows)),
-        )
-    return tuple(
-        _build_forest(margins, cells, pools, _flatten_nodes(margins, splits, known)) for margins in alternatives
-    )
+        known[0, numbers] = feature
+        known[1, numbers] = pools[feature].number_masks(build_cell_masks(firsts[feature], rows))
+    return tuple(_build_forest(one, cells, pools, _flatten_nodes(one, splits, known)) for one in alternatives)
 
 
 def _add_constraint_trees(margins: list[Margin], constraint_trees: tuple[Tree, ...]) -> Margin:
@@ -327,29 +311,34 @@ def _build_forest(
     masks, begins = concatenate_masks(pools, *_find_features(starts, kept))
     place, number = np.zeros((2, int(starts[-1])), dtype=np.int64)
     place[kept], number[by_leaves] = begins[:-1], np.arange(len(by_leaves))
-    groups = _list_margin_groups(margins)
-    feature, of_runs = (
-        _find_features(starts, by_leaves)[0],
-        find_runs(*concatenate_masks(pools, *_find_features(starts, by_leaves))),
-    )
+    groups, (feature, own) = _list_margin_groups(margins), _find_features(starts, by_leaves)
+    run_starts, run_first, run_last = find_runs(*concatenate_masks(pools, feature, own))
+    # Per mask of a leaf its first and its last cell, among all cells, and whether there are gaps between.
+    begin, leaf_masks = cells.cell_starts[feature], number[of_leaves]
+    first, last = begin + run_first[run_starts[:-1]], begin + run_last[run_starts[1:] - 1]
+    gaps = (np.diff(run_starts) > 1).astype(np.int64)
     return CompiledForest(
         cells,
         boxes.leaf_starts,
         boxes.leaf_values,
         compute_leaf_weights(boxes.leaf_starts, boxes.leaf_values),
         boxes.mask_starts,
-        number[of_leaves],
-        *find_mask_spans(cells, number[of_leaves], feature, *of_runs),
+        leaf_masks,
+        first[leaf_masks],
+        last[leaf_masks],
+        gaps[leaf_masks],
         feature,
         place[by_leaves],
-        *of_runs,
+        run_starts,
+        run_first,
+        run_last,
         masks,
         np.repeat(np.arange(len(groups)), [len(group.trees) for group in groups]),
         np.array([(tree.value == -np.inf).any() for group in groups for tree in group.trees], dtype=np.int64),
         np.repeat(np.arange(len(margins)), [len(margin.groups) for margin in margins]),
-        _to_floats([_encode_link(group) for group in groups]).reshape(-1, 5),
-        _to_floats([margin.offset for margin in margins]),
-        _to_floats([compute_slack(margin) for margin in margins]),
+        np.array([_encode_link(group) for group in groups], dtype=np.float64).reshape(-1, 5),
+        np.array([margin.offset for margin in margins], dtype=np.float64),
+        np.array([compute_slack(margin) for margin in margins], dtype=np.float64),
         nodes.root,
         nodes.feature,
         np.where(inner, place[of_nodes], 0),
@@ -372,21 +361,6 @@ def compute_leaf_weights(starts: Int64Array, values: Float64Array) -> Float64Arr
     return np.asarray(values - np.repeat(values[last], np.diff(starts)))
 
 
-def find_mask_spans(
-    cells: Cells,
-    leaf_masks: Int64Array,
-    feature: Int64Array,
-    run_starts: Int64Array,
-    run_first: Int64Array,
-    run_last: Int64Array,
-) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Per mask of a leaf its first and its last cell, among all cells, and whether there are gaps between."""
-    start = cells.cell_starts[feature]
-    first, last = start + run_first[run_starts[:-1]], start + run_last[run_starts[1:] - 1]
-    gaps = (np.diff(run_starts) > 1).astype(np.int64)
-    return first[leaf_masks], last[leaf_masks], gaps[leaf_masks]
-
-
 def _order_by_first_use(numbers: Int64Array) -> Int64Array:
     """The distinct numbers in the order in which they first occur."""
     # Written from the back, so that the first occurrence of a number is the one that stays.
@@ -399,10 +373,6 @@ def _find_features(starts: Int64Array, numbers: Int64Array) -> tuple[Int64Array,
     """The features of masks that are numbered through all pools, and their numbers there."""
     features = np.searchsorted(starts, numbers, "right") - 1
     return features, numbers - starts[features]
-
-
-def _to_floats(values: Sequence[Any]) -> Float64Array:
-    return np.array(values, dtype=np.float64)
 
 
 @kernel_helper

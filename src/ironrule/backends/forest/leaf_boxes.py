@@ -144,26 +144,20 @@ class WalkLevel:
 
 
 def build_leaf_boxes(nodes: FlatNodes, pools: Sequence[MaskPool]) -> LeafBoxes:
-    """The leaves of all trees, without those that stand for what cannot occur; masks that the pools do not have yet
-    are added to them.
-    """
+    """The leaves of all trees but those that stand for what cannot occur; new masks are added to the pools."""
     levels = _walk_levels(nodes, pools)
-    tree, node = (
-        np.concatenate([getattr(level, name)[level.is_leaf] for level in levels]) for name in ("tree", "node")
-    )
+    tree = np.concatenate([level.tree[level.is_leaf] for level in levels])
+    node = np.concatenate([level.node[level.is_leaf] for level in levels])
     # Leaves of equal value keep a fixed order, so that results are the same every time.
-    place = np.concatenate(
-        [place[level.is_leaf] for level, place in zip(levels, _count_leaves_to_right(levels), strict=True)]
-    )
+    beside = zip(levels, _count_leaves_to_right(levels), strict=True)
+    place = np.concatenate([place[level.is_leaf] for level, place in beside])
     counts, features, masks = _collect_leaf_masks(levels, pools)
     # Tree by tree, falling by value; leaves of minus infinity stand for what cannot occur and are left out.
     order = np.lexsort((place, -nodes.value[node], tree))
     order = order[nodes.value[node[order]] > -np.inf]
-    asked = concatenate_ranges(compute_starts(counts)[:-1][order], counts[order])
+    used = concatenate_ranges(compute_starts(counts)[:-1][order], counts[order])
     leaf_starts = compute_starts(np.bincount(tree[order], minlength=len(nodes.root)))
-    return LeafBoxes(
-        leaf_starts, nodes.value[node[order]], compute_starts(counts[order]), features[asked], masks[asked]
-    )
+    return LeafBoxes(leaf_starts, nodes.value[node[order]], compute_starts(counts[order]), features[used], masks[used])
 
 
 def concatenate_ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
@@ -262,9 +256,7 @@ def _count_leaves_to_right(levels: Sequence[WalkLevel]) -> list[Int64Array]:
     return places
 
 
-def _collect_leaf_masks(
-    levels: Sequence[WalkLevel], pools: Sequence[MaskPool]
-) -> tuple[Int64Array, Int64Array, Int64Array]:
+def _collect_leaf_masks(levels: Sequence[WalkLevel], pools: Sequence[MaskPool]) -> tuple[Int64Array, ...]:
     """How many masks the leaves have, and these end to end, those with the fewest cells first."""
     starts = compute_starts(np.array([len(pool) for pool in pools]))
     shares = np.concatenate([*(pool.compute_shares() for pool in pools), [np.inf]])  # the last stands for no mask

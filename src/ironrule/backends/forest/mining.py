@@ -81,9 +81,7 @@ def _decode_split(cells: Cells, entry: int) -> CoverSplit:
 
 
 class MiningWorkspace(NamedTuple):
-    """The arrays of mining. Its elements are the permitted components, numbered from 0 without gaps; where the box is
-    given there are none.
-    """
+    """The arrays of mining. Elements are the permitted components, numbered without gaps; none where a box is given."""
 
     instance: Int32Array
     origin: Int64Array  # the instance's cells, or those of the nearest point in a single box
@@ -208,8 +206,7 @@ def mine_rounds(
         for j in range(table.start.shape[0]):
             workspace.point[j] = table.start[j]
         _shuffle_features(table)
-        # Climbing is cheap. Where it fails, a short branch and bound looks for a counterfactual, and may prove that
-        # there is none.
+        # Climbing is cheap. Where it fails, a short branch and bound looks on, and may prove that there is none.
         if not climb_to_counterfactual(forest, workspace, workspace.domains[0], table.order, sweeps):
             status, seen = search_boxes(forest, workspace, boxes)
             table.state[BOXES_SEEN] += np.uint64(seen)
@@ -238,8 +235,7 @@ USUAL_TREES = 1_000  # forests with more have shorter portions, and fewer boxes
 
 def locate_cells(forest: CompiledForest, points: AnyArray) -> Int64Array:
     """Points as cells."""
-    starts = forest.cells.code_starts[:-1]
-    return np.asarray(forest.cells.cell_by_code[points + starts])
+    return np.asarray(forest.cells.cell_by_code[points + forest.cells.code_starts[:-1]])
 
 
 def mine_counterfactuals(

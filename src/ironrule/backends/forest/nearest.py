@@ -39,17 +39,14 @@ class ForestNearestSearch:
     def next(self, found: list[Points], run: Run) -> bool:
         """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
         extra = [self._build_cost_margin(), *(self._build_difference_margin(point) for point in found)]
-        forests = compile_tree_sum(
-            self.tabulated_model.tree_sum, self.tabulated_model.columns, self.case.space, self.case.feasible, extra
-        )
+        read, case = self.tabulated_model, self.case
+        forests = compile_tree_sum(read.tree_sum, read.columns, case.space, case.feasible, extra)
         # More than any point costs, so that the first answer is any counterfactual.
-        cost_limit = float(len(self.case.space) + 2)
+        cost_limit = float(len(case.space) + 2)
         # Every answer costs less than the limit and lowers it. A proof ends the loop: nothing cheaper exists.
         while True:
-            oracle = ForestOracle(
-                tuple(_set_cost_limit(forest, len(extra), cost_limit) for forest in forests), self.limit
-            )
-            answer = oracle.find_or_prove(BoxQuery(self.case, self.box), run)
+            limited = tuple(_set_cost_limit(forest, len(extra), cost_limit) for forest in forests)
+            answer = ForestOracle(limited, self.limit).find_or_prove(BoxQuery(case, self.box), run)
             if not isinstance(answer, np.ndarray):
                 return answer is not None
             self.best = self.costs.find_cheapest_point(locate_cells(forests[0], answer))
@@ -57,9 +54,8 @@ class ForestNearestSearch:
 
     def _build_cost_margin(self) -> Margin:
         """What is left of a cost limit that is set later."""
-        return Margin(
-            0.0, (LinkedGroup(tuple(build_code_tree(j, -cost) for j, cost in enumerate(self.costs.cell_costs))),)
-        )
+        trees = tuple(build_code_tree(j, -cost) for j, cost in enumerate(self.costs.cell_costs))
+        return Margin(0.0, (LinkedGroup(trees),))
 
     def _build_difference_margin(self, point: Points) -> Margin:
         """Positive where some feature that the point changes stays as it is."""

@@ -103,9 +103,7 @@ class ForestOracle:
         return Capabilities(adjustable_effort=self, miner=self, extender=self if self.extends_proofs else None)
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
-        """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` if the limit is
-        reached.
-        """
+        """Up to k counterfactuals with disjoint duals; ``Proven`` if there is none; ``Unrefuted`` at the limit."""
         answer = self.find_or_prove(query, run)
         if answer is None:
             return NOT_SEARCHED
@@ -235,9 +233,8 @@ class _ForestQuery:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the
         instance, or else by a short search; and how that ended.
         """
-        return find_by_ascent(
-            self.forest, workspace, self.query, home=self.origin, start=start, rng=self.run.rng, boxes=boxes
-        )
+        home, rng = self.origin, self.run.rng
+        return find_by_ascent(self.forest, workspace, self.query, home=home, start=start, rng=rng, boxes=boxes)
 
     def pull_back(self) -> Points:
         """The workspace's counterfactual, pulled back towards the instance."""

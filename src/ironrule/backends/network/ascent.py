@@ -168,12 +168,11 @@ class AscentSearch:
 
     def _climb_from(self, starts: Int64Array, rng: np.random.Generator) -> Points | None:
         """A counterfactual uphill from one of some points given by cells."""
+        net, here = self.net, self.open_cells
         for start in starts:
             cells = start.copy()
             orders = np.argsort(rng.random((SWEEPS, len(cells))), axis=1)
-            if climb_to_counterfactual(
-                self.net, self.open_cells, cells, orders, MAX_TRIED_CELLS, self.sums, self.values
-            ):
+            if climb_to_counterfactual(net, here, cells, orders, MAX_TRIED_CELLS, self.sums, self.values):
                 point = self._pull_back(cells, rng)
                 if point is not None:
                     return point
@@ -217,8 +216,7 @@ class AscentSearch:
         return None
 
     def _convert_to_codes(self, cells: Int64Array) -> Points:
-        codes = np.empty_like(self.case.instance)
-        fill_nearest_codes(
-            self.net.cells, np.ascontiguousarray(cells), self.case.instance, self.box.low, self.box.high, codes
-        )
+        instance, box = self.case.instance, self.box
+        codes = np.empty_like(instance)
+        fill_nearest_codes(self.net.cells, np.ascontiguousarray(cells), instance, box.low, box.high, codes)
         return codes

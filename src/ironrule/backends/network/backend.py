@@ -46,11 +46,9 @@ def hash_network(tabulated_model: TabulatedModel) -> str:
     return digest.hexdigest()
 
 
-def compile_nets(
-    tabulated_model: TabulatedModel, space: Space, feasible: FeasibleRegion
-) -> tuple[CompiledNetwork, ...]:
+def compile_nets(model: TabulatedModel, space: Space, feasible: FeasibleRegion) -> tuple[CompiledNetwork, ...]:
     """One net for every alternative."""
-    return compile_network(_get_network(tabulated_model), tabulated_model.columns, space, feasible)
+    return compile_network(_get_network(model), model.columns, space, feasible)
 
 
 def build_oracle(request: OracleRequest) -> NetworkOracle:

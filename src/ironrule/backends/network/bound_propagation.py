@@ -107,9 +107,8 @@ def relax_activation(kind: int, slope: float, low: float, high: float) -> tuple[
     if high <= 0.0:
         s, t = compute_tangent(kind, 0.5 * (low + high))
         return s, t, chord, start
-    # Across zero: the chord is a line above unless the function is flatter than the chord at its right end, which means
-    # that it has risen above the chord; then a tangent that passes the left end is needed. Below, likewise with the
-    # left end.
+    # Across zero: the chord is a line above unless the function is flatter than it at the right end, which means that
+    # it has risen above the chord; then a tangent that passes the left end is needed. Below, likewise at the left end.
     s1, t1, s2, t2 = chord, start, chord, start
     if compute_slope(kind, high) < chord:
         s2, t2 = _find_touching_tangent(kind, low, high)
@@ -181,13 +180,8 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
     for row in range(rows.shape[0]):
         for lane in range(LANES):
             rows[row, lane] = 0.0
-    coefficients, total, across, down = (
-        workspace.coefficients,
-        workspace.total,
-        net.direction_by_unit,
-        net.table_by_unit,
-    )
-    width = net.base.shape[0]
+    coefficients, total, width = workspace.coefficients, workspace.total, net.base.shape[0]
+    across, down = net.direction_by_unit, net.table_by_unit
     for h in range(width):
         base = net.base[h]
         for lane in range(LANES):
@@ -222,9 +216,8 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
                 workspace.total[lane] += slopes[j, lane] * (last if slopes[j, lane] >= 0.0 else first)
             if keep:
                 for lane in range(LANES):
-                    workspace.maximum_place[j, lane] = (
-                        workspace.last[j, lane] if slopes[j, lane] >= 0.0 else workspace.first[j, lane]
-                    )
+                    up = slopes[j, lane] >= 0.0
+                    workspace.maximum_place[j, lane] = workspace.last[j, lane] if up else workspace.first[j, lane]
         else:
             _add_table_maximum(net, open_cells, j, workspace, keep)
 
@@ -289,12 +282,8 @@ def _substitute_relaxation(net: CompiledNetwork, layer: int, workspace: NetworkW
     `coefficients` belong to the layer's activations before the call, and to its sums after it.
     """
     coefficients, total, error = workspace.coefficients, workspace.total, workspace.error
-    above, above_at, below, below_at = (
-        workspace.upper_slope,
-        workspace.upper_intercept,
-        workspace.lower_slope,
-        workspace.lower_intercept,
-    )
+    above, above_at = workspace.upper_slope, workspace.upper_intercept
+    below, below_at = workspace.lower_slope, workspace.lower_intercept
     # For an upper bound, a positive coefficient takes the line above and a negative one the line below. Every unit adds
     # its intercept to `total`, then its coefficient becomes one of its sum, and the sum's bias goes to `total` too.
     # `error` collects the sizes of all these products, before and after the line; `gamma` times it covers their
@@ -406,9 +395,8 @@ def optimize_relaxation(net: CompiledNetwork, open_cells: OpenCells, workspace: 
             if net.activations[k] > 2:
                 _mix_with_tangent(net, k, start + i, workspace.sums[i], workspace, step)
             elif net.activations[k] > 0:
-                _adjust_relu_slope(
-                    net.slopes[k] if net.activations[k] == 2 else 0.0, start + i, workspace.sums[i], workspace, step
-                )
+                least = net.slopes[k] if net.activations[k] == 2 else 0.0
+                _adjust_relu_slope(least, start + i, workspace.sums[i], workspace, step)
 
 
 @kernel_helper
@@ -454,12 +442,8 @@ def _compute_layer_sums(net: CompiledNetwork, k: int, workspace: NetworkWorkspac
 def _apply_relaxation(workspace: NetworkWorkspace, unit: int, i: int) -> None:
     """Write to `values` a unit's outputs on the lines that the last bound has used."""
     sums, values, given = workspace.sums, workspace.values, workspace.kept_coefficients
-    above, above_at, below, below_at = (
-        workspace.upper_slope,
-        workspace.upper_intercept,
-        workspace.lower_slope,
-        workspace.lower_intercept,
-    )
+    above, above_at = workspace.upper_slope, workspace.upper_intercept
+    below, below_at = workspace.lower_slope, workspace.lower_intercept
     for lane in range(LANES):
         over = above[unit, lane] * sums[i, lane] + above_at[unit, lane]
         under = below[unit, lane] * sums[i, lane] + below_at[unit, lane]
@@ -471,8 +455,7 @@ def _adjust_relu_slope(least: float, unit: int, sums: Float64Array, workspace: N
     """Turn the line below a relu that may be on either side of zero."""
     low, high, given, below = workspace.low, workspace.high, workspace.kept_coefficients, workspace.lower_slope
     # Only units whose lower line is in use (negative coefficient) and that may be on both sides of zero have a choice.
-    # With a negative coefficient, a larger slope lowers the bound where the sum is positive. Every slope from `least`
-    # to 1 is sound.
+    # There a larger slope lowers the bound where the sum is positive. Every slope from `least` to 1 is sound.
     for lane in range(LANES):
         turned = below[unit, lane] + (step if sums[lane] > 0.0 else -step)
         if given[unit, lane] < 0.0 and low[unit, lane] < 0.0 < high[unit, lane]:
@@ -489,8 +472,7 @@ def _mix_with_tangent(
         low, high = max(workspace.low[unit, lane], -size), min(workspace.high[unit, lane], size)
         if high - low < MIN_WIDTH:
             continue
-        # The new line touches the activation at the sum where the bound is reached, or at the nearest end of the
-        # interval.
+        # The new line touches the activation at the sum where the bound is reached, or at the nearest end.
         at = min(max(sums[lane], low), high)
         slope, start = compute_tangent(kind, at)
         # A tangent on the concave side lies above the whole concave side. If it is also above the function at `low`, it

@@ -71,12 +71,8 @@ def propagate_looseness(net: CompiledNetwork, workspace: NetworkWorkspace) -> No
 def _add_looseness(workspace: NetworkWorkspace, unit: int, i: int) -> None:
     """Turn the looseness of a unit's output into that of its sum: what its own lines lose comes on top."""
     looseness, given, lows, highs = workspace.looseness, workspace.kept_coefficients, workspace.low, workspace.high
-    above, above_at, below, below_at = (
-        workspace.upper_slope,
-        workspace.upper_intercept,
-        workspace.lower_slope,
-        workspace.lower_intercept,
-    )
+    above, above_at = workspace.upper_slope, workspace.upper_intercept
+    below, below_at = workspace.lower_slope, workspace.lower_intercept
     # Own loss: the gap between the two lines in the middle of the interval, times the size of the coefficient, per
     # width. What flows in from behind passes the unit with the steeper of its two lines.
     for lane in range(LANES):
@@ -123,17 +119,15 @@ def _score_table_feature(net: CompiledNetwork, open_cells: OpenCells, j: int, wo
 @kernel_helper
 def choose_cut(net: CompiledNetwork, open_cells: OpenCells, lane: int, workspace: NetworkWorkspace) -> tuple[int, int]:
     """The feature whose range costs most, and the last place of its first part; -1 if the box is a point."""
-    feature, most = -1, -1.0
+    feature, most, first, last = -1, -1.0, workspace.first, workspace.last
     # Features with one place left cannot be cut. `feature < 0` takes the first of the others even if its cost is not a
     # number, so that a box that is no point is always cut.
     for j in range(workspace.slopes.shape[0]):
-        if workspace.first[j, lane] < workspace.last[j, lane] and (feature < 0 or workspace.slopes[j, lane] > most):
+        if first[j, lane] < last[j, lane] and (feature < 0 or workspace.slopes[j, lane] > most):
             feature, most = j, workspace.slopes[j, lane]
     if feature < 0:
         return -1, -1
-    return feature, _find_midpoint(
-        net, open_cells, feature, workspace.first[feature, lane], workspace.last[feature, lane]
-    )
+    return feature, _find_midpoint(net, open_cells, feature, first[feature, lane], last[feature, lane])
 
 
 @kernel_helper
@@ -205,8 +199,7 @@ def bound_tightest_margin(net: CompiledNetwork, open_cells: OpenCells, workspace
                 tightest[lane], workspace.least[lane] = margin, workspace.bound[lane]
     for lane in range(LANES):
         workspace.margin[lane] = tightest[lane]
-    # Bound the tightest margin once more, so that kept coefficients and places belong to it. A single margin was
-    # bounded last already.
+    # Bound the tightest margin once more, so that what is kept belongs to it; a single one was bounded last already.
     if net.offset.shape[0] > 1:
         bound_margin(net, open_cells, workspace)
 
@@ -288,12 +281,11 @@ def bound_boxes(
             propagate_looseness(net, workspace)
             score_features(net, open_cells, workspace)
         for lane in range(min(LANES, count - row)):
+            own = row + lane
             if workspace.least[lane] <= 0.0:
-                status[row + lane] = STATUS_CLOSED
+                status[own] = STATUS_CLOSED
             else:
-                status[row + lane] = classify_open_box(
-                    net, open_cells, lane, workspace, cuts[row + lane], points[row + lane]
-                )
+                status[own] = classify_open_box(net, open_cells, lane, workspace, cuts[own], points[own])
 
 
 MIN_BOXES_PER_THREAD = 16  # boxes that are not worth a second thread

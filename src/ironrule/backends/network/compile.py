@@ -12,7 +12,7 @@ At a single point the network has margins, which may settle the decision or leav
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from ironrule.model.normal_form.network import (
     FUNCTION_UNITS,
     Layer,
     Network,
-    OutputMargin,
     bound_arithmetic_errors,
     find_largest_sizes,
 )
@@ -71,44 +70,31 @@ def compile_network(
     largest = find_largest_sizes(numbers)
     errors = bound_arithmetic_errors(network, largest)
     terms = len(numbers) + len(space) + 2 * sum(len(layer.bias) for layer in network.layers)  # of the longest sum
-    whole = _compile_first_layer(
-        network.layers[0], columns.features, numbers, space, _find_constrained_features(feasible or space.feasible)
-    )
-    # A sum of n terms is off by at most about n roundoffs times the sizes of its terms, in whatever order they are
-    # added. The factor 8 and the units of the activations make this generous.
-    whole = _add_layers(whole, network, largest)._replace(
-        gamma=8.0 * (terms + 2 * FUNCTION_UNITS + 8) * DOUBLE_ROUNDOFF
-    )
-    return tuple(_add_margins(whole, *one) for one in zip(network.alternatives, errors, strict=True))
-
-
-def _find_constrained_features(feasible: FeasibleRegion) -> frozenset[int]:
-    """The features that constraints speak of: whether a point can occur may depend on the code within a cell."""
-    return frozenset(j for group in feasible.groups for j in group.columns)
-
-
-def _add_layers(net: CompiledNetwork, network: Network, largest: Float64Array) -> CompiledNetwork:
-    """A net with the layers behind its first."""
+    # Whether a point can occur may depend on the code within a cell of a feature that constraints speak of.
+    tied = frozenset(j for group in (feasible or space.feasible).groups for j in group.columns)
     first, *others = network.layers
     widths = np.array([len(layer.bias) for layer in network.layers], dtype=np.int64)
-    return net._replace(
-        widths=widths,
-        unit_starts=compute_starts(widths),
-        weight_starts=compute_starts(np.array([layer.weights.size for layer in others])),
-        weights=_concatenate_floats([layer.weights.T.ravel() for layer in others]),
-        bias=_concatenate_floats([np.zeros(len(first.bias)), *(layer.bias for layer in others)]),
-        activations=np.array([ACTIVATION_CODES[layer.activation.kind] for layer in network.layers], dtype=np.int64),
-        slopes=np.array([layer.activation.slope for layer in network.layers]),
-        unit_sizes=_bound_unit_sizes(network, largest),
-    )
-
-
-def _add_margins(net: CompiledNetwork, margins: tuple[OutputMargin, ...], slack: tuple[float, ...]) -> CompiledNetwork:
-    """A net with the margins of one alternative."""
-    return net._replace(
-        coefficients=np.array([one.coefficients for one in margins], dtype=np.float64, order="C"),
-        offset=np.array([one.offset for one in margins], dtype=np.float64),
-        slack=np.array(slack, dtype=np.float64),
+    shared = _compile_first_layer(first, columns.features, numbers, space, tied) | {
+        "widths": widths,
+        "unit_starts": compute_starts(widths),
+        "weight_starts": compute_starts(np.array([layer.weights.size for layer in others])),
+        "weights": _concatenate_floats([layer.weights.T.ravel() for layer in others]),
+        "bias": _concatenate_floats([np.zeros(len(first.bias)), *(layer.bias for layer in others)]),
+        "activations": np.array([ACTIVATION_CODES[layer.activation.kind] for layer in network.layers], dtype=np.int64),
+        "slopes": np.array([layer.activation.slope for layer in network.layers]),
+        "unit_sizes": _bound_unit_sizes(network, largest),
+        # A sum of n terms is off by at most about n roundoffs times the sizes of its terms, in whatever order they are
+        # added. The factor 8 and the units of the activations make this generous.
+        "gamma": 8.0 * (terms + 2 * FUNCTION_UNITS + 8) * DOUBLE_ROUNDOFF,
+    }
+    return tuple(
+        CompiledNetwork(
+            **shared,
+            coefficients=np.array([one.coefficients for one in margins], dtype=np.float64, order="C"),
+            offset=np.array([one.offset for one in margins], dtype=np.float64),
+            slack=np.array(slack, dtype=np.float64),
+        )
+        for margins, slack in zip(network.alternatives, errors, strict=True)
     )
 
 
@@ -125,8 +111,8 @@ def _bound_unit_sizes(network: Network, largest: Float64Array) -> Float64Array:
 
 def _compile_first_layer(
     layer: Layer, features: IntpArray, numbers: list[Float64Array], space: Space, tied: frozenset[int]
-) -> CompiledNetwork:
-    """A net of one layer: the cells of all features, and how each adds to the first layer's sums."""
+) -> dict[str, Any]:
+    """The fields up to ``base``: the cells of all features, and how each adds to the first layer's sums."""
     n, width = len(space), len(layer.bias)
     line, direction, base = np.ones(n, dtype=np.bool_), np.zeros((n, width)), layer.bias.astype(np.float64).copy()
     seen: list[list[int]] = [[] for _ in range(n)]
@@ -158,47 +144,28 @@ def _compile_first_layer(
         starts.append(starts[-1] + len(table))
     # A last row of zeros, so that there is a row even if no feature has a table.
     table = np.concatenate([*tables, np.zeros((1, width))])
-    none, empty = np.zeros(0), np.zeros(0, dtype=np.int64)  # what comes behind the first layer
-    return CompiledNetwork(
-        cells=_build_cells(of_code),
-        is_linear=line,
-        cell_values=_concatenate_floats(values),
-        direction=direction,
-        direction_by_unit=np.ascontiguousarray(direction.T),
-        table=table,
-        table_by_unit=np.ascontiguousarray(table.T),
-        table_starts=np.array(starts, dtype=np.int64),
-        base=base,
-        widths=empty,
-        unit_starts=empty,
-        weight_starts=empty,
-        weights=none,
-        bias=none,
-        activations=empty,
-        slopes=none,
-        unit_sizes=none,
-        coefficients=np.zeros((0, 0)),
-        offset=none,
-        slack=none,
-        gamma=0.0,
-    )
+    return {
+        "cells": _build_cells(of_code),
+        "is_linear": line,
+        "cell_values": _concatenate_floats(values),
+        "direction": direction,
+        "direction_by_unit": np.ascontiguousarray(direction.T),
+        "table": table,
+        "table_by_unit": np.ascontiguousarray(table.T),
+        "table_starts": np.array(starts, dtype=np.int64),
+        "base": base,
+    }
 
 
 def _build_cells(of_code: list[Int64Array]) -> Cells:
     counts = np.array([int(cells.max()) + 1 for cells in of_code], dtype=np.int64)
-    flat = np.concatenate([cells + start for cells, start in zip(of_code, compute_starts(counts), strict=False)])
+    cell_starts, code_starts = compute_starts(counts), compute_starts(np.array([len(cells) for cells in of_code]))
+    flat = np.concatenate([cells + start for cells, start in zip(of_code, cell_starts, strict=False)])
     # A stable sort of a feature's codes by cell lists the codes of every cell, in rising order.
     codes = np.concatenate([np.argsort(cells, kind="stable") for cells in of_code]).astype(np.int64)
     codes_starts = compute_starts(np.bincount(flat, minlength=int(counts.sum())))
-    lengths = np.array([len(cells) for cells in of_code])
-    return Cells(
-        compute_starts((counts + 63) // 64),
-        compute_starts(counts),
-        compute_starts(lengths),
-        np.concatenate(of_code),
-        codes_starts,
-        codes,
-    )
+    word_starts = compute_starts((counts + 63) // 64)
+    return Cells(word_starts, cell_starts, code_starts, np.concatenate(of_code), codes_starts, codes)
 
 
 def _concatenate_floats(parts: list[Float64Array]) -> Float64Array:

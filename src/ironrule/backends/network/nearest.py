@@ -51,14 +51,13 @@ class Frontier:
         places = np.array([np.searchsorted(own, cell) for own, cell in zip(cells, home, strict=True)])
         change = np.array([np.min(cost[cost > 0.0], initial=np.inf) for cost in each])
         whole = np.diff(open_cells.starts)[None, :] - 1
-        none = np.zeros_like(whole)
         return cls(
             starts=open_cells.starts[:-1],
             range_minima=_build_range_minima(np.concatenate(each)),
             origin=places,
             cheapest_change=change,
             earlier_changes=unlike,
-            low=none,
+            low=np.zeros_like(whole),
             high=whole,
             cost=np.zeros(1),
         )
@@ -123,8 +122,7 @@ class Frontier:
 def _build_range_minima(costs: Float64Array) -> Float64Array:
     """For runs of 1, 2, 4, ... places from every place on, the least of their costs."""
     runs, length = [costs], 1
-    # A run of length 2n is two runs of length n, one after the other. Runs may reach into the next feature, but ranges
-    # that are looked up never do.
+    # A run of length 2n is two runs of length n. Runs may reach into the next feature; ranges looked up never do.
     while 2 * length <= len(costs):
         runs.append(np.minimum(runs[-1], np.concatenate([runs[-1][length:], np.full(length, np.inf)])))
         length *= 2
@@ -173,8 +171,7 @@ class NetworkNearestSearch:
         for _ in range(FIRST_CLIMBS if self.earlier_changes else 1):
             run.meter.check()
             low, high = self.box.low.copy(), self.box.high.copy()
-            # Fixing one feature of every earlier counterfactual, chosen at random, makes a change set that repeats none
-            # of them.
+            # Fixing one feature of every earlier counterfactual, chosen at random: no change set repeats one of them.
             for features in self.earlier_changes:
                 kept = run.rng.choice(features)
                 low[kept] = high[kept] = self.case.instance[kept]
@@ -215,22 +212,18 @@ class NetworkNearestSearch:
         """Make a counterfactual the best one if it is cheaper, as cheap as it can be made."""
         if self._is_permitted(self.costs.find_cheapest_point(cells)):
             # Make it cheaper one feature at a time, the most expensive change first.
-            for j in np.argsort(-np.array(self._list_costs(cells))).tolist():
+            every = zip(self.costs.code_costs, self.costs.cheapest_codes, cells, strict=True)
+            for j in np.argsort([-own[cheapest[cell]] for own, cheapest, cell in every]).tolist():
                 cells = self._lower_cost(net, cells, j)
             self.best = self.costs.find_cheapest_point(cells)
-
-    def _list_costs(self, cells: Int64Array) -> list[float]:
-        """What a point given by cells costs, feature by feature."""
-        every = zip(self.costs.code_costs, self.costs.cheapest_codes, cells, strict=True)
-        return [float(own[cheapest[cell]]) for own, cheapest, cell in every]
 
     def _lower_cost(self, net: CompiledNetwork, cells: Int64Array, j: int) -> Int64Array:
         """A counterfactual with the cheapest cell of one feature with which it surely is one that can occur."""
         codes = self.costs.cheapest_codes[j]
         inside, prices = (codes >= self.box.low[j]) & (codes <= self.box.high[j]), self.costs.code_costs[j][codes]
         better = np.flatnonzero(inside & (prices < prices[cells[j]]))
-        # All cheaper cells of the feature at once, kept where the margin is surely positive; then the cheapest of these
-        # that satisfies the constraints.
+        # All cheaper cells of the feature at once, kept where the margin is surely positive; of these the cheapest that
+        # satisfies the constraints.
         moved = np.repeat(cells[None, :], len(better), axis=0)
         moved[:, j] = better
         moved = moved[compute_margins(net, moved)[1] > 0.0]
@@ -242,9 +235,7 @@ class NetworkNearestSearch:
     def _is_permitted(self, point: Points) -> bool:
         """Whether a point can occur, is cheaper than the best, and keeps a feature of every earlier one."""
         changed = point != self.case.instance
-        if (
-            any(changed[features].all() for features in self.earlier_changes)
-            or self.costs.sum_point(point) >= self.cost_limit
-        ):
+        repeats = any(changed[features].all() for features in self.earlier_changes)
+        if repeats or self.costs.sum_point(point) >= self.cost_limit:
             return False
         return bool(self.case.feasible.admits(point[None, :])[0])

@@ -68,8 +68,7 @@ def add_minimal_dual(
     The new dual must contain none of those found.
     """
     kept = 0
-    # Keep those that do not contain the new dual, moved together at the front, then append it. Invariant: none of the
-    # duals found contains another.
+    # Keep those that do not contain the new dual, moved to the front, then append it: none found contains another.
     for place in range(count):
         outside = ZERO
         for w in range(len(wide)):
@@ -109,9 +108,8 @@ def list_duals(
     stack: Int32Array,
     duals: UInt64Array,
     wide: Any,
-) -> tuple[int, int]:
-    """Write the minimal duals of the desired leaves in a box, with a leaf for each; how many, and how many nodes were
-    looked at.
+) -> int:
+    """Write the minimal duals of the desired leaves in a box, with a leaf for each; how many there are.
 
     ``bounds`` are the codes that every component admits; ``wide`` has as many numbers as a dual has words, so that
     the compiler knows; the last row of ``duals`` is scratch.
@@ -125,12 +123,11 @@ def list_duals(
             duals[0, bit >> 6] |= ONE << np.uint64(bit & 63)
     stack[0] = 0
     # Row t of `duals` belongs to the node stack[t]: the components that exclude all of that node in the box.
-    count, top, seen = 0, int(nodes.shape[0] > 0), 0
+    count, top = 0, int(nodes.shape[0] > 0)
     # Depth first. Duals only grow on the way down, so a node whose dual contains one found can be skipped.
     while top > 0:
         top -= 1
         node = stack[top]
-        seen += 1
         if contains_found_dual(duals, top, found, count, wide):
             continue
         child = nodes[node, CHILD]
@@ -161,7 +158,7 @@ def list_duals(
             stack[near], stack[top - 1] = stack[top - 1], stack[near]
             for w in range(len(wide)):
                 duals[near, w], duals[top - 1, w] = duals[top - 1, w], duals[near, w]
-    return count, seen
+    return int(count)
 
 
 @kernel
@@ -191,9 +188,7 @@ def choose_diverse_sets(sets: UInt64Array, chosen: Int64Array) -> int:
 
 @kernel_helper
 def find_nearest_code(nodes: Int32Array, masks: UInt64Array, node: int, code: int, low: int, high: int) -> int:
-    """The code from ``low`` to ``high`` that is left at a node and nearest to the given one; the first of a nominal
-    feature.
-    """
+    """The nearest code from ``low`` to ``high`` that is left at a node; of a nominal feature the first."""
     first, last = int(max(nodes[node, LOW], low)), int(min(nodes[node, HIGH], high))
     # The code itself if it is left. Otherwise the nearest end of the run, or missing if no value is left in the box.
     # Codes of a nominal feature have no distance: the first one is as good as any.
@@ -239,8 +234,7 @@ def flag_desired(
     nodes: Int32Array, masks: UInt64Array, points: Int32Array, stack: Int32Array, flags: BoolArray
 ) -> None:
     """Which points lie in a desired leaf."""
-    # Down all branches that admit the point, until a leaf is reached. There can be several branches, because node 0
-    # joins the trees of all alternatives.
+    # Down all branches that admit the point, until a leaf is reached; several, since node 0 joins all alternatives.
     for row in range(points.shape[0]):
         stack[0] = 0
         top = int(nodes.shape[0] > 0)
@@ -332,7 +326,10 @@ class _LeafTreeBuilder:
         # asks, and the codes left per feature.
         while pending:
             place, parent, feature, box = pending.pop()
-            node = self._append(feature, box, parent)
+            node = len(self.parents)
+            self.features.append(feature)
+            self.codes.append(box.get(feature, 0))
+            self.parents.append(parent)
             # Refuse instead of running out of memory: splitting into runs can make more nodes than the tree has.
             if node >= MAX_NODES:
                 return False
@@ -340,20 +337,13 @@ class _LeafTreeBuilder:
                 self._add_leaf(node, box)
                 continue
             asked = int(forest.node_feature[place])
-            here, left = box.get(asked, self._list_all_codes(asked)), masks.find_at(place)
+            here, left = box.get(asked, (1 << self.space.features[asked].size) - 1), masks.find_at(place)
             # A child gets a copy per run of its codes: at an ordered feature every node has one run without gaps.
             for child, side in ((forest.node_left[place], here & left), (forest.node_right[place], here & ~left)):
-                pending += [
-                    (int(child), node, asked, {**box, asked: run}) for run in self._split_into_runs(asked, side)
-                ]
+                for run in self._split_into_runs(asked, side):
+                    pending.append((int(child), node, asked, {**box, asked: run}))
         self.tree_count += 1
         return True
-
-    def _append(self, feature: int, box: dict[int, CodeSet], parent: int) -> int:
-        self.features.append(feature)
-        self.codes.append(box.get(feature, 0))
-        self.parents.append(parent)
-        return len(self.parents) - 1
 
     def _add_leaf(self, node: int, box: dict[int, CodeSet]) -> None:
         low, high = np.zeros(len(self.space), dtype=np.int32), self.space.sizes - 1
@@ -363,9 +353,6 @@ class _LeafTreeBuilder:
         self.leaves.append(node)
         self.corners.append((low, high))
         self.owners.append(self.tree_count)
-
-    def _list_all_codes(self, feature: int) -> CodeSet:
-        return (1 << self.space.features[feature].size) - 1
 
     def _split_into_runs(self, feature: int, codes: CodeSet) -> Iterator[CodeSet]:
         """The codes of an ordered feature as runs of neighbouring values, missing with the first of them."""
@@ -442,10 +429,9 @@ class _LeftCodes:
 def _compute_stack_size(nodes: Int32Array) -> int:
     """The most nodes that can wait at once when a walk puts all children of a node on its stack, in any order."""
     waiting = np.bincount(nodes[1:, PARENT], minlength=max(len(nodes), 1))  # how many children a node has
-    # Parents come first: what waits after a node was replaced by its children is what waited at its parent, less
-    # itself, plus its children.
+    # Parents come first: below a node waits what waited at its parent, less the node itself, plus its children.
     for node in range(1, len(nodes)):
-        waiting[node] += waiting[nodes[node, PARENT]] - 1  # in place of itself
+        waiting[node] += waiting[nodes[node, PARENT]] - 1
     return max(1, int(waiting.max()))
 
 
@@ -454,9 +440,7 @@ def _find_lowest_code(codes: CodeSet) -> int:
 
 
 def _decide_leaves(grown: _LeafTreeBuilder, forests: Sequence[CompiledForest], model: Model) -> BoolArray | None:
-    """Which leaves are desired. Where rounding leaves it open the model itself decides; None if its answers at the
-    corners do not settle it.
-    """
+    """Which leaves are desired. Where rounding leaves it open the model's corners decide; None if they do not."""
     low = np.array([corner for corner, _ in grown.corners], dtype=np.int32)
     high = np.array([corner for _, corner in grown.corners], dtype=np.int32)
     at_low, at_high = model.desired(low), model.desired(high)

@@ -66,9 +66,8 @@ class TreeOracle:
         """For every desired leaf with a point in the box, which holds the instance, the one nearest to the instance."""
         tree, found = self.tree, np.empty(self.tree.leaf_count, dtype=np.int32)
         stack = np.empty(tree.stack_size, dtype=np.int32)
-        return self._find_nearest(
-            case, box, found[: list_leaves(tree.nodes, tree.masks, (box.low, box.high), stack, found)]
-        )
+        count = list_leaves(tree.nodes, tree.masks, (box.low, box.high), stack, found)
+        return self._find_nearest(case, box, found[:count])
 
     def desired(self, points: Points) -> BoolArray:
         """Which points lie in a desired leaf."""
@@ -81,14 +80,9 @@ class TreeOracle:
         tree, words = self.tree, count_words(len(case.space))
         # Room for one dual per leaf, and for the longest walk; one more row of duals is scratch for the kernel.
         found, leaves = np.empty((tree.leaf_count, words), dtype=np.uint64), np.empty(tree.leaf_count, dtype=np.int32)
-        stack, duals = (
-            np.empty(tree.stack_size, dtype=np.int32),
-            np.empty((tree.stack_size + 1, words), dtype=np.uint64),
-        )
-        bounds = case.components.low, case.components.high
-        count, _ = list_duals(
-            tree.nodes, tree.masks, (box.low, box.high), bounds, found, leaves, stack, duals, (0,) * words
-        )
+        stack, duals = np.empty(tree.stack_size, np.int32), np.empty((tree.stack_size + 1, words), np.uint64)
+        ends, bounds, wide = (box.low, box.high), (case.components.low, case.components.high), (0,) * words
+        count = list_duals(tree.nodes, tree.masks, ends, bounds, found, leaves, stack, duals, wide)
         return found[:count], leaves[:count]
 
     def _find_nearest(self, case: Case, box: Box, leaves: Points) -> Points:

@@ -59,9 +59,8 @@ def _relax_piecewise_linear(slope: float, low: Tensor, high: Tensor) -> Activati
     steep = torch.where(low >= 0.0, one, torch.where(high <= 0.0, slope * one, chord))
     across = (low < 0.0) & (high > 0.0)
     straight = torch.where(high > -low, one, slope * one)
-    return ActivationRelaxation(
-        torch.where(across, straight, steep), zero, steep, torch.where(across, high - chord * high, zero)
-    )
+    over_at = torch.where(across, high - chord * high, zero)
+    return ActivationRelaxation(torch.where(across, straight, steep), zero, steep, over_at)
 
 
 def _relax_s_shaped(kind: int, low: Tensor, high: Tensor) -> ActivationRelaxation:
@@ -202,12 +201,8 @@ class DeviceLayers:
             given.append(rows)
             plus = rows.clamp(min=0.0)
             minus = rows - plus
-            total = (
-                total
-                + through[..., -1]
-                + _multiply_rows(plus, one.upper_intercept)
-                + _multiply_rows(minus, one.lower_intercept)
-            )
+            total = total + through[..., -1] + _multiply_rows(plus, one.upper_intercept)
+            total = total + _multiply_rows(minus, one.lower_intercept)
             error = error + (rows.abs() + UNDERFLOW) @ (self.sizes[k - 1] + 1.0)
             now = plus.mul_(one.upper_slope[:, None]).addcmul_(minus, one.lower_slope[:, None])
         # The kernels count coefficients before and after the lines. Slopes are at most 1, so twice the first is enough.
@@ -400,18 +395,12 @@ def optimize_relaxation(
     found = []
     for k, (low, high, lines) in enumerate(relaxed):
         ends = torch.maximum(low, -layers.sizes[k]), torch.minimum(high, layers.sizes[k])
-        found.append(
-            RelaxedLayer(
-                low,
-                high,
-                _optimize_layer(layers.kinds[k], layers.slopes[k], lines, given[k], sums=sums, ends=ends, step=step),
-            )
-        )
+        better = _optimize_layer(layers.kinds[k], layers.slopes[k], lines, given[k], sums=sums, ends=ends, step=step)
+        found.append(RelaxedLayer(low, high, better))
         if k + 1 < len(relaxed):
-            over = given[k] >= 0.0
-            values = torch.where(
-                over, lines.upper_slope * sums + lines.upper_intercept, lines.lower_slope * sums + lines.lower_intercept
-            )
+            over = lines.upper_slope * sums + lines.upper_intercept
+            under = lines.lower_slope * sums + lines.lower_intercept
+            values = torch.where(given[k] >= 0.0, over, under)
             sums = values @ layers.turned[k + 1][:, :-1].T + layers.bias[k + 1]
     return found
 

@@ -98,13 +98,8 @@ class DeviceQuery:
         cls, device: str, net: CompiledNetwork, open_cells: OpenCells, layers: DeviceLayers | None = None
     ) -> DeviceQuery:
         """A query on a device, where the net's layers may be already."""
-        return cls(
-            net,
-            open_cells,
-            device,
-            layers or DeviceLayers.build(device, net),
-            DeviceInputs.build(device, net, open_cells),
-        )
+        inputs = DeviceInputs.build(device, net, open_cells)
+        return cls(net, open_cells, device, layers or DeviceLayers.build(device, net), inputs)
 
     @property
     def bytes_per_box(self) -> int:
@@ -126,7 +121,8 @@ class DeviceQuery:
             bounds, ends, rest = bounds.select(left), ends.select(left), rest[left]
             bounds = bounds if step is None else self._tighten_bounds(bounds, ends, step)
         cells, most, sure = self._evaluate_maximum(bounds, ends)
-        feature, place = self._choose_cuts(bounds, ends)
+        loss = self.layers.propagate_looseness(bounds.kept_coefficients, bounds.relaxed)
+        feature, place = self.inputs.choose_cuts(loss, bounds.sums.table_ranges, ends)
         whole = torch.where(most > 0.0, STATUS_POINT, STATUS_CLOSED)
         status = torch.where(sure > 0.0, STATUS_FOUND, torch.where(feature >= 0, STATUS_OPEN, whole))
         # One transfer for all small results; `rest` says which box each row belongs to.
@@ -151,14 +147,10 @@ class DeviceQuery:
         """Bounds of the tightest margins alone, with lines that do better where these are reached."""
         _, reached = self.inputs.locate_maximum(bounds.slopes, bounds.places, ends)
         relaxed = optimize_relaxation(self.layers, bounds.relaxed, bounds.kept_coefficients, reached, step)
-        traced = [
-            _center_relaxation(relaxed[0].relaxation, bounds.sums.middle),
-            *(one.relaxation for one in relaxed[1:]),
-        ]
-        found, which = (
-            self._bound_margins(traced, relaxed, bounds.sums, ends, bounds.tightest),
-            bounds.tightest[:, None],
-        )
+        traced = [one.relaxation for one in relaxed]
+        traced[0] = _center_relaxation(traced[0], bounds.sums.middle)
+        which = bounds.tightest[:, None]
+        found = self._bound_margins(traced, relaxed, bounds.sums, ends, bounds.tightest)
         return replace(found, margins=found.margins.gather(1, which), reserve=found.reserve.gather(1, which))
 
     def _bound_hidden_layer(
@@ -170,9 +162,8 @@ class DeviceQuery:
             none = torch.zeros((len(ends.low), width), dtype=torch.float64, device=self.device)
             return none, none
         back = layers.back_substitute(layers.rows[layer], layer - 1, traced)
-        bound = _replace_overflow(
-            back.total + self.inputs.maximize(back.coefficients, ends).total + layers.gamma * back.error
-        )
+        highest = self.inputs.maximize(back.coefficients, ends)
+        bound = _replace_overflow(back.total + highest.total + layers.gamma * back.error)
         spare = layers.gamma * layers.sizes[layer]
         # The first half of the rows bounds the sums, the second half their negatives.
         high = bound[:, :width] + layers.bias[layer] + spare
@@ -222,12 +213,6 @@ class DeviceQuery:
             values = apply_activation(kind, slope, values)
         margins = values @ layers.coefficients.T + layers.offset
         return cells, (margins + layers.slack).amin(1), (margins - layers.slack).amin(1)
-
-    def _choose_cuts(self, bounds: DeviceBounds, ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
-        """Where to cut boxes."""
-        return self.inputs.choose_cuts(
-            self.layers.propagate_looseness(bounds.kept_coefficients, bounds.relaxed), bounds.sums.table_ranges, ends
-        )
 
 
 def _replace_overflow(bounds: Tensor) -> Tensor:
