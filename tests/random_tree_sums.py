@@ -10,7 +10,6 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from ironrule.backends.forest.compile import compile_tree_sum
-from ironrule.backends.forest.mining import locate_cells
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.errors import ConstraintError
 from ironrule.model.model_input import TabulatedColumns
@@ -118,7 +117,7 @@ def read_models(draw: st.DrawFn) -> tuple[Case, TabulatedModel]:
         errors = np.array([[margin.error + rounding(margin)] for margin in alternative])
         possible |= (values > -errors).all(axis=0)
         sure |= (values > errors).all(axis=0)
-    _, alike = np.unique(locate_cells(forests[0], points), axis=0, return_inverse=True)  # same leaves: same arithmetic
+    _, alike = np.unique(forests[0].cells.locate(points), axis=0, return_inverse=True)  # same leaves: same arithmetic
     whims = np.array(draw(st.lists(st.booleans(), min_size=len(points), max_size=len(points))))[alike.ravel()]
     table = (sure | (possible & whims)).reshape(tuple(space.sizes))
     occurring = points[space.feasible.admits(points)]

@@ -12,6 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from ironrule.errors import InputError
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
 from ironrule.hitting.solver import (
+    NO_LIMIT,
     find_lighter_hitting_set,
     find_minimum_hitting_set,
     list_light_hitting_sets,
@@ -45,13 +46,10 @@ def minimal_by_definition(duals: list[int]) -> list[int]:
 
 
 @settings(deadline=None)
-@given(duals_strategy, st.one_of(st.none(), weights_strategy), st.integers(0, 2**BITS - 1), st.integers(0, 2**BITS - 1))
-def test_the_minimum_is_the_least_weight_of_all_hitting_sets(
-    duals: list[int], weights: list[float] | None, required: int, forbidden: int
-) -> None:
-    required, each = required & ~forbidden, weights or [1.0] * BITS
-    fitting = [one for one in hitting_sets(duals) if one & required == required and not one & forbidden]
-    found = find_minimum_hitting_set(pack_sets(duals, FEATURES), weights, required, forbidden)
+@given(duals_strategy, st.one_of(st.none(), weights_strategy))
+def test_the_minimum_is_the_least_weight_of_all_hitting_sets(duals: list[int], weights: list[float] | None) -> None:
+    each, fitting = weights or [1.0] * BITS, hitting_sets(duals)
+    found = find_minimum_hitting_set(pack_sets(duals, FEATURES), weights)
     assert found.optimal
     assert found.feasible == bool(fitting)
     if fitting:
@@ -90,16 +88,12 @@ def test_whatever_stops_the_search_what_it_reports_hits_every_dual(
     flags = rng.random((rng.integers(1, 150), 2 * features)) < rng.uniform(0.05, 0.5)
     duals = [sum(1 << int(i) for i in np.flatnonzero(row)) for row in flags]
     weights = rng.integers(1, 5 if small else 10**13, 2 * features).astype(float)
-    forbidden = sum(1 << int(i) for i in np.flatnonzero(rng.random(2 * features) < 0.2))
-    required = sum(1 << int(i) for i in np.flatnonzero(rng.random(2 * features) < 0.1)) & ~forbidden
-    found = find_minimum_hitting_set(pack_sets(duals, features), weights, required, forbidden, node_limit)
+    found = find_minimum_hitting_set(pack_sets(duals, features), weights, node_limit)
     (chosen,) = unpack_sets(found.members)
-    possible = all(dual & required or dual & ~forbidden for dual in duals)
+    possible = all(duals)
     assert found.feasible == possible
     if possible:
         assert all(chosen & dual for dual in duals)
-        assert chosen & required == required
-        assert not chosen & forbidden
         assert found.weight == sum(weights[i] for i in list_members(chosen))
         assert found.lower_bound <= found.weight
 
@@ -167,25 +161,23 @@ def test_no_duals_have_one_light_hitting_set_and_an_empty_dual_none(features: in
 
 
 @settings(deadline=None)
-@given(full_duals, st.one_of(st.none(), weights_strategy), bounds_strategy, bounds_strategy, st.integers(0, 400))
+@given(full_duals, st.one_of(st.none(), weights_strategy), bounds_strategy, st.integers(0, 400))
 def test_a_lighter_hitting_set_is_found_or_proven_not_to_exist(
-    duals: list[int], weights: list[float] | None, below: float, enough: float, nodes: int
+    duals: list[int], weights: list[float] | None, below: float, nodes: int
 ) -> None:
     least = min(weight_of(one, weights) for one in hitting_sets(duals))
-    limit = nodes if nodes < 5 else None
-    found, bound = find_lighter_hitting_set(
-        pack_sets(duals, FEATURES), weights, below_weight=below, target_weight=min(enough, below), node_limit=limit
-    )
+    limit = nodes if nodes < 5 else NO_LIMIT
+    found, bound = find_lighter_hitting_set(pack_sets(duals, FEATURES), weights, below_weight=below, node_limit=limit)
     assert bound <= max(least, below)
     if found is None:
-        assert limit is not None or bound >= below
+        assert limit != NO_LIMIT or bound >= below
         assert bound < below or least >= below
     else:
         (chosen,) = unpack_sets(found)
         assert chosen in hitting_sets(duals)
         assert weight_of(chosen, weights) < below
         assert bound <= least
-        assert limit is not None or weight_of(chosen, weights) <= max(least, enough)
+        assert limit != NO_LIMIT or weight_of(chosen, weights) == least
 
 
 @settings(deadline=None)
@@ -258,8 +250,6 @@ def test_many_duals_may_make_the_list_of_minimal_sets_grow() -> None:
 
 def test_what_cannot_be_asked_is_refused() -> None:
     duals = pack_sets([1, 2], FEATURES)
-    with pytest.raises(InputError, match="both required and forbidden"):
-        find_minimum_hitting_set(duals, required=1, forbidden=3)
     with pytest.raises(InputError, match="positive integers"):
         find_minimum_hitting_set(duals, weights=[0.0, 1.0])
     with pytest.raises(InputError, match="positive integers, one per component, got "):

@@ -114,8 +114,7 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
             left[level] = 0
             pick, fewest, family = _choose_open_dual(starts, elements, covered[level], allowed, used)
             if pick < 0:
-                # Nothing is open: the path is a minimal hitting set. `count` beyond the limit says that there are
-                # more.
+                # Nothing is open: the path is a minimal hitting set. `count` beyond the limit: there are more.
                 if exact == ALL_SIZES or level == exact:
                     if count == limit:
                         return found, count + 1, nodes, True

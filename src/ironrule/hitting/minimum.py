@@ -161,15 +161,14 @@ def search_minimum(
     elements: Int64Array,
     weights: Float64Array,
     below: float,
-    enough: float,
     node_limit: int,
     work: Any,
 ) -> Any:
     """The weight of the cheapest hitting set found, a lower bound, and whether the search was complete.
 
-    Only sets cheaper than `below` are sought, and one that costs no more than `enough` ends the search. The set itself
-    is left in `work`, as the flags named `chosen`; where none was found the weight is `below`. All weights, and `below`
-    unless it is infinite, are whole numbers, so a bound above ``best - 1`` proves that nothing cheaper is left.
+    Only sets cheaper than `below` are sought. The set itself is left in `work`, as the flags named `chosen`; where none
+    was found the weight is `below`. All weights, and `below` unless it is infinite, are whole numbers, so a bound above
+    ``best - 1`` proves that nothing cheaper is left.
 
     Each turn of the loop takes the next child of the deepest level, or goes up; bounds it; and branches.
     """
@@ -197,7 +196,7 @@ def search_minimum(
             enter_child(hit[pick], weights[pick], open_, allowed, prices, cost, bounds, level)
             level += 1
         fresh = False
-        if nodes == node_limit or (best < below and best <= enough):
+        if nodes == node_limit:
             return best, _bound_unsearched(bounds, children, child, level, best), False
         nodes += 1
         children[level], child[level] = 0, 0
@@ -211,8 +210,7 @@ def search_minimum(
                 best = _drop_redundant(hit, weights, candidate)
                 _copy_flags(chosen, candidate)
             continue
-        # Weights are whole numbers: a better set weighs at most best - 1. Bounds are rounded down, so a bound above
-        # this is a proof.
+        # Weights are whole numbers: a better set weighs at most best - 1. Bounds are rounded down: one above proves it.
         ceiling = best - 1.0
         counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
@@ -220,9 +218,8 @@ def search_minimum(
             continue
         for e in active:
             trial[e] = prices[level, e]
-        # Lagrangian bound (Held-Karp). The root gets many steps in short rounds, since its prices serve the whole
-        # tree; after each round a greedy set by reduced costs may improve the best (Beasley). Other nodes get few
-        # steps.
+        # Lagrangian bound (Held-Karp). The root gets many steps in short rounds, since its prices serve the whole tree;
+        # after each round a greedy set by reduced costs may improve the best (Beasley). Other nodes get few steps.
         factor, forced, top = 1.0, -1, -np.inf
         for _ in range(ROOT_STEPS // ROOT_ROUND if level == 0 else 1):
             top, factor, fixed, _least = run_subgradient_ascent(

@@ -224,8 +224,7 @@ def _reduce_rows(
     """Reduce the rows in place, and write the elements left and which rows each hits; how many of both are left."""
     ordered, kept, ends, common = _allocate_minimal_workspace(rows.shape[0], rows.shape[1])
     count, size, changed = rows.shape[0], 0, True
-    # Each reduction can make room for the other: repeat until no element is dropped. Only the first round can trust
-    # `minimal`.
+    # Each reduction makes room for the other: repeat until no element is dropped. Only the first trusts `minimal`.
     while changed:
         if not minimal:
             count = _move_minimal_first(rows, count, ordered, kept, ends, common)

@@ -52,13 +52,9 @@ class MinimumHittingSet:
 
 
 def find_minimum_hitting_set(
-    duals: UInt64Array,
-    weights: npt.ArrayLike | None = None,
-    required: int | UInt64Array = 0,
-    forbidden: int | UInt64Array = 0,
-    node_limit: int = NO_LIMIT,
+    duals: UInt64Array, weights: npt.ArrayLike | None = None, node_limit: int = NO_LIMIT
 ) -> MinimumHittingSet:
-    """A hitting set of least weight that contains all of `required` and nothing of `forbidden`.
+    """A hitting set of least weight.
 
     Weights, one per component, must be whole numbers that add up to less than 2**53 (see
     :mod:`ironrule.hitting.weights`); without them every component weighs 1. Same input, same answer.
@@ -69,18 +65,15 @@ def find_minimum_hitting_set(
     """
     width = duals.shape[1]
     each = _check_weights(weights, 64 * width)
-    must, left = _apply_requirements(duals, required, forbidden)
-    fixed = 0.0 if must is None else float(each[unpack_flags(must[None, :])[0]].sum())
-    problem = _reduce_problem(left, each)
+    problem = _reduce_problem(np.array(duals, dtype=np.uint64, order="C"), each)
     if problem is None:
         return MinimumHittingSet(np.zeros(width, np.uint64), np.inf, np.inf, optimal=True, feasible=False)
     if problem.is_trivial:  # every element is the only one to hit some dual
-        weight = fixed + float(each[problem.elements].sum())
-        return MinimumHittingSet(_pack_elements(problem.elements, width, must), weight, weight, optimal=True)
+        weight = float(each[problem.elements].sum())
+        return MinimumHittingSet(_pack_elements(problem.elements, width), weight, weight, optimal=True)
     found, weight, lower, complete = _run_search(problem, each, node_limit)
     optimal = complete or lower >= weight
-    members = _pack_elements(found, width, must)
-    return MinimumHittingSet(members, fixed + weight, fixed + (weight if optimal else lower), optimal)
+    return MinimumHittingSet(_pack_elements(found, width), weight, weight if optimal else lower, optimal)
 
 
 def _reduce_problem(duals: UInt64Array, weights: Float64Array) -> _HittingProblem | None:
@@ -99,32 +92,17 @@ def _reduce_problem(duals: UInt64Array, weights: Float64Array) -> _HittingProble
     return _HittingProblem(members[:size], incidence)
 
 
-def _apply_requirements(
-    duals: UInt64Array, required: int | UInt64Array, forbidden: int | UInt64Array
-) -> tuple[UInt64Array | None, UInt64Array]:
-    """What is required, or None, and a copy of the duals that it does not hit, without what is forbidden."""
-    width = duals.shape[1]
-    if isinstance(required, int) and isinstance(forbidden, int) and required == forbidden == 0:
-        return None, np.array(duals, dtype=np.uint64, order="C")
-    must, never = _to_words(required, width), _to_words(forbidden, width)
-    if (must & never).any():
-        raise InputError("a component cannot be both required and forbidden")
-    # Duals that a required component hits are done; what is forbidden cannot hit any.
-    return must, np.ascontiguousarray(duals[~(duals & must).any(axis=1)] & ~never)
-
-
 def find_lighter_hitting_set(
     duals: UInt64Array,
     weights: npt.ArrayLike | None = None,
     *,
     below_weight: float,
-    target_weight: float = 0.0,
     node_limit: int = NO_LIMIT,
 ) -> tuple[UInt64Array | None, float]:
     """A hitting set lighter than `below_weight`, or None, and a lower bound on the weight of every hitting set.
 
-    One that weighs no more than `target_weight` is as good as any lighter. None with a bound of at least `below_weight`
-    is a proof that there is none; None with a lesser bound says that the nodes were spent.
+    None with a bound of at least `below_weight` is a proof that there is none; None with a lesser bound says that the
+    nodes were spent.
 
     >>> duals = np.array([[0b011], [0b110], [0b101]], dtype=np.uint64)
     >>> find_lighter_hitting_set(duals, below_weight=2)
@@ -134,7 +112,7 @@ def find_lighter_hitting_set(
     problem = _reduce_problem(np.array(duals, dtype=np.uint64, order="C"), each)
     if problem is None:
         return None, np.inf
-    found, weight, lower, complete = _run_search(problem, each, node_limit, below_weight, target_weight)
+    found, weight, lower, complete = _run_search(problem, each, node_limit, below_weight)
     # Nothing lighter was found: a proof if the search was complete, otherwise only a bound.
     if weight >= below_weight:
         return None, float(below_weight) if complete else min(lower, float(below_weight))
@@ -215,18 +193,13 @@ def list_light_hitting_sets(
 
 
 def _run_search(
-    problem: _HittingProblem,
-    weights: Float64Array,
-    node_limit: int,
-    below: float = np.inf,
-    enough: float = -np.inf,
+    problem: _HittingProblem, weights: Float64Array, node_limit: int, below: float = np.inf
 ) -> tuple[IntpArray, float, float, bool]:
     """The elements of the lightest hitting set found, its weight, a lower bound and whether the search was complete."""
     own = weights[problem.elements]
     work = allocate_minimum_workspace(len(own), len(problem.incidence[1]) - 1)
     # Weights are whole numbers, so `below` and the lower bound can be rounded up to whole numbers.
-    most = float(np.ceil(below))
-    weight, lower, complete = search_minimum(*problem.incidence, own, most, enough, node_limit, work)
+    weight, lower, complete = search_minimum(*problem.incidence, own, float(np.ceil(below)), node_limit, work)
     return problem.elements[work[0][-2]], weight, float(np.ceil(lower)), bool(complete)
 
 
@@ -291,13 +264,7 @@ def _check_weights(weights: npt.ArrayLike | None, size: int) -> Float64Array:
     return each
 
 
-def _to_words(components: int | UInt64Array, width: int) -> UInt64Array:
-    if isinstance(components, int):
-        return np.frombuffer(components.to_bytes(8 * width, "little"), dtype="<u8").astype(np.uint64)
-    return np.asarray(components, dtype=np.uint64).reshape(width)
-
-
-def _pack_elements(components: AnyArray, width: int, others: UInt64Array | None = None) -> UInt64Array:
-    """A set of components as words, with others joined to them."""
-    words = _to_words(sum(1 << component for component in components.tolist()), width)
-    return words if others is None else words | others
+def _pack_elements(components: AnyArray, width: int) -> UInt64Array:
+    """A set of components as words."""
+    members: int = sum(1 << component for component in components.tolist())
+    return np.frombuffer(members.to_bytes(8 * width, "little"), dtype="<u8").astype(np.uint64)

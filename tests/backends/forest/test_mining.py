@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from ironrule import Explainer
 from ironrule.backends.forest import mining
 from ironrule.backends.forest.compile import compute_least_margins
-from ironrule.backends.forest.mining import find_by_ascent, locate_cells
+from ironrule.backends.forest.mining import find_by_ascent
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.explain.query import build_case
@@ -182,16 +182,16 @@ def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_d
     workspace = allocate_forest_workspace(forest)
     for row in np.flatnonzero(~explainer.outcomes)[:50]:
         case = build_case(explainer._context, int(row))
-        home, whole = locate_cells(forest, case.instance), case.components.box(0)
+        home, whole = forest.cells.locate(case.instance), case.components.box(0)
         point, _ = find_by_ascent(forest, workspace, BoxQuery(case, whole), home=home, start=home, rng=rng)
         assert point is not None
-        assert compute_least_margins(forest, locate_cells(forest, point)[None, :])[0] > 0
+        assert compute_least_margins(forest, forest.cells.locate(point)[None, :])[0] > 0
         assert model.predict([list(explainer.space.decode_row(point).values())])[0] == 1
         again, _ = find_by_ascent(
-            forest, workspace, BoxQuery(case, whole), home=home, start=locate_cells(forest, point), rng=rng
+            forest, workspace, BoxQuery(case, whole), home=home, start=forest.cells.locate(point), rng=rng
         )
         assert again is not None
-        assert compute_least_margins(forest, locate_cells(forest, again)[None, :])[0] > 0
+        assert compute_least_margins(forest, forest.cells.locate(again)[None, :])[0] > 0
         assert ((again == point) | (again == case.instance)).all()
 
 

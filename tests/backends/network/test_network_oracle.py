@@ -18,7 +18,6 @@ from ironrule.backends.network.compile import (
     compile_network,
     compute_margins,
     decide_points,
-    locate_cells,
 )
 from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.backends.network.partition import BoxPartition
@@ -105,7 +104,7 @@ def test_a_closed_part_holds_no_point_that_may_be_desired(
         open_cells = find_open_cells(net, box)
         parts = BoxPartition.build(net.cells, open_cells, box)
         outcome = bound_on_cores(net, open_cells, parts.low[:1], parts.high[:1])
-        most, _ = compute_margins(net, locate_cells(net, inside))
+        most, _ = compute_margins(net, net.cells.locate(inside))
         if outcome.status[0] == STATUS_CLOSED:
             assert (most <= 0.0).all()
         if outcome.status[0] == STATUS_FOUND:
@@ -143,7 +142,7 @@ def test_the_open_cells_are_those_of_the_codes_in_a_box(made: tuple[Case, Networ
     box = case.components.box(data.draw(rules_of(case)))
     points = every_point(case.space)
     for net in oracle.nets:
-        open_cells, inside = find_open_cells(net, box), locate_cells(net, points[box.contains(points)])
+        open_cells, inside = find_open_cells(net, box), net.cells.locate(points[box.contains(points)])
         for j in range(len(case.space)):
             some = slice(*open_cells.starts[j : j + 2])
             cells = np.unique(inside[:, j])

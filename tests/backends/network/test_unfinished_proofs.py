@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ironrule.backends.network.compile import compile_network, locate_cells
+from ironrule.backends.network.compile import compile_network
 from ironrule.backends.network.engine import CpuEngine
 from ironrule.backends.network.oracle import NetworkOracle, compute_explored_share
 from ironrule.backends.network.partition import BoxPartition, FeasibleCombinations, SubBoxes
@@ -117,7 +117,7 @@ def test_parts_are_dropped_where_nothing_can_occur_and_nowhere_else(
     points = every_point(case.space)
     points = points[box.contains(points) & case.feasible.admits(points)]
     for number, low, high in zip(*taken, strict=True):
-        assert (number in kept.number) == holds_any(locate_cells(net, points), open_cells, low, high)
+        assert (number in kept.number) == holds_any(net.cells.locate(points), open_cells, low, high)
 
 
 def holds_any(cells: Ints, open_cells: OpenCells, low: Ints, high: Ints) -> bool:

@@ -92,13 +92,11 @@ def _bound_linked_error(group: LinkedGroup) -> float:
 
 def convert_terms_to_trees(margin: Margin, columns: TabulatedColumns) -> Margin:
     """The margin with all terms of a feature as one tree, and its whole error as one number."""
-    sizes, groups = [abs(margin.offset)], []
+    sizes, groups, seen = [abs(margin.offset)], [], columns.values
     sizes += [float(np.abs(tree.value).max(initial=0.0)) for group in margin.groups for tree in group.trees]
     # Terms stay in their group, because the link applies to their sum together with the trees.
     for group in margin.groups:
-        parts = [
-            (term, np.asarray(term.contribution(columns.values[term.column]), dtype=np.float64)) for term in group.terms
-        ]
+        parts = [(term, np.asarray(term.contribution(seen[term.column]), dtype=np.float64)) for term in group.terms]
         own = [float(np.abs(part).max(initial=0.0)) for _, part in parts]
         merged = _merge_terms(parts, columns)
         # Adding terms into one leaf value rounds as well; one term per feature is copied exactly.
@@ -457,7 +455,7 @@ def compute_least_margins(forest: CompiledForest, cells: Int64Array) -> Float64A
 
 def decide_points(forest: CompiledForest, points: Points) -> tuple[BoolArray, BoolArray]:
     """Which points may be desired, and which surely are."""
-    cells = forest.cells.cell_by_code[points + forest.cells.code_starts[:-1]]
     possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
-    _decide_rows(forest, np.ascontiguousarray(cells), possible, sure, np.zeros(len(forest.group_margin)))
+    cells = np.ascontiguousarray(forest.cells.locate(points))
+    _decide_rows(forest, cells, possible, sure, np.zeros(len(forest.group_margin)))
     return possible, sure

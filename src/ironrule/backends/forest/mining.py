@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array, Points, UInt64Array
+from ironrule.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.ascent import climb_to_counterfactual, pull_back, trace_trees
 from ironrule.backends.forest.branch_and_bound import FOUND, PROVEN, UNSURE, search_boxes, start_search
 from ironrule.backends.forest.compile import CompiledForest
@@ -233,11 +233,6 @@ MAX_BOXES_PER_ROUND = 600  # looked at where climbing fails
 USUAL_TREES = 1_000  # forests with more have shorter portions, and fewer boxes
 
 
-def locate_cells(forest: CompiledForest, points: AnyArray) -> Int64Array:
-    """Points as cells."""
-    return np.asarray(forest.cells.cell_by_code[points + forest.cells.code_starts[:-1]])
-
-
 def mine_counterfactuals(
     forest: CompiledForest,
     workspace: ForestWorkspace,
@@ -304,7 +299,7 @@ def _allocate_mining_workspace(
     starts, elements = np.zeros(most + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
     fill_incidence(duals, places, hit, starts, elements)
     chosen = np.array([request.start_rule >> bit & 1 for bit in list_members(request.allowed)], dtype=np.bool_)
-    home = locate_cells(forest, case.instance)
+    home = forest.cells.locate(case.instance)
     return MiningWorkspace(
         instance=case.instance,
         origin=home,

@@ -15,7 +15,6 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
-from ironrule.backends.forest.mining import locate_cells
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import COST_STEP, ChangeCosts
 from ironrule.model.normal_form.splits import build_code_tree
@@ -49,7 +48,7 @@ class ForestNearestSearch:
             answer = ForestOracle(limited, self.limit).find_or_prove(BoxQuery(case, self.box), run)
             if not isinstance(answer, np.ndarray):
                 return answer is not None
-            self.best = self.costs.find_cheapest_point(locate_cells(forests[0], answer))
+            self.best = self.costs.find_cheapest_point(forests[0].cells.locate(answer))
             cost_limit = self.costs.sum_point(self.best)
 
     def _build_cost_margin(self) -> Margin:

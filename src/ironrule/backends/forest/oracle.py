@@ -22,7 +22,6 @@ from ironrule.backends.forest.mining import (
     RULE_HOLDS,
     SearchLog,
     find_by_ascent,
-    locate_cells,
     mine_counterfactuals,
 )
 from ironrule.backends.forest.workspace import (
@@ -208,7 +207,7 @@ class ForestOracle:
             return None
         # Some rows at random, pulled into the box; the one with the largest margin there is the start.
         chosen = seeds[work.run.rng.integers(0, len(seeds), size=HISTORY_STARTS)]
-        starts = locate_cells(forest, work.query.box.clip(chosen))
+        starts = forest.cells.locate(work.query.box.clip(chosen))
         spare = self.workspaces.acquire(work.place, forest)
         point, _ = work.climb(spare, starts[np.argmax(compute_least_margins(forest, starts))])
         self.workspaces.release(work.place, spare)
@@ -227,7 +226,7 @@ class _ForestQuery:
     origin: Int64Array = field(init=False)  # the instance's cells, or those of the nearest point in the box
 
     def __post_init__(self) -> None:
-        self.origin = locate_cells(self.forest, self.query.box.clip(self.query.case.instance))
+        self.origin = self.forest.cells.locate(self.query.box.clip(self.query.case.instance))
 
     def climb(self, workspace: ForestWorkspace, start: Int64Array, boxes: int = 0) -> tuple[Points | None, int]:
         """A counterfactual uphill from a point of the box, or from the next one in it, pulled back towards the

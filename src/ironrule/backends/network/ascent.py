@@ -19,7 +19,6 @@ from ironrule.backends.network.compile import (
     compute_first_layer,
     compute_least_margin,
     compute_margins,
-    locate_cells,
     run_forward,
 )
 from ironrule.backends.network.workspace import (
@@ -153,7 +152,7 @@ class AscentSearch:
     def __post_init__(self) -> None:
         widest = int(self.net.widths.max())
         self.open_cells = find_open_cells(self.net, self.box)
-        self.origin = locate_cells(self.net, self.box.clip(self.case.instance))
+        self.origin = self.net.cells.locate(self.box.clip(self.case.instance))
         self.sums, self.values = np.zeros(widest), np.zeros(widest)
 
     def climb(self, rng: np.random.Generator) -> Points | None:
@@ -163,7 +162,7 @@ class AscentSearch:
         if found is not None or len(seeds) == 0:
             return found
         # Past rows with the desired outcome, moved to the nearest point of the box: start from the most promising.
-        past = locate_cells(self.net, self.box.clip(seeds[rng.integers(0, len(seeds), size=HISTORY_SAMPLE)]))
+        past = self.net.cells.locate(self.box.clip(seeds[rng.integers(0, len(seeds), size=HISTORY_SAMPLE)]))
         return self._climb_from(past[np.argsort(-compute_margins(self.net, past)[1])[:HISTORY_STARTS]], rng)
 
     def _climb_from(self, starts: Int64Array, rng: np.random.Generator) -> Points | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray, Points
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, IntpArray, Points
 from ironrule.jit import kernel, kernel_helper
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import Cells, compute_starts
@@ -261,12 +261,7 @@ def compute_margins(net: CompiledNetwork, cells: Int64Array) -> tuple[Float64Arr
     return most, least
 
 
-def locate_cells(net: CompiledNetwork, points: AnyArray) -> Int64Array:
-    """The cells of points that are given by codes."""
-    return np.asarray(net.cells.cell_by_code[points + net.cells.code_starts[:-1]])
-
-
 def decide_points(net: CompiledNetwork, points: Points) -> tuple[BoolArray, BoolArray]:
     """Which points may be desired, and which surely are."""
-    most, least = compute_margins(net, locate_cells(net, points))
+    most, least = compute_margins(net, net.cells.locate(points))
     return most > 0.0, least > 0.0

@@ -18,7 +18,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.backends.nearest import ChangeCosts
 from ironrule.backends.network.ascent import AscentSearch
-from ironrule.backends.network.compile import CompiledNetwork, compute_margins, locate_cells
+from ironrule.backends.network.compile import CompiledNetwork, compute_margins
 from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.partition import FeasibleCombinations, SubBoxes
 from ironrule.backends.network.workspace import STATUS_FOUND, STATUS_OPEN, STATUS_POINT, BoundResults, OpenCells
@@ -142,7 +142,6 @@ class NetworkNearestSearch:
     box: Box
     costs: ChangeCosts
     engine: BoundEngine
-    max_boxes: int = MAX_BOXES
     best: Points | None = None
     earlier_changes: list[Int64Array] = field(default_factory=list)
 
@@ -177,7 +176,7 @@ class NetworkNearestSearch:
                 low[kept] = high[kept] = self.case.instance[kept]
             found = AscentSearch(net, self.case, Box(low, high)).climb(run.rng)
             if found is not None:
-                self._offer_point(net, locate_cells(net, found))
+                self._offer_point(net, net.cells.locate(found))
 
     def _search_net(self, net: CompiledNetwork, meter: Meter) -> bool:
         """Bound sub-boxes until none is left that may hold anything cheaper; False if they are too many."""
@@ -186,7 +185,7 @@ class NetworkNearestSearch:
         occurring = FeasibleCombinations.build(net, work.open_cells, self.case.feasible, self.box)
         # Best-first branch and bound: `cost_limit` falls with every better counterfactual, which drops more sub-boxes.
         while frontier.keep_below(self.cost_limit):
-            if frontier.taken_count >= self.max_boxes:
+            if frontier.taken_count >= MAX_BOXES:
                 return False
             meter.check()
             some = occurring.keep_feasible(frontier.take(self.engine.batch, self.cost_limit))

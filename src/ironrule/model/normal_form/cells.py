@@ -33,6 +33,10 @@ class Cells(NamedTuple):
     cell_code_starts: Int64Array  # per cell among all, its codes in `codes`
     codes: Int64Array  # the codes of a cell, rising
 
+    def locate(self, points: AnyArray) -> Int64Array:
+        """Points as cells."""
+        return np.asarray(self.cell_by_code[points + self.code_starts[:-1]])
+
 
 def compute_starts(counts: AnyArray) -> Int64Array:
     """Where each of so many begins when all lie end to end, and where the last ends."""

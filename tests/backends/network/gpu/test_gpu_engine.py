@@ -20,7 +20,6 @@ from ironrule.backends.network.compile import (  # noqa: E402
     CompiledNetwork,
     activate,
     compute_margins,
-    locate_cells,
 )
 from ironrule.backends.network.engine import CpuEngine, choose_engine  # noqa: E402
 from ironrule.backends.network.gpu.bound_propagation import relax_activations  # noqa: E402
@@ -144,7 +143,7 @@ def test_a_closed_box_holds_no_point_that_may_be_desired(made: tuple[Case, Netwo
     for net in oracle.nets:
         open_cells, low, high = some_parts(case, net, data)
         outcome = TORCH.bound_boxes(net, open_cells, low, high)
-        cells = locate_cells(net, points)
+        cells = net.cells.locate(points)
         most, _ = compute_margins(net, cells)
         place = np.full((len(points), len(case.space)), -1)
         for j in range(len(case.space)):

@@ -8,7 +8,7 @@ kernels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,14 @@ from torch import Tensor
 from ironrule.backends.network.bound_propagation import BISECTIONS, MIN_WIDTH, UNDERFLOW
 from ironrule.backends.network.compile import CompiledNetwork
 from ironrule.backends.network.workspace import OpenCells
+
+
+def select_boxes(values: Any, some: Tensor) -> Any:
+    """What belongs to some boxes, of a tensor with a row per box, or of lists and named tuples of such."""
+    if isinstance(values, Tensor):
+        return values[some]
+    parts = [select_boxes(value, some) for value in values]
+    return parts if isinstance(values, list) else type(values)(*parts)
 
 
 class ActivationRelaxation(NamedTuple):
@@ -238,11 +246,6 @@ class DeviceBoxes(NamedTuple):
     last: Tensor
     inside: list[Tensor]
 
-    def select(self, some: Tensor) -> DeviceBoxes:
-        """Some of the boxes."""
-        low, high, first, last, inside = self
-        return DeviceBoxes(low[some], high[some], first[some], last[some], [one[some] for one in inside])
-
 
 class FirstLayerBounds(NamedTuple):
     """Per box, bounds of the first layer's sums without rounding, their middle where every scaled number is in the
@@ -253,11 +256,6 @@ class FirstLayerBounds(NamedTuple):
     high: Tensor
     middle: Tensor
     table_ranges: list[Tensor]
-
-    def select(self, some: Tensor) -> FirstLayerBounds:
-        """Those of some boxes."""
-        low, high, middle, moved = self
-        return FirstLayerBounds(low[some], high[some], middle[some], [one[some] for one in moved])
 
 
 class InputMaximum(NamedTuple):

@@ -13,7 +13,8 @@ rounded otherwise, can close it too.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from ironrule.backends.network.gpu.bound_propagation import (
     apply_activation,
     optimize_relaxation,
     relax_activations,
+    select_boxes,
 )
 from ironrule.backends.network.workspace import (
     STATUS_CLOSED,
@@ -46,8 +48,7 @@ from ironrule.errors import InputError
 RESERVE = 64.0  # a box is closed only if its bound is below zero by so many times the allowance for rounding
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceBounds:
+class DeviceBounds(NamedTuple):
     """What boxes were bounded by: per box the upper bounds of its margins and their reserves, and how they came about
     for the tightest.
     """
@@ -60,22 +61,6 @@ class DeviceBounds:
     relaxed: list[RelaxedLayer]
     sums: FirstLayerBounds
     tightest: Tensor  # per box, which margin is
-
-    def select(self, some: Tensor) -> DeviceBounds:
-        """Those of some boxes."""
-        return DeviceBounds(
-            margins=self.margins[some],
-            reserve=self.reserve[some],
-            kept_coefficients=[one[some] for one in self.kept_coefficients],
-            slopes=self.slopes[some],
-            places=[one[some] for one in self.places],
-            relaxed=[
-                RelaxedLayer(one.low[some], one.high[some], ActivationRelaxation(*(x[some] for x in one.relaxation)))
-                for one in self.relaxed
-            ],
-            sums=self.sums.select(some),
-            tightest=self.tightest[some],
-        )
 
     @property
     def closed(self) -> Tensor:
@@ -118,7 +103,7 @@ class DeviceQuery:
             left = (~bounds.closed).nonzero()[:, 0]
             if len(left) == 0:
                 return
-            bounds, ends, rest = bounds.select(left), ends.select(left), rest[left]
+            bounds, ends, rest = select_boxes(bounds, left), select_boxes(ends, left), rest[left]
             bounds = bounds if step is None else self._tighten_bounds(bounds, ends, step)
         cells, most, sure = self._evaluate_maximum(bounds, ends)
         loss = self.layers.propagate_looseness(bounds.kept_coefficients, bounds.relaxed)
@@ -151,7 +136,7 @@ class DeviceQuery:
         traced[0] = _center_relaxation(traced[0], bounds.sums.middle)
         which = bounds.tightest[:, None]
         found = self._bound_margins(traced, relaxed, bounds.sums, ends, bounds.tightest)
-        return replace(found, margins=found.margins.gather(1, which), reserve=found.reserve.gather(1, which))
+        return found._replace(margins=found.margins.gather(1, which), reserve=found.reserve.gather(1, which))
 
     def _bound_hidden_layer(
         self, layer: int, traced: list[ActivationRelaxation], ends: DeviceBoxes
