@@ -1,7 +1,6 @@
 """Run compiled work on several threads. Kernels release the interpreter lock, so threads are enough.
 
-The pool is started once and shared. Batch workers, which run beside others, enter :func:`use_one_core` and stay
-single-threaded.
+The pool is started once and shared. Batch workers, which run beside others, enter :func:`use_one_core`.
 """
 
 from __future__ import annotations

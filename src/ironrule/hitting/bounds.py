@@ -249,9 +249,8 @@ def run_subgradient_ascent(
             factor, stale = factor / 2, 0
             if factor < MIN_STEP_FACTOR:
                 break
-        _take_subgradient_step(
-            starts, elements, active, reduced, trial, slope, factor * (max(goal, value + 0.1) - value)
-        )
+        gap = factor * (max(goal, value + 0.1) - value)
+        _take_subgradient_step(starts, elements, active, reduced, trial, slope, gap)
     return top, factor, forced, least
 
 

@@ -145,8 +145,7 @@ def _copy_flags(into: Any, flags: Any) -> None:
 @kernel_helper
 def _bound_unsearched(bounds: Float64Array, children: Int64Array, child: Int64Array, level: Any, best: float) -> float:
     """What no set weighs less than when the search stops at a node of a level, nor the best one found."""
-    # What is not searched yet lies in this node and in the remaining children of those above it, so the least of their
-    # bounds holds for all of it.
+    # What is left lies in this node and in the remaining children of those above it: the least of their bounds holds.
     lower = best
     for above in range(level + 1):
         if above == level or child[above] < children[above]:

@@ -101,8 +101,7 @@ def find_lighter_hitting_set(
 ) -> tuple[UInt64Array | None, float]:
     """A hitting set lighter than `below_weight`, or None, and a lower bound on the weight of every hitting set.
 
-    None with a bound of at least `below_weight` is a proof that there is none; None with a lesser bound says that the
-    nodes were spent.
+    None with a bound of at least `below_weight` proves that there is none; with a lesser one, the nodes were spent.
 
     >>> duals = np.array([[0b011], [0b110], [0b101]], dtype=np.uint64)
     >>> find_lighter_hitting_set(duals, below_weight=2)

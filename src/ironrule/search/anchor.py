@@ -34,12 +34,12 @@ from itertools import compress
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import InputError
 from ironrule.hitting.bits import list_members, pack_sets, unpack_sets
 from ironrule.hitting.solver import list_minimal_hitting_sets
 from ironrule.oracles.protocol import Case
-from ironrule.rule.duals import count_covered_rows, count_distinct_duals
+from ironrule.rule.duals import DistinctDuals, count_covered_rows, count_distinct_duals
 from ironrule.search.problem import Problem, SearchState
 
 MAX_REDRAWS = 20  # how often a point that cannot occur is drawn again
@@ -140,18 +140,16 @@ class CoverageEstimate:
 
     problem: Problem
     samples: int
-    bits: UInt64Array = field(init=False)
-    counts: Int64Array = field(init=False)
+    past: DistinctDuals = field(init=False)
 
     def __post_init__(self) -> None:
         case, rng = self.problem.case, self.problem.rng
         rows = case.history.codes.take(rng.integers(len(case.history), size=self.samples))
-        past = count_distinct_duals(rows.columns, case.components.low, case.components.high)
-        self.bits, self.counts = past.bits, past.counts
+        self.past = count_distinct_duals(rows.columns, case.components.low, case.components.high)
 
     def estimate(self, rules: Sequence[int]) -> list[float]:
         """The share that each covers."""
-        covered = count_covered_rows(pack_sets(rules, self.problem.n), self.bits, self.counts)
+        covered = count_covered_rows(pack_sets(rules, self.problem.n), self.past.bits, self.past.counts)
         shares: list[float] = (covered / self.samples).tolist()
         return shares
 

@@ -63,8 +63,7 @@ class QualityFinding:
 class QualityClassifier:
     """Classifies rules for one problem; what one question has shown serves the next.
 
-    ``stopped`` says what ended it early; ``state`` is that of the minimum search, which begins with the lightest
-    irredundant rule.
+    ``stopped`` says what ended it early; ``state`` is the minimum search's, which begins with the lightest irredundant.
     """
 
     problem: Problem

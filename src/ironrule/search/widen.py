@@ -236,8 +236,6 @@ class RuleWidener:
 
 
 def _choose_next_code(now: int, target: int, last: int) -> int:
-    """Where to try after counterfactuals have brought a bound's target nearer: there, or, where that would take many
-    small steps, half way.
-    """
+    """Where to try after a bound's target came nearer: there, or half way where that would take many small steps."""
     step, left = abs(last - target), abs(target - now)
     return target if left <= MAX_STEPS * step else now + int((target - now) / 2)

@@ -236,21 +236,19 @@ def split_box(forest: CompiledForest, workspace: ForestWorkspace, depth: int, fe
         domains[depth + 1, word] = domains[depth, word]
     for tree in range(workspace.best_leaves.shape[1]):
         workspace.best_leaves[depth + 1, tree] = workspace.best_leaves[depth, tree]
-    start = forest.cells.word_starts[feature]
+    start, lower_first = forest.cells.word_starts[feature], workspace.point[feature] <= cut
     # Word by word: `low` has the cells up to the cut, `near` is what the half on top gets of this word.
     for word in range(forest.cells.word_starts[feature + 1] - start):
         low = build_low_mask(cut - 64 * word)
         whole = domains[depth, start + word]
-        near = whole & low if workspace.point[feature] <= cut else whole & ~low
+        near = whole & low if lower_first else whole & ~low
         domains[depth + 1, start + word] = near
         domains[depth, start + word] = whole & ~near
     # Both halves differ from their parent in this feature alone, which is what `advance_best_leaves` needs to know.
     workspace.split_feature[depth] = feature
     workspace.split_feature[depth + 1] = feature
     # The entry is twice the number of the cut cell among all cells, plus 1 if the upper half comes first.
-    append_to_log(
-        workspace, 2 * (forest.cells.cell_starts[feature] + cut) + (0 if workspace.point[feature] <= cut else 1)
-    )
+    append_to_log(workspace, 2 * (forest.cells.cell_starts[feature] + cut) + (0 if lower_first else 1))
 
 
 @kernel_helper
@@ -279,8 +277,7 @@ def record_denied(workspace: ForestWorkspace) -> None:
 
 @kernel
 def search_boxes(forest: CompiledForest, workspace: ForestWorkspace, limit: int) -> tuple[int, int]:
-    """Go on from the workspace's depth: PROVEN, FOUND or UNSURE with the workspace's point, or OUT_OF_BUDGET; and the
-    boxes seen.
+    """Go on from the workspace's depth: PROVEN, FOUND or UNSURE with its point, or OUT_OF_BUDGET; and the boxes seen.
 
     After UNSURE, calling again means that the model has denied that point. The log must have room for `limit` boxes.
     """

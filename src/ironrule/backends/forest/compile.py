@@ -246,8 +246,7 @@ def compile_tree_sum(
 ) -> tuple[CompiledForest, ...]:
     """One forest per alternative, over the cells of the whole normal form and of the constraints on what can occur.
 
-    ``feasible`` stands for other constraints than the space's own; ``extra`` margins must be positive too; they come
-    last.
+    ``feasible`` stands for other constraints than the space's own; ``extra`` margins, the last, must be positive too.
     """
     alternatives = [[convert_terms_to_trees(one, columns) for one in margins] for margins in normal_form.alternatives]
     feasible = feasible or space.feasible

@@ -120,7 +120,7 @@ def relax_activation(kind: int, slope: float, low: float, high: float) -> tuple[
 @kernel_helper
 def bound_first_layer(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
     """Bounds of the first layer's sums."""
-    low, high = workspace.low, workspace.high
+    low, high, first, last = workspace.low, workspace.high, workspace.at_first, workspace.at_last
     # Every sum starts at the constant part of its unit; every feature then adds its own least and most. Features are
     # independent in a box, so these sums are exact but for rounding.
     for h in range(net.base.shape[0]):
@@ -132,9 +132,7 @@ def bound_first_layer(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
             for h in range(net.base.shape[0]):
                 # A scaled number adds d times its value; the sign of d says at which end of the range that is least.
                 d = net.direction[j, h]
-                down, up = (
-                    (workspace.at_first, workspace.at_last) if d >= 0.0 else (workspace.at_last, workspace.at_first)
-                )
+                down, up = (first, last) if d >= 0.0 else (last, first)
                 for lane in range(LANES):
                     low[h, lane] += d * down[j, lane]
                 for lane in range(LANES):
@@ -246,15 +244,14 @@ UNDERFLOW = 1e-290  # times sizes, more than products too small for a double can
 @kernel_helper
 def relax_layer(net: CompiledNetwork, layer: int, workspace: NetworkWorkspace) -> None:
     """Compute lines below and above the activations of a layer, from the bounds of its sums."""
+    kind, slope = net.activations[layer], net.slopes[layer]
     for i in range(net.unit_starts[layer], net.unit_starts[layer + 1]):
         size = net.unit_sizes[i]
         for lane in range(LANES):
             # A sum never exceeds the size of its unit, so bounds that rounding or loose lines made wider are clipped.
             # `max(low, high)` keeps the interval in order if clipping crossed its ends.
             low, high = max(workspace.low[i, lane], -size), min(workspace.high[i, lane], size)
-            below, below_at, above, above_at = relax_activation(
-                net.activations[layer], net.slopes[layer], low, max(low, high)
-            )
+            below, below_at, above, above_at = relax_activation(kind, slope, low, max(low, high))
             workspace.lower_slope[i, lane], workspace.lower_intercept[i, lane] = below, below_at
             workspace.upper_slope[i, lane], workspace.upper_intercept[i, lane] = above, above_at
 

@@ -221,8 +221,7 @@ class NetworkNearestSearch:
         codes = self.costs.cheapest_codes[j]
         inside, prices = (codes >= self.box.low[j]) & (codes <= self.box.high[j]), self.costs.code_costs[j][codes]
         better = np.flatnonzero(inside & (prices < prices[cells[j]]))
-        # All cheaper cells of the feature at once, kept where the margin is surely positive; of these the cheapest that
-        # satisfies the constraints.
+        # All cheaper cells at once, kept where the margin is surely positive; of these the cheapest that can occur.
         moved = np.repeat(cells[None, :], len(better), axis=0)
         moved[:, j] = better
         moved = moved[compute_margins(net, moved)[1] > 0.0]

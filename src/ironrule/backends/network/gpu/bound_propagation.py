@@ -1,8 +1,7 @@
 """Bound propagation over tensors: :mod:`ironrule.backends.network.bound_propagation` for many boxes at once.
 
 A net's layers are matrices on the device. Scaled numbers enter as one matrix of directions; a feature with a table is
-masked by the cells that a box has of it. Relaxation, back-substitution and the steps to better lines are those of the
-kernels.
+masked by the cells that a box has of it. Relaxation, back-substitution and steps to better lines are as in the kernels.
 """
 
 from __future__ import annotations

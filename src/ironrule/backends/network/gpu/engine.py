@@ -49,9 +49,7 @@ RESERVE = 64.0  # a box is closed only if its bound is below zero by so many tim
 
 
 class DeviceBounds(NamedTuple):
-    """What boxes were bounded by: per box the upper bounds of its margins and their reserves, and how they came about
-    for the tightest.
-    """
+    """What boxes were bounded by: per box its margins' upper bounds and reserves, and how the tightest came about."""
 
     margins: Tensor
     reserve: Tensor
