@@ -73,10 +73,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     """How many answers, within which budget, from which seed, under which constraints."""
     group = parser.add_argument_group("search")
     group.add_argument(
-        "--k",
-        metavar="K",
-        type=int,
-        help="how many answers at the most (default 5; greedy_cf gives one rule)",
+        "--k", metavar="K", type=int, help="how many answers at the most (default 5; greedy_cf gives one rule)"
     )
     add_constraint_option(group)
     add_budget_options(group)

@@ -70,10 +70,7 @@ def build_needs_plot(explanation: Explanation, labels: FeatureLabels | None = No
         notes = (ROBUST,)
     return NeedsPlot(
         tuple(
-            (
-                labels.label(component.feature),
-                labels.format_short(FeatureCondition(component.feature, (component,))),
-            )
+            (labels.label(component.feature), labels.format_short(FeatureCondition(component.feature, (component,))))
             for component in components
         ),
         tuple(_build_example(index, need, components, labels) for index, need in enumerate(needs)),
