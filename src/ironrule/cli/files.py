@@ -130,10 +130,8 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
     if ending == ".onnx":
         return _load_onnx(path)
     if ending not in PICKLE_ENDINGS:
-        raise InputError(
-            expected=f"the model file must end in one of .skops, .onnx, {', '.join(PICKLE_ENDINGS)}",
-            got=repr(path.name),
-        )
+        expected = f"the model file must end in one of .skops, .onnx, {', '.join(PICKLE_ENDINGS)}"
+        raise InputError(expected=expected, got=repr(path.name))
     if not trust_pickle:
         raise InputError(
             f"{path.name} is a pickle, and loading one can run any code that its author put in it",
@@ -154,11 +152,8 @@ def _load_skops(path: Path, trust: Sequence[str]) -> Any:
             return io.load(path, trusted=list(trust))
     except Exception as error:  # a broken file fails in as many ways as there are bytes
         raise _build_load_error(path, error) from error
-    raise InputError(
-        f"{path.name} has types that are not trusted: {', '.join(untrusted)}",
-        hint=f"if you trust them, add --trust {' '.join(untrusted)}",
-        code="untrusted-types",
-    )
+    statement = f"{path.name} has types that are not trusted: {', '.join(untrusted)}"
+    raise InputError(statement, hint=f"if you trust them, add --trust {' '.join(untrusted)}", code="untrusted-types")
 
 
 def _load_onnx(path: Path) -> Any:

@@ -62,35 +62,25 @@ class AppendedRows:
         """The old rows recoded, the new ones encoded."""
         luts = [_build_recoding(self.old.space, feature) for feature in space.features]
         old, new = self.old.history.codes.columns, self.new.encode(space, progress).columns
+        columns = zip(old, luts, new, strict=True)
         return self._store(
-            chain(_iterate_chunks(column, lut), _iterate_chunks(more, None))
-            for column, lut, more in zip(old, luts, new, strict=True)
+            chain(_iterate_chunks(column, lut), _iterate_chunks(more, None)) for column, lut, more in columns
         )
 
-    def take(self, codes: EncodedTable, rows: BoolArray, name: str | None) -> EncodedTable:  # noqa: ARG002  # made anew every time
+    def take(self, codes: EncodedTable, rows: BoolArray, _: str | None) -> EncodedTable:
         """The chosen rows."""
         return self._store(select_rows(codes.columns, rows))
 
     def compute_outcomes(
-        self,
-        outcome_source: OutcomeSource,
-        codes: EncodedTable,
-        name: str | None,  # noqa: ARG002  # asked anew every time
-        progress: bool | None,
+        self, source: OutcomeSource, codes: EncodedTable, _: str | None, progress: bool | None
     ) -> BoolArray:
         """The old rows' outcomes, and what the model says of the new ones."""
         if not self.same_types:
-            return outcome_source.compute_outcomes(codes, progress)
-        old_outcomes = self.old.outcomes if isinstance(outcome_source, BlackBox) else self.old.history.outcomes
-        if len(codes) == len(old_outcomes):
-            return old_outcomes
-        return np.concatenate(
-            [old_outcomes, outcome_source.compute_outcomes(codes.take(slice(len(old_outcomes), None)), progress)]
-        )
-
-    def drop_old_rows(self) -> AppendedRowTable:
-        """What is still needed when all is encoded: the old rows are not."""
-        return AppendedRowTable(self.table, self.temp_dir)
+            return source.compute_outcomes(codes, progress)
+        old = self.old.outcomes if isinstance(source, BlackBox) else self.old.history.outcomes
+        if len(codes) == len(old):
+            return old
+        return np.concatenate([old, source.compute_outcomes(codes.take(slice(len(old), None)), progress)])
 
     def _store(self, columns: Any) -> EncodedTable:
         if self.temp_dir is None:
@@ -100,7 +90,7 @@ class AppendedRows:
 
 @dataclass(frozen=True)
 class AppendedRowTable:
-    """Past rows that are encoded; ``temp_dir`` is where, if on disk."""
+    """What is still needed of past rows when they are encoded; ``temp_dir`` is where, if on disk."""
 
     table: Table = field(repr=False)
     temp_dir: TempFolder | None = field(default=None, repr=False)
@@ -123,11 +113,8 @@ def append_rows(context: ExplainerContext, more: Any, inferred: bool, progress: 
 def _select_columns(table: Table, used: list[str]) -> Table:
     absent = [name for name in used if name not in table.names]
     if absent:
-        raise TableError(
-            expected=f"the new rows must have the column {absent[0]!r}",
-            got=f"columns {', '.join(table.names)}",
-            code="missing-columns",
-        )
+        expected = f"the new rows must have the column {absent[0]!r}"
+        raise TableError(expected=expected, got=f"columns {', '.join(table.names)}", code="missing-columns")
     if table.frame is None:
         return Table(table.native[:, [table.names.index(name) for name in used]], tuple(used), None)
     frame = table.frame.select(used)
@@ -157,15 +144,12 @@ def _join_tables(old: Table, new: Table, inferred: bool) -> tuple[Table, bool]:
         return Table(matrix, names, None, real), matrix.dtype == old.native.dtype
     try:
         parts = [new.frame.select(list(names)), old.frame.select(list(names))]
-        frame = nw.concat(parts, how="vertical") if _can_concatenate(parts) else _concatenate_by_pandas(parts)
+        by_pandas = parts[0].implementation.is_pandas()
+        frame = _concatenate_by_pandas(parts) if by_pandas else nw.concat(parts, how="vertical")
     except Exception as error:  # every library has its own
         raise TableError(f"cannot append the new rows to the old ones: {str(error).splitlines()[0]}") from None
     alike = not inferred or all(frame.schema[name] == old.frame.schema[name] for name in names)
     return Table(frame.to_native(), names, frame, real), alike
-
-
-def _can_concatenate(parts: list[Any]) -> bool:
-    return not parts[0].implementation.is_pandas()
 
 
 def _concatenate_by_pandas(parts: list[Any]) -> Any:
@@ -177,10 +161,8 @@ def _concatenate_by_pandas(parts: list[Any]) -> Any:
 def _build_recoding(old: Space, feature: Feature) -> npt.NDArray[Any] | None:
     """The new code for every old code of a feature; None if all stay."""
     if feature.name not in old.names or old[feature.name].columns != feature.columns:
-        raise InputError(
-            f"the new rows change which columns form the feature {feature.name!r}",
-            hint="make a new explainer of all rows",
-        )
+        statement = f"the new rows change which columns form the feature {feature.name!r}"
+        raise InputError(statement, hint="make a new explainer of all rows")
     before = old[feature.name]
     values = [*before.values, *([None] if before.missing else [])]
     lut = np.array([feature.code(value) for value in values], dtype=choose_code_type(feature.size))

@@ -43,16 +43,7 @@ from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 
 Witness = TypeVar("Witness")
 CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
-
-OPTIONAL_LIBRARIES = {
-    "xgboost": "xgboost",
-    "lightgbm": "lightgbm",
-    "catboost": "catboost",
-    "interpret": "interpret-core",
-    "pygam": "pygam",
-    "onnxruntime": "onnxruntime",
-    "torch": "torch",
-}
+OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
 
 
 def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> Explanation:
@@ -78,7 +69,7 @@ def _list_core_versions() -> tuple[tuple[str, str], ...]:
 
 def list_library_versions() -> tuple[tuple[str, str], ...]:
     """The libraries that explanations are made with here, and their versions."""
-    loaded = (name for module, name in OPTIONAL_LIBRARIES.items() if module in sys.modules)
+    loaded = (name for name in OPTIONAL_LIBRARIES if name.removesuffix("-core") in sys.modules)
     return (*_list_core_versions(), *((name, found) for name in loaded if (found := _find_version(name)) is not None))
 
 
@@ -103,7 +94,7 @@ class ExplanationBuilder:
         context, problem, result = self.context, self.problem, self.search_result
         require, forbid = tuple(options.require), tuple(options.forbid)
         statistics = Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped)  # before witnesses
-        needed = self._witnesses()
+        needed, limits = self._witnesses(), None if self.wider is None else self.wider.limits
         return Explanation(
             instance=context.space.decode_row(problem.case.instance),
             ranked=tuple(map(self._rank_rule, result.rules, result.verdicts)),
@@ -120,9 +111,7 @@ class ExplanationBuilder:
             witnesses=() if needed is None else needed,
             wider=None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box),
             wider_is_maximal=self.wider is not None and self.wider.maximal,
-            wider_witnesses=()
-            if self.wider is None or self.wider.limits is None
-            else tuple(map(tuple, self.wider.limits.tolist())),
+            wider_witnesses=() if limits is None else tuple(map(tuple, limits.tolist())),
             undecided_components=self._undecided(),
             model_count=context.model.model_count,
             constraints=tuple(map(str, context.space.constraints)),
@@ -136,10 +125,10 @@ class ExplanationBuilder:
         witnesses = np.array(list(self._witnesses() or ()), dtype=np.int32).reshape(-1, problem.n)
         points = witnesses if problem.oracle.points is None else np.concatenate([witnesses, problem.oracle.points])
         named = problem.case.components.rule(rule, "")
-        instance = context.space.decode_row(problem.case.instance)
+        row = context.space.decode_row(problem.case.instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes)
         return build_background(
-            past, named, instance, points, is_robust=context.is_robust, libraries=list_library_versions()
+            past, named, row, points, is_robust=context.is_robust, libraries=list_library_versions()
         )
 
     def _undecided(self) -> tuple[str, ...]:
@@ -164,7 +153,9 @@ class ExplanationBuilder:
         result = self.search_result
         if not result.lower_bound:
             return None
-        return find_witnesses(self.problem, result.lower_bound, result.bound_demands, _to_tuple)
+        return find_witnesses(
+            self.problem, result.lower_bound, result.bound_demands, lambda point: tuple(point.tolist())
+        )
 
     def _rank_rule(self, rule: int, verdict: Verdict, wider: Box | None = None) -> RankedRule:
         components, context = self.problem.case.components, self.context
@@ -182,10 +173,6 @@ class ExplanationBuilder:
             permitted &= bind_constraint(constraint, context.space.features)(points, case.instance)
         nearest = _select_nearest(points[permitted], case.components, self.problem.k)
         return tuple(Counterfactual.from_point(context.space, case.instance, point) for point in nearest)
-
-
-def _to_tuple(point: Points) -> tuple[int, ...]:
-    return tuple(point.tolist())
 
 
 def find_witnesses(

@@ -87,10 +87,8 @@ class ExplainerContext:
         total = self.row_count
         wrong = numbers[(numbers < -total) | (numbers >= total)]
         if len(wrong):
-            raise TableError(
-                expected=f"the row number must be between {-total} and {total - 1} ({format_count(total, 'row')})",
-                got=wrong[0],
-            )
+            expected = f"the row number must be between {-total} and {total - 1} ({format_count(total, 'row')})"
+            raise TableError(expected=expected, got=wrong[0])
         counted = np.where(numbers < 0, numbers + total, numbers)
         if self.row_numbers is None:
             return counted
@@ -101,10 +99,6 @@ class ExplainerContext:
                 f"row {left_out[0]} does not satisfy the constraints on the space", code="row-violates-constraint"
             )
         return places
-
-    def get_row_number(self, past: int) -> int:
-        """The number in the table of a row of the history."""
-        return past if self.row_numbers is None else int(self.row_numbers[past])
 
     @property
     def is_robust(self) -> bool:
@@ -127,15 +121,11 @@ class ExplainerArguments:
 
 
 def build_context(
-    arguments: ExplainerArguments,
-    data: Any,
-    progress: bool | None,
-    cache: str | Path | None = None,
-    quiet: bool = False,
+    arguments: ExplainerArguments, data: Any, progress: bool | None, cache: str | Path | None = None, warn: bool = True
 ) -> ExplainerContext:
     """Read the data and the model; what cannot be used is refused here, before any search.
 
-    If ``quiet``, there is no warning about past rows that are left out.
+    ``warn``: whether there is a warning if past rows are left out.
     """
     models, target, space = arguments.models, arguments.target, arguments.space
     engine = None
@@ -145,7 +135,7 @@ def build_context(
         engine = choose_engine(arguments.device)
     if space is not None and not isinstance(space, Space):
         raise InputError(expected="space must be a Space, such as Space.from_file returns", got=type(space).__name__)
-    row_store = _open_row_store(arguments, data, cache, progress)
+    row_store = _open_rows(arguments, data, cache, progress)
     parsed = tuple(as_constraint(constraint) for constraint in as_list(arguments.constraints))
     change_constraints = tuple(constraint for constraint in parsed if constraint.mentions_instance)
     if space is None:
@@ -162,17 +152,16 @@ def build_context(
     if arguments.intervals:
         whole, gaps = _extend_to_intervals(whole, models, model_set, row_store, target)
         model_set = build_model_set(models, row_store.table, whole, target)
-    codes, row_numbers = _filter_rows(whole, row_store, progress, quiet)
+    codes, row_numbers = _filter_rows(whole, row_store, progress, warn)
     exact = _read_exactly(models, model_set, whole, codes, target=target, engine=engine, gaps=gaps)
-    if gaps is not None and exact.unreadable_reason is not None:
-        raise ModelError(
-            f"whole intervals need a model that can be read: {exact.unreadable_reason}", code="intervals-unavailable"
-        )
+    why = exact.unreadable_reason
+    if gaps is not None and why is not None:
+        raise ModelError(f"whole intervals need a model that can be read: {why}", code="intervals-unavailable")
     cache_key = None
     if not isinstance(row_store, InMemoryRows):
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
         cache_key = build_cache_key(models, model_hash, whole, target)
-    history, outcomes = _build_history(whole, row_store, codes, model_set, cache_key=cache_key, progress=progress)
+    history, outcomes = _build_history(whole, row_store, codes, model_set, key=cache_key, progress=progress)
     return ExplainerContext(
         space=whole,
         model=model_set,
@@ -207,9 +196,7 @@ def _find_breakpoints(seen: Space, whole: Space, past: RowStore) -> Mapping[str,
     return {name: tuple(sorted(numbers)) for name, numbers in added.items() if numbers}
 
 
-def _open_row_store(
-    arguments: ExplainerArguments, data: Any, cache: str | Path | None, progress: bool | None
-) -> RowStore:
+def _open_rows(arguments: ExplainerArguments, data: Any, cache: str | Path | None, progress: bool | None) -> RowStore:
     """The data as past rows: a table as it is, a source read into a cache, past rows as they are."""
     if hasattr(type(data), "encode") and hasattr(type(data), "row_numbers"):
         row_store: RowStore = data
@@ -218,28 +205,21 @@ def _open_row_store(
     if source is None:
         if cache is not None:
             raise InputError(expected="a cache needs data from files or a database", got="a table in memory")
-        return InMemoryRows(
-            read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
-        )
-    fitted = getattr(arguments.models[0], "feature_names_in_", None)
-    used = (
-        columns if columns is not None else source.names if fitted is None else match_column_names(fitted, source.names)
-    )
-    chosen = used if space is None else [name for name in source.names if name in space.columns]
-    return OnDiskRows(open_source(source, tuple(chosen), None if cache is None else Path(cache), progress))
+        names = space.columns if space is not None and isinstance(data, np.ndarray) else None
+        return InMemoryRows(read_table(data, names))
+    if space is not None:
+        columns = [name for name in source.names if name in space.columns]
+    elif columns is None:
+        fitted = getattr(arguments.models[0], "feature_names_in_", None)
+        columns = source.names if fitted is None else match_column_names(fitted, source.names)
+    return OnDiskRows(open_source(source, tuple(columns), None if cache is None else Path(cache), progress))
 
 
 def _build_history(
-    space: Space,
-    past: RowStore,
-    codes: EncodedTable,
-    model_set: ModelSet,
-    *,
-    cache_key: str | None,
-    progress: bool | None,
-) -> tuple[History, npt.NDArray[np.bool_]]:
+    space: Space, past: RowStore, codes: EncodedTable, model_set: ModelSet, *, key: str | None, progress: bool | None
+) -> tuple[History, BoolArray]:
     """The history under all versions of the model, and the outcomes by the model itself."""
-    own, every, desired = (None if cache_key is None else f"{cache_key}-{which}" for which in ("own", "all", "desired"))
+    own, every, desired = (None if key is None else f"{key}-{which}" for which in ("own", "all", "desired"))
     outcomes = withstood = past.compute_outcomes(model_set.primary, codes, own, progress)
     if model_set.black_boxes != (model_set.primary,):
         withstood = past.compute_outcomes(model_set, codes, every, progress)
@@ -250,7 +230,7 @@ def _extend_to_intervals(
     space: Space, models: Sequence[Any], model_set: ModelSet, past: RowStore, target: DecisionTarget
 ) -> tuple[Space, Gaps]:
     """The space of whole intervals, and what its domains leave out."""
-    checked = _filter_rows(space, past, progress=False, quiet=True)[0].points(slice(0, CHECKED_ROWS))
+    checked = _filter_rows(space, past, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
     try:
         each = read_models(models, model_set, space, checked, target)
         reads = [read for _, read in each]
@@ -301,36 +281,29 @@ def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
     chosen = match_column_names(names, table.names)
     absent = [name for name in chosen if name not in table.names]
     if absent:
-        raise TableError(
-            expected=f"the data must have the model's column {absent[0]!r}",
-            got=f"columns {', '.join(table.names)}",
-            code="missing-columns",
-        )
+        expected = f"the data must have the model's column {absent[0]!r}"
+        raise TableError(expected=expected, got=f"columns {', '.join(table.names)}", code="missing-columns")
     return chosen
 
 
 def _filter_rows(
-    space: Space, past: RowStore, progress: bool | None = None, quiet: bool = False
+    space: Space, past: RowStore, progress: bool | None, warn: bool
 ) -> tuple[EncodedTable, npt.NDArray[np.int64] | None]:
     """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
     codes = past.encode(space, progress)
     if not space.feasible.predicates:
         return codes, past.row_numbers
     kept = _find_satisfying_rows(space, codes)
-    if not kept.all() and not quiet:
-        broken = int((~kept).sum())
-        warnings.warn(
-            f"{broken} of {len(kept)} past rows break the constraints on the space and are left out", stacklevel=4
-        )
+    if warn and not kept.all():
+        text = f"{(~kept).sum()} of {len(kept)} past rows break the constraints on the space and are left out"
+        warnings.warn(text, stacklevel=4)
     rows = np.flatnonzero(kept)
     return past.take(codes, kept, space.fingerprint[:32]), rows if past.row_numbers is None else past.row_numbers[rows]
 
 
-def restrict_context(
-    context: ExplainerContext, models: Sequence[Any], constraints: Sequence[Constraint]
-) -> ExplainerContext:
+def restrict_context(context: ExplainerContext, models: Sequence[Any], more: Sequence[Constraint]) -> ExplainerContext:
     """The same under further constraints; raises ConstraintError if no past row satisfies them."""
-    space = replace(context.space, constraints=(*context.space.constraints, *constraints))
+    space = replace(context.space, constraints=(*context.space.constraints, *more))
     kept = _find_satisfying_rows(space, context.history.codes)
     codes = _take_rows(context, context.history.codes, kept, space.fingerprint[:32])
     withstood = context.history.outcomes[kept]
@@ -383,10 +356,8 @@ def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
         return context.history.codes.row(place), bool(context.outcomes[place])
     values = parse_row(row, context.table, context.model.primary.layout.names)
     instance = context.space.encode_row(values, ignore=context.table.names)
-    for predicate in context.space.feasible.predicates:
-        if not predicate(instance[None, :], None)[0]:
-            raise ConstraintError(
-                f"the row does not satisfy {str(predicate.constraint)!r}", code="row-violates-constraint"
-            )
+    for one in context.space.feasible.predicates:
+        if not one(instance[None, :], None)[0]:
+            raise ConstraintError(f"the row does not satisfy {str(one.constraint)!r}", code="row-violates-constraint")
     decides = context.model.primary if context.is_robust else context.point_model
     return instance, bool(decides.desired(instance[None, :])[0])

@@ -31,7 +31,6 @@ from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
 from ironrule.space.feature import Feature, Value
-from ironrule.space.space import Space
 from ironrule.space.table import to_python_value
 from ironrule.verdict.verdict import Refuted
 
@@ -47,7 +46,7 @@ def find_counterfactuals(
     constraints: Sequence[Constraint],
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
-    ranges = _build_range_constraints(context.space, permitted_range)
+    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
     case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
     tabulated_model = _choose_tabulated_model(algorithm, context)
@@ -87,21 +86,16 @@ def _build_change_box(components: InstanceComponents, features_to_vary: Sequence
     return Box(low, high)
 
 
-def _build_range_constraints(space: Space, permitted_range: Mapping[str, Sequence[Value]]) -> list[Constraint]:
-    """Permitted ranges as constraints: lowest and highest for an ordered feature, a list of values otherwise."""
-    return [parse_constraint(_format_range(space[name], values)) for name, values in permitted_range.items()]
-
-
 def _format_range(feature: Feature, values: Sequence[Value]) -> str:
+    """A permitted range as a constraint: lowest and highest for an ordered feature, a list of values otherwise."""
+    must = f"the permitted range of {feature.name!r} must be"
     if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
-        raise InputError(expected=f"the permitted range of {feature.name!r} must be a non-empty list", got=repr(values))
+        raise InputError(expected=f"{must} a non-empty list", got=repr(values))
     name, literals = Reference(Subject.POINT, feature.name), [_format_literal(value) for value in values]
     if not feature.ordered:
         return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
-        raise InputError(
-            expected=f"the permitted range of {feature.name!r} must be [lowest, highest]", got=list(values)
-        )
+        raise InputError(expected=f"{must} [lowest, highest]", got=list(values))
     return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
 
 
@@ -117,11 +111,8 @@ def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> Tabula
             expected="algorithm must be one of auto, exact, geco", got=repr(algorithm), code="unknown-algorithm"
         )
     if algorithm == "exact" and context.unreadable_reason is not None:
-        raise InputError(
-            f"exact counterfactuals need a model that can be read: {context.unreadable_reason}",
-            hint="use algorithm='geco'",
-            code="exact-counterfactuals-unavailable",
-        )
+        statement = f"exact counterfactuals need a model that can be read: {context.unreadable_reason}"
+        raise InputError(statement, hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
     return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
 
 

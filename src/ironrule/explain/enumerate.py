@@ -60,16 +60,12 @@ def _complete_proof(verdict: Verdict) -> Verdict:
 
 
 def list_changes(
-    context: ExplainerContext,
-    row: Any,
-    options: SearchOptions,
-    features_to_vary: Sequence[str] | str,
-    limit: int | None,
+    context: ExplainerContext, row: Any, options: SearchOptions, features: Sequence[str] | str, limit: int | None
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
     problem = build_problem(context, row, options, context.change_constraints, own_model_only=True)
     case, space = problem.case, context.space
-    names = space.names if features_to_vary == "all" else as_list(features_to_vary)
+    names = space.names if features == "all" else as_list(features)
     varying = sum(1 << place for place in {space.index(name) for name in names})
     # A proof for the values of the domains is one for all that can occur only if constraints respect what lies between.
     trusted = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.errors import InputError
-from ironrule.explain.append import append_rows
+from ironrule.explain.append import AppendedRowTable, append_rows
 from ironrule.explain.context import ExplainerArguments, build_context, decide_row, restrict_context
 from ironrule.explain.options import DEFAULTS, SearchOptions, Weights, as_list, parse_oracle
 from ironrule.model.decision import DecisionTarget
@@ -142,7 +142,8 @@ class Explainer:
         longer = Explainer.__new__(Explainer)
         longer._arguments = self._arguments
         past = append_rows(self._context, rows, self._arguments.space is None, progress)
-        longer._context = replace(build_context(self._arguments, past, progress), row_store=past.drop_old_rows())
+        encoded = AppendedRowTable(past.table, past.temp_dir)  # the old rows themselves are not needed any more
+        longer._context = replace(build_context(self._arguments, past, progress), row_store=encoded)
         return longer
 
     def where(self, constraints: str | Constraint | Sequence[str | Constraint]) -> Explainer:
@@ -156,7 +157,7 @@ class Explainer:
         part = Explainer.__new__(Explainer)
         part._arguments = replace(self._arguments, constraints=(*self._arguments.constraints, *more))
         if self._arguments.intervals:  # the numbers that the constraints name must join the domains
-            part._context = build_context(part._arguments, self._context.row_store, progress=False, quiet=True)
+            part._context = build_context(part._arguments, self._context.row_store, progress=False, warn=False)
         else:
             part._context = restrict_context(self._context, self._arguments.models, more)
         return part

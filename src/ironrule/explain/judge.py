@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ironrule.errors import InputError
 from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
@@ -108,7 +110,9 @@ class _JudgementBuilder:
             quality=quality,
             verdict=finding.verdict,
             weight=self.classifier.problem.to_user_weight(finding.weight),
-            exception_row=None if finding.past_row is None else self.context.get_row_number(finding.past_row),
+            exception_row=None
+            if finding.past_row is None
+            else int(self.context.get_row_numbers(np.array(finding.past_row))),
             redundant_component=None if finding.redundant is None else rule.components[finding.redundant],
             shorter_rule=None if finding.shorter is None else self._rank_rule(finding.shorter),
             needs=tuple(refuted.counterfactual for refuted in finding.needed or ()),
@@ -119,15 +123,13 @@ class _JudgementBuilder:
         )
 
     def _rule(self, parts: ComponentIntervals) -> Rule:
-        return decode_rule(
-            self.classifier.problem.case.components, parts, self.context.model.primary.decision.undesired_name
-        )
+        outcome = self.context.model.primary.decision.undesired_name
+        return decode_rule(self.classifier.problem.case.components, parts, outcome)
 
     def _rank_rule(self, proven: ProvenRule) -> RankedRule:
         box = build_box(self.classifier.problem.case.components, proven.parts)
-        return RankedRule(
-            self._rule(proven.parts), proven.proof, self.context.history.count_covered(box, self.context.space.sizes)
-        )
+        covered = self.context.history.count_covered(box, self.context.space.sizes)
+        return RankedRule(self._rule(proven.parts), proven.proof, covered)
 
     def _explain_not_judged(self, finding: QualityFinding, rule: Rule) -> str:
         """Why a rule could not be judged, and what is known of it all the same."""

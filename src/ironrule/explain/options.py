@@ -57,13 +57,10 @@ def parse_row(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Va
         for names in (table.names, columns):
             if len(values) == len(names):
                 return dict(zip(names, values, strict=True))
-        raise TableError(
-            expected=f"row must have {format_count(len(table.names), 'value')}, like the data", got=len(values)
-        )
-    raise TableError(
-        expected="row must be a dictionary, a Series, a sequence of values, a table of one row or a row number",
-        got=repr(row),
-    )
+        count = format_count(len(table.names), "value")
+        raise TableError(expected=f"row must have {count}, like the data", got=len(values))
+    expected = "row must be a dictionary, a Series, a sequence of values, a table of one row or a row number"
+    raise TableError(expected=expected, got=repr(row))
 
 
 def as_list(names: Any) -> list[Any]:
@@ -85,9 +82,8 @@ def check_algorithm(algorithm: str | Algorithm) -> None:
     """Raise InputError if there is no such algorithm; none is loaded for that."""
     usable = algorithm in ALGORITHMS if isinstance(algorithm, str) else hasattr(algorithm, "run")
     if not usable or isinstance(algorithm, type):
-        names = ", ".join(ALGORITHMS)
         raise InputError(
-            expected=f"algorithm must be one of {names}",
+            expected=f"algorithm must be one of {', '.join(ALGORITHMS)}",
             got=repr(algorithm),
             hint="or pass an object such as GreedyRuleCF()",
             code="unknown-algorithm",
@@ -103,7 +99,6 @@ def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
 
     if not isinstance(oracle, (str, type)) and callable(getattr(oracle, "find", None)):
         return verify_oracle(oracle)
-
     if not isinstance(oracle, str) or oracle not in ORACLES:
         raise InputError(
             expected=f"oracle must be one of {', '.join(ORACLES)}",
@@ -144,9 +139,7 @@ class _CachedSeedSequence(ISeedSequence):
         return self._words
 
 
-@lru_cache(maxsize=64)
-def _expand_seed(seed: int) -> _CachedSeedSequence:
-    return _CachedSeedSequence(seed)
+_expand_seed = lru_cache(maxsize=64)(_CachedSeedSequence)
 
 
 def make_generator(seed: int) -> np.random.Generator:

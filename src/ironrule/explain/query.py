@@ -93,18 +93,13 @@ def build_case(
             hint="lower the margin, or leave that model out",
             code="row-not-robustly-denied",
         )
-    allowed, features = context.space.feasible, context.space.features
+    space, allowed = context.space, context.space.feasible
     if change_constraints:
-        predicates = [
-            *allowed.predicates,
-            *(bind_constraint(constraint, features) for constraint in change_constraints),
-        ]
-        allowed = _build_feasible(context, predicates, instance)
-    components = build_instance_components(context.space, instance, context.component_cache)
+        bound = (bind_constraint(constraint, space.features) for constraint in change_constraints)
+        allowed = _build_feasible(context, [*allowed.predicates, *bound], instance)
+    components = build_instance_components(space, instance, context.component_cache)
     model = context.model.primary if own_model_only else context.model
-    return Case(
-        context.space, model, context.history, components=components, feasible=allowed, fingerprint=context.fingerprint
-    )
+    return Case(space, model, context.history, components=components, feasible=allowed, fingerprint=context.fingerprint)
 
 
 def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], instance: Points) -> FeasibleRegion:
@@ -187,8 +182,6 @@ def select_components(
     required = tuple(components.select([name]) & allowed for name in require)
     for name, permitted in zip(require, required, strict=True):
         if not permitted:
-            raise InputError(
-                f"{name!r} cannot be required for this row: it excludes nothing or is forbidden",
-                code="unusable-requirement",
-            )
+            statement = f"{name!r} cannot be required for this row: it excludes nothing or is forbidden"
+            raise InputError(statement, code="unusable-requirement")
     return allowed, required

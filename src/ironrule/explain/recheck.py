@@ -29,11 +29,11 @@ from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Verdict
 
 
 def recheck_explanations(
-    context: ExplainerContext, explanations: Any, options: SearchOptions, progress: bool | None
+    context: ExplainerContext, saved: Any, options: SearchOptions, progress: bool | None
 ) -> Recheck:
     """Which stored explanations hold for the explainer's model, and what breaks the others."""
-    total = len(explanations) if hasattr(explanations, "__len__") else 1
-    named = track(_name_explanations(explanations), "Rechecking", total, progress)
+    total = len(saved) if hasattr(saved, "__len__") else 1
+    named = track(_name_explanations(saved), "Rechecking", total, progress)
     return Recheck(tuple(_recheck_explanation(context, name, explanation, options) for name, explanation in named))
 
 
@@ -77,10 +77,8 @@ def _name_explanations(explanations: Any) -> Iterator[tuple[Any, Explanation]]:
     elif isinstance(explanations, Iterable):
         yield from enumerate(explanations)
     else:
-        raise InputError(
-            expected="explanations must be a batch, an explanation, or a list or mapping of explanations",
-            got=type(explanations).__name__,
-        )
+        expected = "explanations must be a batch, an explanation, or a list or mapping of explanations"
+        raise InputError(expected=expected, got=type(explanations).__name__)
 
 
 def _find_past_exception(problem: Problem, box: Box) -> Refuted | None:

@@ -33,7 +33,6 @@ class OutcomeSource(Protocol):
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """Of every row."""
-        ...
 
 
 class RowTable(Protocol):
@@ -42,7 +41,6 @@ class RowTable(Protocol):
     @property
     def table(self) -> Table:
         """A table of their columns: all rows, or a few with every value of every column."""
-        ...
 
 
 class RowStore(RowTable, Protocol):
@@ -53,26 +51,21 @@ class RowStore(RowTable, Protocol):
     @property
     def row_numbers(self) -> npt.NDArray[np.int64] | None:
         """The row numbers of what ``encode`` gives; None if they count from 0."""
-        ...
 
     @property
     def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
         """Numbers that are among the values of the table although no row has them."""
-        ...
 
     def encode(self, space: Space, progress: bool | None) -> EncodedTable:
         """All rows as codes."""
-        ...
 
-    def take(self, codes: EncodedTable, rows: BoolArray, name: str | None) -> EncodedTable:
+    def take(self, codes: EncodedTable, rows: BoolArray, name: str | None, /) -> EncodedTable:
         """The chosen rows; ``name`` says which, if the same name always means the same."""
-        ...
 
     def compute_outcomes(
-        self, outcome_source: OutcomeSource, codes: EncodedTable, name: str | None, progress: bool | None
+        self, source: OutcomeSource, codes: EncodedTable, name: str | None, progress: bool | None, /
     ) -> BoolArray:
         """What the model says of every row; ``name`` as before."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +84,15 @@ class InMemoryRows:
         """All rows as codes."""
         return space.encode(self.table, progress=progress)
 
-    def take(self, codes: EncodedTable, rows: BoolArray, name: str | None) -> EncodedTable:  # noqa: ARG002  # made anew every time
+    def take(self, codes: EncodedTable, rows: BoolArray, _: str | None) -> EncodedTable:
         """The chosen rows."""
         return codes.take(rows)
 
     def compute_outcomes(
-        self,
-        outcome_source: OutcomeSource,
-        codes: EncodedTable,
-        name: str | None,  # noqa: ARG002  # asked anew every time
-        progress: bool | None,
+        self, source: OutcomeSource, codes: EncodedTable, _: str | None, progress: bool | None
     ) -> BoolArray:
         """What the model says of every row."""
-        return outcome_source.compute_outcomes(codes, progress)
+        return source.compute_outcomes(codes, progress)
 
 
 @dataclass(frozen=True)
@@ -133,12 +122,11 @@ class OnDiskRows:
         return open_or_write_columns(self._build_path("rows", name), lambda: select_rows(codes.columns, rows))
 
     def compute_outcomes(
-        self, outcome_source: OutcomeSource, codes: EncodedTable, name: str | None, progress: bool | None
+        self, source: OutcomeSource, codes: EncodedTable, name: str | None, progress: bool | None
     ) -> BoolArray:
         """What the model says of every row, asked once."""
-        stored = open_or_write_columns(
-            self._build_path("outcomes", name), lambda: iter([iter([outcome_source.compute_outcomes(codes, progress)])])
-        )
+        path = self._build_path("outcomes", name)
+        stored = open_or_write_columns(path, lambda: iter([iter([source.compute_outcomes(codes, progress)])]))
         return np.asarray(stored.columns[0], dtype=np.bool_)
 
     def _build_path(self, what: str, name: str | None) -> Path:

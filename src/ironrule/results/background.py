@@ -251,11 +251,8 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
     _require_same_space(explanation, past.space)
     if len(past.codes) != explanation.history_rows:
         made_with = format_count(explanation.history_rows, "past row")
-        raise InputError(
-            expected=f"the data must have {made_with}, like the data that the explanation was made with",
-            got=len(past.codes),
-            code="history-mismatch",
-        )
+        expected = f"the data must have {made_with}, like the data that the explanation was made with"
+        raise InputError(expected=expected, got=len(past.codes), code="history-mismatch")
 
     is_robust = explanation.decision.margin > 0 or explanation.model_count > 1
 

@@ -297,11 +297,8 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
 def _require_same_batch(path: Path, manifest: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
     other = [what for key, what in MANIFEST_KEYS.items() if manifest.get(key) != keys[key]]
     if other:
-        raise InputError(
-            f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}",
-            hint="choose another folder, or remove it",
-            code="batch-mismatch",
-        )
+        statement = f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}"
+        raise InputError(statement, hint="choose another folder, or remove it", code="batch-mismatch")
 
 
 def lock_folder(path: Path) -> IO[bytes]:

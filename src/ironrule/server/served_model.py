@@ -84,11 +84,8 @@ def validate_constraints(given: Sequence[str], space: Space) -> ConstraintTexts:
             raise ConstraintError(expected=expected, got=format_brief(text))
         constraint = parse_constraint(text)
         if constraint.mentions_instance:
-            raise ConstraintError(
-                expected="a constraint on the space must name cf only",
-                got=format_brief(text),
-                hint="use the value instead of x",
-            )
+            expected = "a constraint on the space must name cf only"
+            raise ConstraintError(expected=expected, got=format_brief(text), hint="use the value instead of x")
         bind_constraint(constraint, space.features)
     return texts
 

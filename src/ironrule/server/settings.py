@@ -62,11 +62,8 @@ class ServerSettings:
             )
         least = min(map(len, self.tokens), default=MIN_TOKEN_LENGTH)
         if least < MIN_TOKEN_LENGTH:
-            raise InputError(
-                expected=f"a token must have at least {MIN_TOKEN_LENGTH} characters",
-                got=least,
-                hint="choose a longer one",
-            )
+            expected = f"a token must have at least {MIN_TOKEN_LENGTH} characters"
+            raise InputError(expected=expected, got=least, hint="choose a longer one")
 
 
 def is_loopback(host: str) -> bool:

@@ -177,15 +177,13 @@ def explain_in_processes(
         path = None if temp_dir is None else _write_row_explainer(row_explainer, temp_dir.path)
         handles = [] if path is None else [_WorkerHandle(path, tasks, answers) for _ in range(others)]
         try:
-            yield from _work_until_done(row_explainer, tasks, answers)
+            yield from _run_tasks(row_explainer, tasks, answers)
         finally:
             for handle in handles:
                 handle.close()
 
 
-def _work_until_done(
-    row_explainer: RowExplainer, tasks: TaskQueue, answers: SimpleQueue[Any]
-) -> Iterator[list[BatchRow]]:
+def _run_tasks(row_explainer: RowExplainer, tasks: TaskQueue, answers: SimpleQueue[Any]) -> Iterator[list[BatchRow]]:
     """Explain tasks here; between two of them, and when none is left, hand out what other processes have finished."""
     done = 0
     while done < tasks.needed:
@@ -220,10 +218,8 @@ def _write_row_explainer(row_explainer: RowExplainer, folder: Path) -> Path | No
             hint="free some space there, set TMPDIR to another folder, or use one worker",
         ) from error
     except Exception as error:  # pickling fails in as many ways as there are models
-        warnings.warn(
-            f"the model cannot be sent to other processes, so only this one works: {type(error).__name__}: {error}",
-            stacklevel=2,
-        )
+        reason = f"{type(error).__name__}: {error}"
+        warnings.warn(f"the model cannot be sent to other processes, so only this one works: {reason}", stacklevel=2)
         return None
 
 

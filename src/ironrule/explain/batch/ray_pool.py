@@ -58,11 +58,9 @@ def explain_on_ray(
         name, references = uuid.uuid4().hex, _put_row_explainer(ray, row_explainer)
         listed = [ray.put(references)]  # one reference, since every one that a task is given costs its driver time
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_run_remote_task)
-        processors = workers or int(ray.cluster_resources().get("CPU", 1))
-        tasks = TaskQueue(pending, TASKS_PER_PROCESSOR * processors, is_covered)
-        yield from _iterate_results(
-            ray, lambda task: remote.remote(name, listed, task), tasks, TASKS_PER_PROCESSOR * processors
-        )
+        max_tasks = TASKS_PER_PROCESSOR * (workers or int(ray.cluster_resources().get("CPU", 1)))
+        tasks = TaskQueue(pending, max_tasks, is_covered)
+        yield from _iterate_results(ray, lambda task: remote.remote(name, listed, task), tasks, max_tasks)
 
 
 def _iterate_results(ray: Any, submit: Any, tasks: TaskQueue, max_tasks: int) -> Iterator[list[BatchRow]]:
@@ -125,10 +123,8 @@ def _put_row_explainer(ray: Any, row_explainer: RowExplainer) -> list[Any]:
     try:
         content, buffers = pickle_with_buffers(row_explainer, in_files=False)
     except Exception as error:  # pickling fails in as many ways as there are models
-        raise InputError(
-            f"cannot pickle the model to send it to other machines: {type(error).__name__}: {error}",
-            code="model-not-picklable",
-        ) from None
+        statement = f"cannot pickle the model to send it to other machines: {type(error).__name__}: {error}"
+        raise InputError(statement, code="model-not-picklable") from None
     return [ray.put(content), *(ray.put(np.frombuffer(buffer.raw(), dtype=np.uint8)) for buffer in buffers)]
 
 

@@ -99,9 +99,8 @@ class RuleReuse:
         place = int(self._rules.find_covering(point)[0])
         own = self._searched.pop(row, None)
         if place >= 0:
-            return build_covered_row(
-                self.context, self.options, row, point[0], by=self._rules.batch_row(place), rules=self._rules
-            )
+            by = self._rules.batch_rows[place]
+            return build_covered_row(self.context, self.options, row, point[0], by=by, rules=self._rules)
         if own is not None:
             self._rules.add(own)
         return own
@@ -111,7 +110,7 @@ class _ProvenRules:
     """The proven rules of rows that were searched for. Other threads may look while one adds."""
 
     def __init__(self, features: int) -> None:
-        self._batch_rows: list[BatchRow] = []
+        self.batch_rows: list[BatchRow] = []
         self._low = np.empty((FIRST_CAPACITY, features), dtype=np.int32)
         self._high, self._lengths = np.empty_like(self._low), np.empty(FIRST_CAPACITY, dtype=np.int64)
         self._explanations: dict[int, Explanation] = {}
@@ -120,20 +119,16 @@ class _ProvenRules:
         """Add the rule of a row, if it is proven and its own."""
         if row.low is None or row.covered_by is not None or row.same_as != row.row:
             return
-        box, place = build_proven_box(row), len(self._batch_rows)
+        box, place = build_proven_box(row), len(self.batch_rows)
         if place == len(self._lengths):
             grown = [np.concatenate([old, np.empty_like(old)]) for old in (self._low, self._high, self._lengths)]
             self._low, self._high, self._lengths = grown
         self._low[place], self._high[place], self._lengths[place] = box.low, box.high, row.cardinality
-        self._batch_rows.append(row)  # from now on others see it
-
-    def batch_row(self, place: int) -> BatchRow:
-        """The row that a place stands for."""
-        return self._batch_rows[place]
+        self.batch_rows.append(row)  # from now on others see it
 
     def find_covering(self, points: Points) -> npt.NDArray[np.int64]:
         """For every point the place of the rule that covers it; -1 where none does."""
-        count = len(self._batch_rows)
+        count = len(self.batch_rows)
         low, high, lengths = self._low, self._high, self._lengths
         return find_shortest_box(np.asarray(points, dtype=np.int32), low[:count], high[:count], lengths[:count])
 
@@ -185,22 +180,13 @@ def build_covered_row(
         return covered
     source = rules.explanation(by)
     proof = source.verdict if source.wider is None or by.wider_low is None else source.wider.verdict
+    nothing_done = Statistics.from_meter(options.start_meter(), REUSED_ALGORITHM, options.seed, None)
     explanation = replace(
         source,
         instance=context.space.decode_row(point),
         ranked=(RankedRule(rule, proof, covered.coverage),),
         counterfactuals=(),
-        statistics=Statistics(
-            algorithm=REUSED_ALGORITHM,
-            seed=options.seed,
-            seconds=0.0,
-            generations=0,
-            candidates=0,
-            oracle_calls=0,
-            model_calls=0,
-            evaluations=0,
-            operator_seconds={},
-        ),
+        statistics=replace(nothing_done, seconds=0.0),
         weight=weight,
         lower_bound=0,
         witnesses=(),

@@ -110,15 +110,13 @@ def _select_from_history(context: ExplainerContext, numbers: Int64Array | None) 
     places = np.arange(len(context.history)) if numbers is None else context.find_positions(numbers)
     own, within = context.outcomes[places], context.history.outcomes[places]
     kept = places[~own & ~within]
-    return _build_undesired_rows(
-        context.get_row_numbers(kept), SelectedRows(context.history.codes.points, kept), own, within
-    )
+    points = SelectedRows(context.history.codes.points, kept)
+    return _build_undesired_rows(context.get_row_numbers(kept), points, own, within)
 
 
 def _build_undesired_rows(numbers: Int64Array, points: EncodedRows, own: BoolArray, within: BoolArray) -> UndesiredRows:
-    return UndesiredRows(
-        numbers, points, find_first_equal(points, CHUNK_ROWS), int(own.sum()), int((within & ~own).sum())
-    )
+    first_equal = find_first_equal(points, CHUNK_ROWS)
+    return UndesiredRows(numbers, points, first_equal, int(own.sum()), int((within & ~own).sum()))
 
 
 def _are_row_numbers(rows: Any) -> bool:
@@ -129,9 +127,8 @@ def _are_row_numbers(rows: Any) -> bool:
         return False
     others = [row for row in rows if not isinstance(row, (int, np.integer)) or isinstance(row, bool)]
     if others:
-        raise InputError(
-            expected="rows must be a table or a list of row numbers of the data", got=f"a list with {others[0]!r}"
-        )
+        expected = "rows must be a table or a list of row numbers of the data"
+        raise InputError(expected=expected, got=f"a list with {others[0]!r}")
     return True
 
 
@@ -139,9 +136,6 @@ def _require_feasible(context: ExplainerContext, points: Points) -> Points:
     for predicate in context.space.feasible.predicates:
         broken = np.flatnonzero(~np.asarray(predicate(points, None)))
         if len(broken):
-            raise ConstraintError(
-                f"row {broken[0]} does not satisfy {str(predicate.constraint)!r}",
-                hint="leave it out",
-                code="row-violates-constraint",
-            )
+            statement = f"row {broken[0]} does not satisfy {str(predicate.constraint)!r}"
+            raise ConstraintError(statement, hint="leave it out", code="row-violates-constraint")
     return points

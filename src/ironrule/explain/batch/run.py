@@ -53,15 +53,12 @@ class BatchWriter(Protocol):
 
     def finished_row_numbers(self) -> set[int]:
         """The numbers of the rows that it has already."""
-        ...
 
     def read_rows(self) -> Iterable[BatchRow]:
         """The rows that it has already, in the order in which they were added."""
-        ...
 
     def add(self, rows: list[BatchRow]) -> None:
         """Keep them, all or none."""
-        ...
 
 
 def run_batch(
@@ -104,9 +101,8 @@ def run_batch(
         "options_fingerprint": f"{options_hash}, reuse" if output.reuse else options_hash,
     }
     with contextlib.closing(lock_folder(path)):
-        folder = open_batch_folder(
-            path, {**keys, **counts, "has_documents": output.documents, "space": context.space.to_dict()}
-        )
+        facts = {"has_documents": output.documents, "space": context.space.to_dict()}
+        folder = open_batch_folder(path, keys | counts | facts)
         fill(folder)
     return Batch(FolderBatchReader(folder), counts, context.space)
 

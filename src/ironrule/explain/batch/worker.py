@@ -73,25 +73,20 @@ class RowExplainer:
 
 def run_worker() -> None:
     """Serve until standard input ends."""
+    from ironrule.explain.batch.process_pool import read_pickle
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process is interrupted too, and decides
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     tasks = sys.stdin.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):  # the parent process has ended
-        row_explainer = _load_row_explainer(Path(pickle.load(tasks)))
+        row_explainer: RowExplainer = read_pickle(Path(pickle.load(tasks)))
         answer: Any = "ready"
         while True:
             pickle.dump(answer, answers, protocol=5)
             answers.flush()
             answer = run_task(row_explainer, pickle.load(tasks))
     os._exit(0)  # what is still in the pipe can go nowhere
-
-
-def _load_row_explainer(path: Path) -> RowExplainer:
-    from ironrule.explain.batch.process_pool import read_pickle
-
-    row_explainer: RowExplainer = read_pickle(path)
-    return row_explainer
 
 
 def run_task(row_explainer: RowExplainer, task: Task) -> list[BatchRow] | Exception:
