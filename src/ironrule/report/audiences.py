@@ -30,10 +30,8 @@ def _render_letter(explanation: Explanation, _: CheckCommand) -> str:
     return render_template("person.html", title=letter["title"], letters=[letter])
 
 
-def _render_letters(
-    title: str, explanations: Sequence[Explanation], names: Sequence[str], _: FeatureLabels | None
-) -> str:
-    return render_template("person.html", title=title, letters=map(build_letter, explanations, names))
+def _render_letters(title: str, many: Sequence[Explanation], names: Sequence[str], _: FeatureLabels | None) -> str:
+    return render_template("person.html", title=title, letters=map(build_letter, many, names))
 
 
 def _render_validation(explanation: Explanation, check_command: CheckCommand) -> str:
@@ -41,9 +39,9 @@ def _render_validation(explanation: Explanation, check_command: CheckCommand) ->
 
 
 def _render_validations(
-    title: str, explanations: Sequence[Explanation], names: Sequence[str], labels: FeatureLabels | None
+    title: str, many: Sequence[Explanation], names: Sequence[str], labels: FeatureLabels | None
 ) -> str:
-    return render_template("batch.html", title=title, **build_batch_view(explanations, names, labels))
+    return render_template("batch.html", title=title, **build_batch_view(many, names, labels))
 
 
 REPORTS: dict[Audience, AudienceReport] = {
@@ -75,9 +73,8 @@ def render_batch_report(
         raise InputError(expected="a report needs at least one explanation", got="none")
     names = [str(number) for number in range(1, count + 1)] if names is None else [str(name) for name in names]
     if len(names) != count:
-        raise InputError(
-            expected=f"names must have {format_count(count, 'name')}, one for each explanation", got=len(names)
-        )
+        expected = f"names must have {format_count(count, 'name')}, one for each explanation"
+        raise InputError(expected=expected, got=len(names))
     labels = None if space is None else FeatureLabels.from_space(space)
     return _get_report(audience).render_many(format_count(count, "explanation"), explanations, names, labels)
 

@@ -90,15 +90,9 @@ def build_batch_view(
     shared: dict[str, Counter[str]] = {name: Counter() for name in SHARED_FACTS}
     # explanations may be read from disk one by one, so one pass collects all that is needed of each
     for name, explanation in zip(names, explanations, strict=True):
-        rows.append(
-            (
-                name,
-                join_conditions(explanation.rule),
-                get_verdict_name(explanation.verdict),
-                f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}",
-                f"{explanation.coverage:,}",
-            )
-        )
+        length = f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}"
+        verdict = get_verdict_name(explanation.verdict)
+        rows.append((name, join_conditions(explanation.rule), verdict, length, f"{explanation.coverage:,}"))
         for fact, get_value in SHARED_FACTS.items():
             shared[fact][get_value(explanation)] += 1
         stopped += explanation.statistics.stopped is not None

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ironrule.report import text
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import choose_style
 from ironrule.report.templating import render_template
-from ironrule.report.text import (
-    describe_evidence,
-    describe_minimality,
-    describe_scope,
-    describe_undecided,
-    get_verdict_name,
-)
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
 from ironrule.results.judgement import Judgement
@@ -22,14 +16,8 @@ from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.verdict import Quality
 from ironrule.wording import format_count, format_value
 
-QUALITY_COLOURS = {
-    Quality.NOT_JUDGED: "#8a5a00",
-    Quality.FAILED_DATA: "#a1260d",
-    Quality.FAILED_GLOBAL: "#a1260d",
-    Quality.REDUNDANT: "#1b6e3c",
-    Quality.IRREDUNDANT: "#1b6e3c",
-    Quality.MINIMUM: "#1b6e3c",
-}
+GREEN, YELLOW, RED = "#1b6e3c", "#8a5a00", "#a1260d"
+QUALITY_COLOURS = {Quality.NOT_JUDGED: YELLOW, Quality.FAILED_DATA: RED, Quality.FAILED_GLOBAL: RED}  # else green
 
 
 def render_judgement(judgement: Judgement) -> str:
@@ -38,8 +26,8 @@ def render_judgement(judgement: Judgement) -> str:
         "notebook_judgement.html",
         rule=judgement.rule,
         quality=judgement.quality,
-        colour=QUALITY_COLOURS[judgement.quality],
-        evidence=describe_evidence(judgement),
+        colour=QUALITY_COLOURS.get(judgement.quality, GREEN),
+        evidence=text.describe_evidence(judgement),
     )
 
 
@@ -51,17 +39,17 @@ def render_explanation(explanation: Explanation) -> str:
         "notebook_explanation.html",
         conditions=explanation.rule.conditions,
         outcome=explanation.rule.outcome,
-        scope=describe_scope(explanation),
+        scope=text.describe_scope(explanation),
         style=choose_style(explanation.verdict),
         verdict=explanation.verdict.details,
-        length=format_count(explanation.cardinality, "component") + describe_minimality(explanation),
+        length=format_count(explanation.cardinality, "component") + text.describe_minimality(explanation),
         coverage=f"{explanation.coverage:,} of {past_rows}",
         stopped=explanation.statistics.stopped,
-        undecided=describe_undecided(explanation),
+        undecided=text.describe_undecided(explanation),
         drawing=draw_conditions(build_conditions_plot(explanation)) if has_plot else None,
         other_rules=[
-            (join_conditions(other.rule), get_verdict_name(other.verdict), other.coverage)
-            for other in explanation.ranked[1:]
+            (join_conditions(one.rule), text.get_verdict_name(one.verdict), one.coverage)
+            for one in explanation.ranked[1:]
         ],
         changes=_list_changes(explanation.counterfactuals),
     )
@@ -69,9 +57,8 @@ def render_explanation(explanation: Explanation) -> str:
 
 def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     """Counterfactuals as a table of changes; in words if there are none."""
-    return render_template(
-        "notebook_counterfactuals.html", changes=_list_changes(counterfactuals.items), text=str(counterfactuals)
-    )
+    changes = _list_changes(counterfactuals.items)
+    return render_template("notebook_counterfactuals.html", changes=changes, text=str(counterfactuals))
 
 
 def _list_changes(counterfactuals: Sequence[Counterfactual]) -> list[tuple[int, str, str, str]]:

@@ -68,9 +68,8 @@ def _describe_verdict(verdict: Verdict, labels: FeatureLabels) -> str:
             return f"{searched} This is not a proof: there may be cases that fit and are decided differently."
         case Refuted(counterfactual):
             exception = _format_changes(counterfactual, labels) or "one with the same facts"
-            return (
-                f"So this does not fully explain the decision. This case fits, but is decided differently: {exception}."
-            )
+            unexplained = "So this does not fully explain the decision."
+            return f"{unexplained} This case fits, but is decided differently: {exception}."
 
 
 def _format_changes(counterfactual: Counterfactual, labels: FeatureLabels) -> str:

@@ -16,20 +16,13 @@ if TYPE_CHECKING:
 
 
 @cache
-def get_environment() -> Environment:
-    """The templates; a name that a template uses and was not given is an error, not a gap."""
+def get_environment(package: str = "ironrule.report") -> Environment:
+    """The templates of a package; a name that a template uses and was not given is an error, not a gap."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # takes longer than the rest of a start
 
-    environment = Environment(
-        loader=PackageLoader("ironrule.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["counted"] = format_count
-    environment.filters["grouped"] = "{:,}".format
-    environment.filters["short"] = "{:.4g}".format
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.loader = PackageLoader(package)
+    environment.filters |= {"counted": format_count, "grouped": "{:,}".format, "short": "{:.4g}".format}
     return environment
 
 

@@ -36,9 +36,8 @@ def format_explanation(explanation: Explanation) -> str:
 
 def describe_scope(explanation: Explanation) -> list[str]:
     """The constraints under which the rule holds, if there are any."""
-    return (
-        [f"Only where {' and '.join(map(_parenthesize, explanation.constraints))}."] if explanation.constraints else []
-    )
+    constraints = " and ".join(map(_parenthesize, explanation.constraints))
+    return [f"Only where {constraints}."] if constraints else []
 
 
 def _parenthesize(constraint: str) -> str:

@@ -39,9 +39,8 @@ class CheckCommand:
         >>> CheckCommand("why.json", "model.skops", "past loans.csv").command
         "ironrule check why.json --model model.skops --data 'past loans.csv'"
         """
-        return shlex.join(
-            ["ironrule", "check", self.explanation, "--model", self.model, "--data", self.data, *self.options]
-        )
+        files = (self.explanation, "--model", self.model, "--data", self.data)
+        return shlex.join(["ironrule", "check", *files, *self.options])
 
     @property
     def is_complete(self) -> bool:
@@ -84,23 +83,17 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
 
 
 def _draw_plots(explanation: Explanation) -> tuple[Drawing, ...]:
-    return (
-        *draw_condition_pages(explanation),
-        draw_needs(build_needs_plot(explanation)),
-        draw_growth(build_growth_plot(explanation)),
-    )
+    needs, growth = build_needs_plot(explanation), build_growth_plot(explanation)
+    return (*draw_condition_pages(explanation), draw_needs(needs), draw_growth(growth))
 
 
 def _collect_proof_facts(explanation: Explanation) -> list[tuple[str, str]]:
     """What was proven, and how."""
     verdict, wider = explanation.verdict, find_proven_wider_rule(explanation)
-    holds = "none: the rule is not proven"
-    if isinstance(verdict, Proven):
-        holds = _describe_certificate(verdict.certificate)
-    facts = [
-        ("Proof that the rule holds", holds),
-        ("Proof that no shorter rule holds", _describe_lower_bound(explanation)),
-    ]
+    unproven = "none: the rule is not proven"
+    holds = _describe_certificate(verdict.certificate) if isinstance(verdict, Proven) else unproven
+    shortest = _describe_lower_bound(explanation)
+    facts = [("Proof that the rule holds", holds), ("Proof that no shorter rule holds", shortest)]
     if wider is not None and isinstance(wider.verdict, Proven):
         further = f"no bound can move further (counterfactuals that show it: {len(explanation.wider_witnesses)})"
         end = further if explanation.wider_is_maximal else "not known whether bounds can move further"

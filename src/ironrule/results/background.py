@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray, Points, UInt8Array
 from ironrule.errors import InputError
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
@@ -134,8 +133,7 @@ def _build_growth(components: Sequence[Component], past: HistoryRows) -> tuple[G
     steps, left, covered = [_build_step(None, everyone, past.desired)], list(components), past
     while left:
         options = [
-            _build_step(component, _find_admitted_rows(component, past.space, covered.codes), covered.desired)
-            for component in left
+            _build_step(one, _find_admitted_rows(one, past.space, covered.codes), covered.desired) for one in left
         ]
         best = min(range(len(left)), key=lambda place: (options[place].desired or 0, options[place].covered, place))
         steps.append(options[best])
@@ -152,9 +150,8 @@ def _keep_rows(past: HistoryRows, inside: BoolArray, left: Sequence[Component]) 
     """The rows inside; of the columns, only those that what is left of the rule speaks of."""
     needed = {past.space.index(component.feature) for component in left}
     columns = [column[inside] if place in needed else column[:0] for place, column in enumerate(past.codes.columns)]
-    return replace(
-        past, codes=EncodedTable(tuple(columns)), desired=None if past.desired is None else past.desired[inside]
-    )
+    desired = None if past.desired is None else past.desired[inside]
+    return replace(past, codes=EncodedTable(tuple(columns)), desired=desired)
 
 
 def _find_needs(
@@ -162,9 +159,7 @@ def _find_needs(
 ) -> tuple[ComponentNeed, ...]:
     """For every component the nearest counterfactual that it alone excludes: a past row, or one of these."""
     rows, columns = past.codes, EncodedTable(tuple(counterfactuals.T))
-    broken_by_rows, broken_by_points = (
-        _count_broken_components(components, past.space, codes) for codes in (rows, columns)
-    )
+    broken_by_rows, broken_by_points = (_count_broken(components, past.space, codes) for codes in (rows, columns))
     needs = []
     for component in components:
         excluded = counterfactuals[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, columns)]
@@ -173,9 +168,7 @@ def _find_needs(
     return tuple(needs)
 
 
-def _count_broken_components(
-    components: Sequence[Component], space: Space, codes: EncodedTable
-) -> npt.NDArray[np.uint8]:
+def _count_broken(components: Sequence[Component], space: Space, codes: EncodedTable) -> UInt8Array:
     """How many components every row breaks: at most two for every feature, of which there are few."""
     counts = np.zeros(len(codes), dtype=np.uint8)
     for component in components:
@@ -190,18 +183,11 @@ def _select_desired(past: HistoryRows, chosen: BoolArray) -> Points:
 
 
 def _choose_need(component: Component, excluded: Points, rows: Points, space: Space, instance: Points) -> ComponentNeed:
-    past = len(rows) > 0 and (
-        len(excluded) == 0 or _count_fewest_changes(rows, instance) <= _count_fewest_changes(excluded, instance)
-    )
-    points = rows if past else excluded
+    points = np.concatenate([rows, excluded])  # of those that change equally few features the first: a past row
     if len(points) == 0:
         return ComponentNeed(component, None)
-    nearest = points[np.argmin((points != instance).sum(axis=1))]
-    return ComponentNeed(component, Counterfactual.from_point(space, instance, nearest), past)
-
-
-def _count_fewest_changes(points: Points, instance: Points) -> int:
-    return int((points != instance).sum(axis=1).min())
+    nearest = int(np.argmin((points != instance).sum(axis=1)))
+    return ComponentNeed(component, Counterfactual.from_point(space, instance, points[nearest]), nearest < len(rows))
 
 
 @runtime_checkable
@@ -228,7 +214,9 @@ class HistorySource(Protocol):
 def attach_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
     if isinstance(data, HistorySource) and isinstance(data.space, Space):  # tables can have columns of these names
-        return _attach_source(explanation, data)
+        if explanation.model != data.fingerprint:
+            raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
+        return _attach_rows(explanation, HistoryRows(data.space, data.codes, data.outcomes))
     table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
     if space is None:
         named = [name for name in explanation.instance if name in table.names]
@@ -240,12 +228,6 @@ def attach_history(explanation: Explanation, data: Any, space: Space | None) -> 
     return _attach_rows(explanation, HistoryRows(space, codes, None))
 
 
-def _attach_source(explanation: Explanation, source: HistorySource) -> Explanation:
-    if explanation.model != source.fingerprint:
-        raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
-    return _attach_rows(explanation, HistoryRows(source.space, source.codes, source.outcomes))
-
-
 def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
     """The explanation with these past rows attached; raises InputError if it speaks of another space or history."""
     _require_same_space(explanation, past.space)
@@ -253,11 +235,11 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
         made_with = format_count(explanation.history_rows, "past row")
         expected = f"the data must have {made_with}, like the data that the explanation was made with"
         raise InputError(expected=expected, got=len(past.codes), code="history-mismatch")
-
     is_robust = explanation.decision.margin > 0 or explanation.model_count > 1
 
     def make() -> Background:
-        points = _encode_counterfactuals(explanation, past.space)
+        named = [past.space.encode_row(one.values).tolist() for one in explanation.counterfactuals]
+        points = np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(past.space))
         return build_background(past, explanation.rule, explanation.instance, points, is_robust)
 
     return replace(explanation, lazy_background=LazyValue(make))
@@ -270,9 +252,3 @@ def _require_same_space(explanation: Explanation, space: Space) -> None:
             hint="pass those that it was made with (one made with intervals needs the model too)",
             code="space-mismatch",
         )
-
-
-def _encode_counterfactuals(explanation: Explanation, space: Space) -> Points:
-    """The counterfactuals that an explanation itself names, as codes."""
-    named = [space.encode_row(counterfactual.values).tolist() for counterfactual in explanation.counterfactuals]
-    return np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(space))

@@ -18,7 +18,7 @@ import numpy as np
 
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.results.audience import Audience
-from ironrule.results.batch_storage import COLUMNS, BatchFolder, BatchReader, BatchRow, FolderBatchReader
+from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchFolder, BatchReader, BatchRow, FolderBatchReader
 from ironrule.results.display import format_batch, plot_batch, render_batch, write_batch_report
 from ironrule.results.explanation import Explanation
 from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
@@ -92,9 +92,7 @@ def _collect_candidates(read: Mapping[str, list[Any]], wider: bool) -> dict[Any,
 
 COVER_SECONDS = 10.0
 
-FRAME_COLUMNS = tuple(
-    name for name in COLUMNS if name not in ("document", "point", "low", "high", "wider_low", "wider_high")
-)
+FRAME_COLUMNS = tuple(name for name in COLUMNS if name not in ("document", *CODE_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,8 @@ class Batch(Sequence[Explanation]):
         """What is kept of the row with a number; raises InputError if it is not in the batch."""
         place = int(np.searchsorted(self.rows, row))
         if place == len(self) or self.rows[place] != row:
-            raise InputError(
-                f"the batch does not explain row {row}: it may have the desired outcome", code="row-not-in-batch"
-            )
+            statement = f"the batch does not explain row {row}: it may have the desired outcome"
+            raise InputError(statement, code="row-not-in-batch")
         return self.storage.row_at(place)
 
     def get_explanation(self, row: int) -> Explanation:

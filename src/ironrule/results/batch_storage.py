@@ -121,28 +121,17 @@ ROWS_PER_GROUP = 64  # rows that are read together
 CODE_COLUMNS = ("point", "low", "high", "wider_low", "wider_high")
 
 
-def require_pyarrow() -> None:
-    """Raise MissingExtraError now, not after the work."""
+def require_parquet() -> Any:
+    """Arrow's module for Parquet; raises MissingExtraError now, not after the work."""
     try:
-        import pyarrow  # noqa: F401
+        import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("pyarrow", "parquet", "writing a batch") from None
+    return pq
 
 
 def encode_parquet(rows: Iterable[BatchRow]) -> bytes:
     """The bytes of a Parquet file with these rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    items = list(rows)
-    columns = {name: [getattr(row, name) for row in items] for name in COLUMNS}
-    table = pa.table(columns, schema=_build_schema())
-    target = pa.BufferOutputStream()
-    pq.write_table(table, target, compression="zstd", row_group_size=ROWS_PER_GROUP)
-    return bytes(target.getvalue())
-
-
-def _build_schema() -> Any:
     import pyarrow as pa
 
     text, whole, codes = pa.string(), pa.int64(), pa.list_(pa.int32())
@@ -151,35 +140,29 @@ def _build_schema() -> Any:
         "lower_bound": pa.float64(), "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole,
         "wider_is_maximal": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(CODE_COLUMNS, codes),
     }  # fmt: skip
-    return pa.schema([(name, kinds.get(name, text)) for name in COLUMNS])
+    items, schema = list(rows), pa.schema([(name, kinds.get(name, text)) for name in COLUMNS])
+    table = pa.table({name: [getattr(row, name) for row in items] for name in COLUMNS}, schema=schema)
+    target = pa.BufferOutputStream()
+    require_parquet().write_table(table, target, compression="zstd", row_group_size=ROWS_PER_GROUP)
+    return bytes(target.getvalue())
 
 
 def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     """Some columns of a part, as Python values."""
-    require_pyarrow()
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path, columns=list(names), partitioning=None)
+    table = require_parquet().read_table(path, columns=list(names), partitioning=None)
     return {name: table.column(name).to_pylist() for name in names}
 
 
 def read_batch_row(path: Path, place: int) -> BatchRow:
     """The row at a place of a part; only its group of rows is read."""
-    require_pyarrow()
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        return _parse_batch_row(
-            file.read_row_group(place // ROWS_PER_GROUP).slice(place % ROWS_PER_GROUP, 1).to_pylist()[0]
-        )
+    with require_parquet().ParquetFile(path) as file:
+        group = file.read_row_group(place // ROWS_PER_GROUP)
+        return _parse_batch_row(group.slice(place % ROWS_PER_GROUP, 1).to_pylist()[0])
 
 
 def read_batch_rows(path: Path) -> Iterator[BatchRow]:
     """All rows of a part."""
-    require_pyarrow()
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
+    with require_parquet().ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             yield from map(_parse_batch_row, file.read_row_group(group).to_pylist())
 
@@ -265,16 +248,15 @@ class BatchFolder:
 
     def manifest(self) -> dict[str, Any]:
         """What the folder is a batch of; raises InputError if it is none."""
+        where = str(self.path)
         try:
             manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise InputError(
-                f"not the folder of a batch: {str(self.path)!r} has no manifest that can be read"
-            ) from None
+            raise InputError(f"not the folder of a batch: {where!r} has no manifest that can be read") from None
         if not isinstance(manifest, dict) or manifest.get("format") != MANIFEST_FORMAT:
             got = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
-            what = f"the batch in {str(self.path)!r}"
-            raise build_format_error(what, MANIFEST_FORMAT, got, "explain its rows again into another folder")
+            remedy = "explain its rows again into another folder"
+            raise build_format_error(f"the batch in {where!r}", MANIFEST_FORMAT, got, remedy)
         return manifest
 
 
@@ -323,9 +305,8 @@ def lock_folder(path: Path) -> IO[bytes]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            raise InputError(
-                f"another run is writing to {str(path)!r}", hint="wait until it has ended", code="batch-in-use"
-            ) from None
+            statement = f"another run is writing to {str(path)!r}"
+            raise InputError(statement, hint="wait until it has ended", code="batch-in-use") from None
     return file
 
 
@@ -335,15 +316,12 @@ class BatchReader(Protocol):
     @property
     def row_numbers(self) -> list[int]:
         """Their row numbers."""
-        ...
 
     def row_at(self, place: int) -> BatchRow:
         """One of them."""
-        ...
 
     def columns(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Some columns of all of them."""
-        ...
 
 
 @dataclass(slots=True)

@@ -91,11 +91,7 @@ def plot_batch(batch: Batch, ax: Axes | None) -> Axes:
 
 
 def write_batch_report(
-    explanations: Sequence[Explanation],
-    audience: Audience,
-    names: Sequence[str],
-    space: Space | None,
-    path: str | Path | None,
+    explanations: Sequence[Explanation], audience: Audience, names: Sequence[str], space: Space, path: str | Path | None
 ) -> str:
     """A report of many explanations as one HTML page, also written to ``path`` where one is given."""
     from ironrule.report import audiences

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -92,9 +92,7 @@ class RuleRestrictions:
         weights: Any = self.weights
         if isinstance(weights, Mapping) and weights:
             plain = {name: to_storable_weight(name, weight) for name, weight in weights.items()}
-            weights = {
-                name: number_to_json(kept) if isinstance(kept, Fraction) else kept for name, kept in plain.items()
-            }
+            weights = {name: number_to_json(one) if isinstance(one, Fraction) else one for name, one in plain.items()}
         return {"require": list(self.require), "forbid": list(self.forbid), "weights": weights}
 
     @classmethod
@@ -105,9 +103,8 @@ class RuleRestrictions:
             read = {name: number_from_json(one) if isinstance(one, str) else one for name, one in weights.items()}
             weights = {name: to_storable_weight(name, one) for name, one in read.items()}
         elif weights is not None and weights != "paper":
-            raise InputError(
-                expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights)
-            )
+            expected = "weights must be 'paper' or a mapping from features to weights"
+            raise InputError(expected=expected, got=repr(weights))
         return cls(tuple(data["require"]), tuple(data["forbid"]), weights)
 
 
@@ -155,9 +152,7 @@ class Explanation:
     wider: RankedRule | None = None
     wider_is_maximal: bool = False  # whether it is known that no bound of the wider rule can move further
     wider_witnesses: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
-    undecided_components: tuple[
-        str, ...
-    ] = ()  # components of the best rule that may not be needed: that could not be decided
+    undecided_components: tuple[str, ...] = ()  # of the best rule: it could not be decided whether they are needed
     model_count: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
@@ -221,7 +216,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, with a digest of it."""
-        stats = self.statistics
+        undecided = self.undecided_components
         document = {
             "format": DOCUMENT_FORMAT,
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
@@ -230,8 +225,7 @@ class Explanation:
             "wider_is_maximal": self.wider_is_maximal,
             "wider_witnesses": [list(point) for point in self.wider_witnesses],
             "counterfactuals": [counterfactual.to_dict() for counterfactual in self.counterfactuals],
-            "statistics": {name: getattr(stats, name) for name in Statistics.__slots__}
-            | {"operator_seconds": dict(stats.operator_seconds)},
+            "statistics": asdict(self.statistics),
             "history_rows": self.history_rows,
             "space": self.space,
             "weight": number_to_json(self.weight),
@@ -241,9 +235,7 @@ class Explanation:
             "decision": self.decision.to_dict(),
             "restrictions": self.restrictions.to_dict(),
             "witnesses": [list(point) for point in self.witnesses],
-            "undecided_components": [
-                place for place, one in enumerate(self.rule.components) if str(one) in self.undecided_components
-            ],
+            "undecided_components": [at for at, one in enumerate(self.rule.components) if str(one) in undecided],
             "model_count": self.model_count,
         }
         if self.constraints:
@@ -263,37 +255,28 @@ class Explanation:
             raise InputError(expected="an explanation must have at least one rule", got="none")
         try:
             if data[DIGEST_FIELD] != compute_digest(data):
-                raise InputError(
-                    "digest mismatch: the document was modified after it was written", code="digest-mismatch"
-                )
-            ranked = tuple(RankedRule.from_dict(ranked) for ranked in data["rules"])
+                statement = "digest mismatch: the document was modified after it was written"
+                raise InputError(statement, code="digest-mismatch")
+            ranked = tuple(map(RankedRule.from_dict, data["rules"]))
+            components, breakpoints = ranked[0].rule.components, data.get("breakpoints")
+            as_they_are = ("history_rows", "space", "unreadable_reason", "model", "wider_is_maximal")
             return cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
                 ranked=ranked,
-                counterfactuals=tuple(
-                    Counterfactual.from_dict(counterfactual) for counterfactual in data["counterfactuals"]
-                ),
+                counterfactuals=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
                 statistics=Statistics(**data["statistics"]),
-                history_rows=data["history_rows"],
-                space=data["space"],
+                **{name: data[name] for name in as_they_are},
                 weight=number_from_json(data["weight"]),
                 lower_bound=number_from_json(data["lower_bound"]),
-                unreadable_reason=data["unreadable_reason"],
-                model=data["model"],
                 decision=DecisionTarget.from_dict(data["decision"]),
                 restrictions=RuleRestrictions.from_dict(data["restrictions"]),
-                witnesses=tuple(tuple(require_integer(code) for code in point) for point in data["witnesses"]),
+                witnesses=tuple(tuple(map(require_integer, point)) for point in data["witnesses"]),
                 wider=None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
-                wider_is_maximal=data["wider_is_maximal"],
-                wider_witnesses=tuple(
-                    tuple(require_integer(code) for code in point) for point in data["wider_witnesses"]
-                ),
-                undecided_components=tuple(
-                    str(ranked[0].rule.components[require_integer(place)]) for place in data["undecided_components"]
-                ),
+                wider_witnesses=tuple(tuple(map(require_integer, point)) for point in data["wider_witnesses"]),
+                undecided_components=tuple(str(components[require_integer(at)]) for at in data["undecided_components"]),
                 model_count=require_integer(data["model_count"]),
                 constraints=tuple(data.get("constraints", ())),
-                breakpoints=_parse_breakpoints(data.get("breakpoints")),
+                breakpoints=None if breakpoints is None else {name: tuple(new) for name, new in breakpoints.items()},
             )
         except InputError:
             raise
@@ -337,10 +320,6 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return render_explanation(self)
-
-
-def _parse_breakpoints(data: Mapping[str, Any] | None) -> Mapping[str, tuple[Value, ...]] | None:
-    return None if data is None else {name: tuple(values) for name, values in data.items()}
 
 
 Item = TypeVar("Item")

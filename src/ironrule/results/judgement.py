@@ -163,9 +163,6 @@ class Recheck(Sequence[RecheckedExplanation]):
 
     def __str__(self) -> str:
         counts = self.counts
-        lines = [
-            f"{counts[status]:,} {status}: {meaning}." for status, meaning in STATUS_MEANINGS.items() if counts[status]
-        ]
-        return "\n".join(
-            [f"{format_count(len(self), 'explanation')} rechecked.", *lines, *map(str, self.select("breaks"))]
-        )
+        lines = [f"{format_count(len(self), 'explanation')} rechecked."]
+        lines += [f"{counts[one]:,} {one}: {meaning}." for one, meaning in STATUS_MEANINGS.items() if counts[one]]
+        return "\n".join([*lines, *map(str, self.select("breaks"))])

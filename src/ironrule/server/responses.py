@@ -5,31 +5,22 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 import ironrule
+from ironrule.report import templating
 from ironrule.search.algorithms import ALGORITHMS
 from ironrule.server.errors import ApiError
-from ironrule.wording import format_count
 
 
 @cache
 def get_environment() -> Environment:
     """The templates; values are escaped, and an unknown name is an error."""
-    environment = Environment(
-        loader=PackageLoader("ironrule.server", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["grouped"] = lambda number: f"{number:,}"
-    environment.filters["counted"] = format_count
+    environment = templating.get_environment("ironrule.server")
     environment.filters["moment"] = lambda at: f"{at[:10]} {at[11:19]} UTC"
-    environment.globals["version"] = ironrule.__version__
-    environment.globals["algorithms"] = ALGORITHMS
+    environment.globals |= {"version": ironrule.__version__, "algorithms": ALGORITHMS}
     return environment
 
 

@@ -29,7 +29,7 @@ from ironrule.results.batch_storage import (
     InMemoryBatch,
     lock_folder,
     open_batch_folder,
-    require_pyarrow,
+    require_parquet,
 )
 
 FLUSH_SECONDS = 5.0
@@ -76,7 +76,7 @@ def run_batch(
     if context.oracle is None and context.black_box_oracle is not None:
         options_hash = f"{options_hash}, oracle {context.black_box_oracle!r}"
     if output.folder is not None:
-        require_pyarrow()
+        require_parquet()
     chosen = select_undesired_rows(context, rows)
     row_explainer = RowExplainer(explainer, options, output.documents)
     counts = {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}

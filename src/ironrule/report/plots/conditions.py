@@ -85,10 +85,8 @@ class ConditionsPlot:
     def split(self, max_items: int) -> tuple[ConditionsPlot, ...]:
         """The same in pieces that fit a page."""
         starts = range(0, max(1, len(self.conditions)), max_items)
-        return tuple(
-            replace(self, conditions=self.conditions[start : start + max_items], is_continued=start > 0)
-            for start in starts
-        )
+        pages = [(start > 0, self.conditions[start : start + max_items]) for start in starts]
+        return tuple(replace(self, conditions=page, is_continued=is_continued) for is_continued, page in pages)
 
 
 def build_conditions_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> ConditionsPlot:
@@ -241,9 +239,9 @@ def _draw_line(condition: PlottedCondition, style: VerdictStyle, top: float) -> 
         if inside:
             shapes.append(Rectangle(x, base - inside, width, inside, DARK, kind="inside"))
         if others:
-            shapes.append(
+            shapes += [
                 Rectangle(x, base - inside - others, width, others, fill=PALE, stroke=BAR_OUTLINE, kind="outside")
-            )
+            ]
     own_x = _to_x(condition.own_position)
     shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, stroke=INK, width=1))
     shapes += [LineSegment(own_x, top - 6, own_x, base, stroke=INK, width=1.4), Triangle(own_x, top - 4)]

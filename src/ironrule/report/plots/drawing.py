@@ -129,10 +129,8 @@ def stack_lines(
     fill: str = INK,
 ) -> list[Shape]:
     """Lines of text below each other."""
-    return [
-        TextLine(x, y + number * size * 1.25, text, size=size, anchor=anchor, bold=bold, fill=fill)
-        for number, text in enumerate(texts)
-    ]
+    ys = (y + number * size * 1.25 for number in range(len(texts)))
+    return [TextLine(x, at, text, size, anchor, bold=bold, fill=fill) for at, text in zip(ys, texts, strict=True)]
 
 
 def draw_title(text: str) -> Shape:
@@ -162,9 +160,9 @@ def draw_hatched(area: Rectangle, stroke: str, step: float = 7.0, crossed: bool 
         top, bottom = offset - right, offset - left
         shapes.append(LineSegment(x + left, y + bottom, x + right, y + top, stroke=stroke, width=0.8))
         if crossed:
-            shapes.append(
+            shapes += [
                 LineSegment(x + left, y + height - bottom, x + right, y + height - top, stroke=stroke, width=0.8)
-            )
+            ]
         offset += step
     return shapes
 
@@ -207,12 +205,7 @@ UNREFUTED_STYLE = VerdictStyle(
     "unrefuted", "not proven: no exception was found", "#8a5a00", None, claim="as far as we searched, "
 )
 REFUTED_STYLE = VerdictStyle(
-    word="refuted",
-    meaning="does not hold: there is an exception",
-    colour="#a1260d",
-    tint=None,
-    crossed=True,
-    claim="the rule says: ",
+    "refuted", "does not hold: there is an exception", "#a1260d", None, crossed=True, claim="the rule says: "
 )
 VERDICT_STYLES = (PROVEN_STYLE, UNREFUTED_STYLE, REFUTED_STYLE)
 

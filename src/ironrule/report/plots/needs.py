@@ -30,7 +30,6 @@ from ironrule.report.text import collect_labels, format_desired_outcome
 from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outcome
-from ironrule.rule.rule import Component
 
 UNKNOWN_NEED = "Not known whether this part is needed."
 NO_DATA = "The past rows are not available, so it cannot be shown why every part is needed."
@@ -62,6 +61,7 @@ def build_needs_plot(explanation: Explanation, labels: FeatureLabels | None = No
     """The examples that show that every component is needed, as far as they are known."""
     labels, background = labels or collect_labels(explanation), explanation.background
     components = explanation.rule.components
+    named = [component.feature for component in components]
     needs = () if background is None else background.needs
     notes: tuple[str, ...] = ()
     if background is None:
@@ -73,28 +73,24 @@ def build_needs_plot(explanation: Explanation, labels: FeatureLabels | None = No
             (labels.label(component.feature), labels.format_short(FeatureCondition(component.feature, (component,))))
             for component in components
         ),
-        tuple(_build_example(index, need, components, labels) for index, need in enumerate(needs)),
+        tuple(_build_example(index, need, named, labels) for index, need in enumerate(needs)),
         format_outcome(explanation.rule),
         format_desired_outcome(explanation),
         notes,
     )
 
 
-def _build_example(
-    index: int, need: ComponentNeed, components: Sequence[Component], labels: FeatureLabels
-) -> NeedExample:
+def _build_example(index: int, need: ComponentNeed, named: Sequence[str], labels: FeatureLabels) -> NeedExample:
     if need.counterfactual is None:
         return NeedExample(index, None, (), False)
-    named = [component.feature for component in components]
     values = need.counterfactual.values
+    shown = tuple(labels.format_value(name, values[name]) for name in named)
     others = tuple(
         f"{labels.label(change.feature)}: {labels.format_value(change.feature, change.after)}"
         for change in need.counterfactual.changes
         if change.feature not in named
     )
-    return NeedExample(
-        index, tuple(labels.format_value(name, values[name]) for name in named), others, need.is_past_row
-    )
+    return NeedExample(index, shown, others, need.is_past_row)
 
 
 COMPONENT_X, VALUE_X, CELLS_X, OUTCOME_X = 0.0, 236.0, 424.0, 636.0  # where the columns begin
@@ -131,10 +127,7 @@ def _draw_head(needs: NeedsPlot) -> list[Shape]:
     titles = ((COMPONENT_X, "without this part"), (VALUE_X, "a case with"), (OUTCOME_X, "gets"))
     return [
         *(TextLine(x, 50, text, 11, bold=True) for x, text in titles),
-        *(
-            TextLine(CELLS_X + (number - 0.5) * width, 50, f"{number}", size=11, anchor="middle", bold=True)
-            for number in numbers
-        ),
+        *(TextLine(CELLS_X + (number - 0.5) * width, 50, f"{number}", 11, "middle", bold=True) for number in numbers),
         LineSegment(0, HEAD_HEIGHT, CANVAS_WIDTH, HEAD_HEIGHT, stroke=INK, width=1),
     ]
 
@@ -157,16 +150,8 @@ def _draw_example(example: NeedExample, needs: NeedsPlot, top: float) -> list[Sh
     shapes: list[Shape] = [LineSegment(0, top, CANVAS_WIDTH, top, stroke=PALE, width=0.6)]
     shapes += _draw_cell_text(COMPONENT_X, top, component, VALUE_X - 10)
     if example.values is None:
-        area = Rectangle(
-            VALUE_X,
-            top + 5,
-            CANVAS_WIDTH - VALUE_X,
-            ROW_HEIGHT - 10,
-            fill=PAPER,
-            stroke=GREY,
-            dashed=True,
-            kind="unknown",
-        )
+        width, height = CANVAS_WIDTH - VALUE_X, ROW_HEIGHT - 10
+        area = Rectangle(VALUE_X, top + 5, width, height, fill=PAPER, stroke=GREY, dashed=True, kind="unknown")
         background = Rectangle(VALUE_X + 8, top + 12, 8 + 6.4 * len(UNKNOWN_NEED), 20, PAPER)
         text = TextLine(VALUE_X + 12, top + 26, UNKNOWN_NEED, 11)
         return [*shapes, *draw_hatched(area, PALE), background, text]
@@ -202,9 +187,7 @@ def _draw_cell(x: float, y: float, width: float, height: float, fails: bool) -> 
     if width < MIN_CELL_WIDTH:  # too narrow for a sign: dark is what fails
         return [Rectangle(x, y, width, height, fill=INK if fails else fill, stroke=stroke, kind=kind)]
     middle, size = x + width / 2, min(13.0, width * 0.8)
-    sign = TextLine(
-        middle, y + height / 2 + size * 0.35, "✗" if fails else "✓", size=size, anchor="middle", bold=fails, fill=INK
-    )
+    sign = TextLine(middle, y + height / 2 + size * 0.35, "✗" if fails else "✓", size, "middle", bold=fails)
     return [Rectangle(x, y, width, height, fill=fill, stroke=stroke, kind=kind), sign]
 
 
