@@ -59,14 +59,12 @@ class BrowserSessions:
         path = request.scope["path"]  # not request.url, which depends on the Host header
         if who is None and not path.startswith(PUBLIC_PATHS):
             tried = "authorization" in request.headers or "cookie" in request.headers
-            raise ApiError(
-                401,
-                "unauthorized",
-                expected="a token is required",
-                got="an unknown or expired token" if tried else "none",
-                hint="send Authorization: Bearer TOKEN, or open /login in a browser",
-                headers={"WWW-Authenticate": "Bearer"},
+            got = "an unknown or expired token" if tried else "none"
+            hint, headers = (
+                "send Authorization: Bearer TOKEN, or open /login in a browser",
+                {"WWW-Authenticate": "Bearer"},
             )
+            raise ApiError(401, "unauthorized", expected="a token is required", got=got, hint=hint, headers=headers)
         return who
 
     def _identify(self, request: Request) -> str | None:
@@ -89,13 +87,9 @@ def check_host(host: str, settings: ServerSettings) -> None:
     known = {"localhost", settings.host.lower(), *(one.lower() for one in settings.host_names)}
     if name.lower() in known or parse_ip_address(name) is not None:
         return
-    raise ApiError(
-        400,
-        "unknown-host",
-        expected="the Host header must be a name of this server",
-        got=format_brief(host),
-        hint="start the server with --allow-host NAME if the name is yours",
-    )
+    expected = "the Host header must be a name of this server"
+    hint = "start the server with --allow-host NAME if the name is yours"
+    raise ApiError(400, "unknown-host", expected=expected, got=format_brief(host), hint=hint)
 
 
 def check_origin(method: str, headers: Mapping[str, str]) -> None:
@@ -108,13 +102,9 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
     else:
         allowed = origin is None or origin.partition("://")[2] == headers.get("host")
     if not allowed:
-        raise ApiError(
-            403,
-            "cross-site-request",
-            expected="a request that changes something must come from this server's own pages",
-            got=f"one from {format_brief(site or origin)}",
-            hint="open the page on this server and try again",
-        )
+        expected = "a request that changes something must come from this server's own pages"
+        got, hint = f"one from {format_brief(site or origin)}", "open the page on this server and try again"
+        raise ApiError(403, "cross-site-request", expected=expected, got=got, hint=hint)
 
 
 def check_content_type(path: str, method: str, headers: Mapping[str, str], body: bytes) -> None:
@@ -122,13 +112,9 @@ def check_content_type(path: str, method: str, headers: Mapping[str, str], body:
     kind = _parse_content_type(headers)
     if not path.startswith("/api/") or method in SAFE_METHODS or not body or kind == "application/json":
         return
-    raise ApiError(
-        415,
-        "not-json",
-        expected="the content type must be application/json",
-        got=format_brief(kind) if kind else "none",
-        hint="send Content-Type: application/json",
-    )
+    expected = "the content type must be application/json"
+    got = format_brief(kind) if kind else "none"
+    raise ApiError(415, "not-json", expected=expected, got=got, hint="send Content-Type: application/json")
 
 
 def check_form_encoding(headers: Mapping[str, str], body: bytes) -> None:

@@ -48,18 +48,12 @@ STATUS_TITLES = {
 
 SERVER_HINTS: dict[str, str | None] = {
     "value-outside-domain": "GET /api/model lists the domain of every feature",
-    "constant-column": None,
-    "missing-among-values": None,
     "desired-required": "start the server with --desired LABEL",
     "threshold-required": "start the server with --threshold T",
     "threshold-per-model": "start the server with --threshold T",
-    "unknown-algorithm": None,
     "exact-counterfactuals-unavailable": "use the algorithm geco",
-    "batch-without-documents": None,
-    "ray-address-without-engine": None,
-    "output-required": None,
-    "probabilities-required": None,
-    "network-classes": None,
+    **dict.fromkeys(("constant-column", "missing-among-values", "unknown-algorithm", "batch-without-documents")),
+    **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
 }
 
 
@@ -123,16 +117,9 @@ def to_api_error(error: BaseException) -> ApiError:
         return _log_unexpected_error(error)
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     hint = SERVER_HINTS.get(error.code, error.hint)
-    message = format_with_hint(error, hint)
-    return ApiError(
-        status=status,
-        code=error.code,
-        statement=error.statement,
-        expected=error.expected,
-        got=error.got,
-        hint=hint,
-        message=message,
-    )
+    found = ApiError(status, error.code, error.statement, error.expected, error.got, hint=hint)
+    found.message = format_with_hint(error, hint)
+    return found
 
 
 def format_brief(value: Any) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -53,7 +52,6 @@ class Job:
     error: ApiError | None = None
     cancel_requested: threading.Event = field(default_factory=threading.Event)
     future: Future[None] = field(default_factory=Future)
-    finished_at: float = 0.0
 
     @property
     def has_ended(self) -> bool:
@@ -129,7 +127,7 @@ class JobQueue:
         """Ask a job to end with the best it has; one that waits ends at once."""
         job.cancel_requested.set()
         if job.future.cancel():
-            job.finished_at, job.state = time.monotonic(), "cancelled"
+            job.state = "cancelled"
 
     def close(self) -> None:
         """End everything."""
@@ -155,5 +153,4 @@ def _run_job(job: Job, work: Callable[[Job], Any]) -> None:
     except Exception as error:  # of the library, of a user's model, or a failure of the server
         job.error = to_api_error(error)
     finally:
-        job.finished_at = time.monotonic()
         job.state = state  # last, so that a job that has ended is complete

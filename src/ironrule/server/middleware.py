@@ -80,13 +80,9 @@ class SecurityMiddleware:
             raise build_busy_error(f"{self._settings.limits.concurrent_requests} requests are in progress already")
         check_host(headers.get("host", ""), self._settings)
         if len(path) > MAX_PATH_LENGTH or len(scope["query_string"]) > MAX_PATH_LENGTH:
-            raise ApiError(
-                404,
-                "not-found",
-                expected=f"an address must have at most {MAX_PATH_LENGTH} characters",
-                got=f"{max(len(path), len(scope['query_string'])):,}",
-                hint="see /applicants",
-            )
+            expected = f"an address must have at most {MAX_PATH_LENGTH} characters"
+            got = f"{max(len(path), len(scope['query_string'])):,}"
+            raise ApiError(404, "not-found", expected=expected, got=got, hint="see /applicants")
         check_origin(method, headers)
         scope["state"]["who"] = self._sessions.authenticate(request)
         body = await _read_body(headers, receive, self._settings.limits)
@@ -105,10 +101,8 @@ async def _read_body(headers: Headers, receive: Receive, limits: ServerLimits) -
         try:
             message = await asyncio.wait_for(receive(), max(0.0, end - time.monotonic()))
         except TimeoutError:
-            expected = f"the whole request must arrive within {limits.body_seconds:g} s"
-            raise ApiError(
-                400, "request-timeout", expected=expected, got=f"{size:,} bytes", hint="send it again"
-            ) from None
+            expected, got = f"the whole request must arrive within {limits.body_seconds:g} s", f"{size:,} bytes"
+            raise ApiError(400, "request-timeout", expected=expected, got=got, hint="send it again") from None
         part, more = message.get("body", b""), message.get("more_body", False)
         parts.append(part)
         size += len(part)

@@ -23,10 +23,14 @@ from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget
 
 
-class DateValue(BaseModel):
-    """A date or a time, which JSON has no type for."""
+class RequestBody(BaseModel):
+    """Any JSON body: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class DateValue(RequestBody):
+    """A date or a time, which JSON has no type for."""
 
     date: str = Field(max_length=40, description="such as 2024-12-31")
 
@@ -43,12 +47,6 @@ ConstraintList = Annotated[
 
 RowNumber = Annotated[int, Field(ge=0, le=2**62, strict=True, description="a row number, from 0")]
 RowValues = Annotated[dict[str, JsonValue], Field(max_length=1000, description="a row by column: value")]
-
-
-class RequestBody(BaseModel):
-    """Any JSON body: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class SearchOptionsBody(RequestBody):

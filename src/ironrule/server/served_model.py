@@ -75,9 +75,8 @@ def validate_constraints(given: Sequence[str], space: Space) -> ConstraintTexts:
     """The constraints of a request, each once; raises ConstraintError if one cannot be used."""
     texts = tuple(dict.fromkeys(text.strip() for text in given))
     if len(texts) > MAX_CONSTRAINTS:
-        raise ConstraintError(
-            expected=f"at most {MAX_CONSTRAINTS} constraints are allowed", got=len(texts), hint="join some with and"
-        )
+        expected = f"at most {MAX_CONSTRAINTS} constraints are allowed"
+        raise ConstraintError(expected=expected, got=len(texts), hint="join some with and")
     for text in texts:
         if len(text) > MAX_CONSTRAINT_LENGTH or not text.isprintable():
             expected = f"a constraint must be one line of at most {MAX_CONSTRAINT_LENGTH} characters"

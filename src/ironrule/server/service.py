@@ -119,16 +119,9 @@ class Service:
         def record_counterfactuals(job: Job) -> int:
             found = self._find_counterfactuals(request, job)
             count, verdict = format_count(len(found), "counterfactual"), "proven" if found.proven else "found"
-            space, model = explainer.space.fingerprint, explainer.fingerprint
+            space, model, document = explainer.space.fingerprint, explainer.fingerprint, found.to_dict()
             entry = AuditEntry(
-                user_name=who,
-                kind="counterfactuals",
-                row=row,
-                space=space,
-                model=model,
-                rule=count,
-                verdict=verdict,
-                document=found.to_dict(),
+                who, "counterfactuals", row, space, model, rule=count, verdict=verdict, document=document
             )
             return self.audit.append(entry).number
 
@@ -210,18 +203,12 @@ class Service:
 
 
 def _build_explanation_entry(explanation: Explanation, row: int | None, who: str) -> AuditEntry:
-    rule, document = " ".join([str(explanation.rule), *describe_scope(explanation)]), explanation.to_dict()
-    verdict = get_verdict_name(explanation.verdict)
-    return AuditEntry(
-        user_name=who,
-        kind="explanation",
-        row=row,
-        space=explanation.space,
-        model=explanation.model,
-        rule=rule,
-        verdict=verdict,
-        document=document,
+    rule, verdict = (
+        " ".join([str(explanation.rule), *describe_scope(explanation)]),
+        get_verdict_name(explanation.verdict),
     )
+    space, model, document = explanation.space, explanation.model, explanation.to_dict()
+    return AuditEntry(who, "explanation", row, space, model, rule=rule, verdict=verdict, document=document)
 
 
 GRACE_SECONDS = 30.0
@@ -277,15 +264,13 @@ class WhatIfResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        components = None
-        if self.components is not None:
-            components = [{"component": text, "holds": holds} for text, holds in self.components]
+        components = [{"component": text, "holds": holds} for text, holds in self.components or ()]
         return {
             "values": {name: value_to_json(value) for name, value in self.values.items()},
             "changed": list(self.changed),
             "outcome": "desired" if self.desired else "undesired",
             "rule_applies": self.rule_applies,
-            "components": components,
+            "components": None if self.components is None else components,
         }
 
 

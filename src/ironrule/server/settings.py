@@ -55,11 +55,9 @@ class ServerSettings:
         if not 0 <= self.port < 65536:
             raise InputError(expected="the port must be from 0 to 65535", got=self.port)
         if not self.tokens and not is_loopback(self.host):
-            raise InputError(
-                expected="a server that other machines can reach must have a token",
-                got=f"host {self.host!r} without one",
-                hint="set IRONRULE_TOKEN or add --tokens FILE, or leave out --host",
-            )
+            expected = "a server that other machines can reach must have a token"
+            hint = "set IRONRULE_TOKEN or add --tokens FILE, or leave out --host"
+            raise InputError(expected=expected, got=f"host {self.host!r} without one", hint=hint)
         least = min(map(len, self.tokens), default=MIN_TOKEN_LENGTH)
         if least < MIN_TOKEN_LENGTH:
             expected = f"a token must have at least {MIN_TOKEN_LENGTH} characters"

@@ -15,7 +15,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.server.applicants import OutcomeFilter
-from ironrule.server.served_model import Subspace, find_extra_constraints
+from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
 from ironrule.space.feature import Feature, value_to_json
 from ironrule.space.space import Space
@@ -64,9 +64,7 @@ def build_bars(
         {
             "height": round(height / top, 3),
             "allowed_share": round(part / height, 3) if height else 0.0,
-            "allowed_on_right": last.get(
-                place, False
-            ),  # on which side the allowed part of a bar is, if it is not all of it
+            "allowed_on_right": last.get(place, False),  # else on the left, where only a part is allowed
             "is_own": place == int(bins[own_code]),
         }
         for place, (height, part) in enumerate(zip(heights.tolist(), allowed.tolist(), strict=True))
@@ -116,9 +114,9 @@ def format_rule(rule: Rule, space: Space) -> str:
 
 def list_choices(feature: Feature) -> list[str] | None:
     """The values to choose from, where they are few."""
-    return (
-        [format_value(feature.value(code), "unquoted") for code in range(feature.size)] if feature.size <= 60 else None
-    )
+    if feature.size > 60:
+        return None
+    return [format_value(feature.value(code), "unquoted") for code in range(feature.size)]
 
 
 LIST_COLUMNS = 5
@@ -235,9 +233,12 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
     record = read_record(service, number, "explanation")
     found, space = Explanation.from_dict(record.document), service.served_model.space
-    subspace = service.served_model.find_subspace(found)
-    proven = find_proven_wider_rule(found)
-    wider = None if proven is None else proven.rule
+    subspace, proven = service.served_model.find_subspace(found), find_proven_wider_rule(found)
+    wider, conditions = None if proven is None else proven.rule, None
+    if subspace is not None:
+        own, frequencies = subspace.explainer.space, subspace.frequencies
+        conditions = build_conditions(found.rule, wider, own, dict(found.instance), frequencies)
+    breaks = getattr(found.verdict, "counterfactual", None)  # who breaks a rule that is refuted
     return {
         "record": record.facts,
         "row": record.row,
@@ -246,13 +247,13 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         "where": [] if subspace is None else list(find_extra_constraints(found.constraints, space) or ()),
         "outcome": format_outcome(found.rule),
         "sentence": str(found.rule),
-        "conditions": None if subspace is None else _collect_conditions(subspace, found),
-        "wider": None if wider is None or wider == found.rule else format_rule(wider, space),
+        "conditions": conditions,
+        "wider": None if wider is None else format_rule(wider, space),
         "wider_is_maximal": found.wider_is_maximal,
         "verdict": get_verdict_name(found.verdict),
         "verdict_text": str(found.verdict),
         "tested": getattr(found.verdict, "tried", 1) > 0,
-        "exception": _find_exception(found, service),
+        "exception": None if breaks is None else build_changes(breaks, space),
         "cardinality": found.rule.cardinality,
         "length_text": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
         "coverage": found.coverage,
@@ -269,18 +270,6 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         ],
         "counterfactuals": [build_changes(one, space) for one in found.counterfactuals],
     }
-
-
-def _collect_conditions(subspace: Subspace, found: Explanation) -> list[dict[str, Any]]:
-    proven = find_proven_wider_rule(found)
-    wider = None if proven is None else proven.rule
-    return build_conditions(found.rule, wider, subspace.explainer.space, dict(found.instance), subspace.frequencies)
-
-
-def _find_exception(found: Explanation, service: Service) -> list[dict[str, str]] | None:
-    """Of a rule that is refuted, who breaks it."""
-    breaks = getattr(found.verdict, "counterfactual", None)
-    return None if breaks is None else build_changes(breaks, service.served_model.space)
 
 
 def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:

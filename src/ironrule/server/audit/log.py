@@ -17,23 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Engine,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    event,
-    func,
-    insert,
-    inspect,
-    select,
-)
+import sqlalchemy as sa
+from sqlalchemy import Column, String
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
@@ -41,25 +26,25 @@ from ironrule.errors import AuditError, InputError, IronruleError, MissingExtraE
 from ironrule.server.audit.record import AUDIT_FORMAT, GENESIS, AuditEntry, AuditRecord
 
 APPEND_ONLY_MESSAGE = "the audit log is append-only"
-metadata = MetaData()
+metadata = sa.MetaData()
 
-records_table = Table(
+records_table = sa.Table(
     "ironrule_audit",
     metadata,
-    Column("format", Integer, nullable=False),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("format", sa.Integer, nullable=False),
+    Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
     Column("recorded_at", String(40), nullable=False),
-    Column("user_name", Text, nullable=False),
+    Column("user_name", sa.Text, nullable=False),
     Column("kind", String(20), nullable=False),
-    Column("row", BigInteger, nullable=True),
+    Column("row", sa.BigInteger, nullable=True),
     Column("space", String(64), nullable=False),
     Column("model", String(64), nullable=False),
-    Column("rule", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
+    Column("rule", sa.Text, nullable=False),
+    Column("verdict", sa.Text, nullable=False),
     Column("document_digest", String(64), nullable=False),
     Column("previous_hash", String(64), nullable=False, unique=True),
     Column("hash", String(64), nullable=False, unique=True),
-    Column("compressed_document", LargeBinary, nullable=False),
+    Column("compressed_document", sa.LargeBinary, nullable=False),
 )
 
 _SQLITE_TRIGGER = (
@@ -77,14 +62,14 @@ _POSTGRESQL_TRIGGERS = (
 )
 
 
-def _add_triggers(_table: Table, connection: Connection, **_: Any) -> None:
+def _add_triggers(_table: sa.Table, connection: Connection, **_: Any) -> None:
     """Once the table is there, refuse to change it."""
     sqlite = tuple(_SQLITE_TRIGGER.format(verb) for verb in ("UPDATE", "DELETE"))
     for statement in sqlite if connection.dialect.name == "sqlite" else _POSTGRESQL_TRIGGERS:
         connection.exec_driver_sql(statement)
 
 
-event.listen(records_table, "after_create", _add_triggers)
+sa.event.listen(records_table, "after_create", _add_triggers)
 
 
 def parse_log_url(text: str) -> URL:
@@ -92,27 +77,26 @@ def parse_log_url(text: str) -> URL:
     try:
         url = make_url(text)
     except ArgumentError:
-        raise InputError(
-            "the audit log must be a URL such as sqlite:///audit.sqlite or postgresql://user@host/name"
-        ) from None
+        examples = "sqlite:///audit.sqlite or postgresql://user@host/name"
+        raise InputError(f"the audit log must be a URL such as {examples}") from None
     kind = url.get_backend_name()
     if kind not in ("sqlite", "postgresql"):
         raise InputError(expected="the audit log must be in sqlite or postgresql", got=repr(kind))
     return url.set(drivername="postgresql+psycopg") if kind == "postgresql" else url
 
 
-def build_engine(url: URL, create: bool) -> Engine:
+def build_engine(url: URL, create: bool) -> sa.Engine:
     """An engine for the log; a new SQLite file is for its owner's eyes alone."""
     if url.get_backend_name() == "postgresql":
         try:
-            return create_engine(url, pool_pre_ping=True, connect_args={"client_encoding": "utf8"})
+            return sa.create_engine(url, pool_pre_ping=True, connect_args={"client_encoding": "utf8"})
         except ModuleNotFoundError:
             raise MissingExtraError("psycopg", "postgres", "an audit log in PostgreSQL") from None
     if url.database and url.database != ":memory:":
         _prepare_sqlite_file(Path(url.database), create)
-    engine = create_engine(url, connect_args={"timeout": 60.0, "check_same_thread": False})
-    event.listen(engine, "connect", _configure_sqlite)
-    event.listen(engine, "begin", _begin_sqlite_transaction)
+    engine = sa.create_engine(url, connect_args={"timeout": 60.0, "check_same_thread": False})
+    sa.event.listen(engine, "connect", _configure_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite_transaction)
     return engine
 
 
@@ -177,11 +161,11 @@ class AuditLog:
     def _require_format(self) -> None:
         """Raise InputError for a log of another format; the first had no field that says so."""
         with self._engine.connect() as connection:
-            tables = inspect(connection)
+            tables = sa.inspect(connection)
             columns = tables.get_columns(records_table.name) if tables.has_table(records_table.name) else []
             found = 1 if columns else AUDIT_FORMAT
             if "format" in [one["name"] for one in columns]:
-                last = select(records_table.c.format).order_by(records_table.c.number.desc()).limit(1)
+                last = sa.select(records_table.c.format).order_by(records_table.c.number.desc()).limit(1)
                 found = connection.execute(last).scalar() or AUDIT_FORMAT
         if found != AUDIT_FORMAT:
             self.close()
@@ -193,17 +177,13 @@ class AuditLog:
         try:
             with self._lock, self._engine.connect().execution_options(writes=True) as connection, connection.begin():
                 lock_table(connection)
-                last = (
-                    select(records_table.c.number, records_table.c.hash)
-                    .order_by(records_table.c.number.desc())
-                    .limit(1)
-                )
+                columns = records_table.c
+                last = sa.select(columns.number, columns.hash).order_by(columns.number.desc()).limit(1)
                 end = connection.execute(last).first()
                 number, previous_hash = (0, GENESIS) if end is None else (end.number, end.hash)
                 record = AuditRecord.from_entry(entry, _format_now(), number + 1, previous_hash)
-                connection.execute(
-                    insert(records_table).values(**record.facts, compressed_document=record.compressed_document)
-                )
+                values = record.facts | {"compressed_document": record.compressed_document}
+                connection.execute(sa.insert(records_table).values(values))
         except SQLAlchemyError as error:
             raise self._build_error(error) from None
         return record
@@ -224,7 +204,7 @@ class AuditLog:
         """The number of the last record; 0 if there is none."""
         try:
             with self._engine.connect() as connection:
-                return connection.execute(select(func.max(records_table.c.number))).scalar() or 0
+                return connection.execute(sa.select(sa.func.max(records_table.c.number))).scalar() or 0
         except SQLAlchemyError as error:
             raise self._build_error(error) from None
 
@@ -237,18 +217,16 @@ class AuditLog:
                 return ChainVerification(count, head, flaw)
             count, head = record.number, record.hash
             seen = seen or head == known_hash
-        return ChainVerification(
-            count, head, None if seen else "the hash that was kept is not in the chain: records are gone"
-        )
+        flaw = None if seen else "the hash that was kept is not in the chain: records are gone"
+        return ChainVerification(count, head, flaw)
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
     def _select(self, first: int, last: int) -> Iterator[AuditRecord]:
-        wanted = (
-            select(records_table).where(records_table.c.number.between(first, last)).order_by(records_table.c.number)
-        )
+        number = records_table.c.number
+        wanted = sa.select(records_table).where(number.between(first, last)).order_by(number)
         try:
             with self._engine.connect() as connection:
                 found = connection.execute(wanted).mappings().all()

@@ -11,25 +11,12 @@ from fastapi import APIRouter, Path, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from ironrule.server import views
+from ironrule.server import schemas, views
 from ironrule.server.applicants import OutcomeFilter
 from ironrule.server.audit.record import AuditRecord
 from ironrule.server.errors import STATUS_TITLES, ApiError, ErrorResponse
 from ironrule.server.jobs import Job
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
-from ironrule.server.schemas import (
-    ApplicantSearchBody,
-    ApplicantSearchResponse,
-    BatchBody,
-    CheckBody,
-    CounterfactualsBody,
-    ExplainBody,
-    JobResponse,
-    RecordResponse,
-    WhatIfBody,
-    convert_row,
-    convert_value,
-)
 from ironrule.server.service import Service, read_record, wait_for_result
 
 TICK_SECONDS, HEARTBEAT_TICKS = 0.1, 100
@@ -61,54 +48,58 @@ def list_applicants(
 
 
 @router.post("/searches")
-def search_applicants(service: ServiceDependency, body: ApplicantSearchBody) -> ApplicantSearchResponse:
+def search_applicants(service: ServiceDependency, body: schemas.ApplicantSearchBody) -> schemas.ApplicantSearchResponse:
     """Search among the past rows; the name that comes back goes to /api/applicants as search."""
     mask = service.applicants.search(body.text)
-    return ApplicantSearchResponse(search=service.searches.save(body.text, mask), total=int(mask.sum()))
+    return schemas.ApplicantSearchResponse(search=service.searches.save(body.text, mask), total=int(mask.sum()))
 
 
 @router.post("/explain")
-async def explain_row(service: ServiceDependency, who: UserDependency, body: ExplainBody) -> RecordResponse:
+async def explain_row(
+    service: ServiceDependency, who: UserDependency, body: schemas.ExplainBody
+) -> schemas.RecordResponse:
     """Explain a row with the undesired outcome by a rule, with what is known of it and the proof, if there is one."""
-    return await _wait_for_record(service, service.start_explanation(body.to_request(convert_row(body.row)), who))
+    return await _wait_for_record(
+        service, service.start_explanation(body.to_request(schemas.convert_row(body.row)), who)
+    )
 
 
 @router.post("/counterfactuals")
 async def find_counterfactuals(
-    service: ServiceDependency, who: UserDependency, body: CounterfactualsBody
-) -> RecordResponse:
+    service: ServiceDependency, who: UserDependency, body: schemas.CounterfactualsBody
+) -> schemas.RecordResponse:
     """What would have changed the outcome, nearest first."""
     return await _wait_for_record(service, service.start_counterfactuals(body.to_request(), who))
 
 
 @router.post("/check")
-async def check_explanation(service: ServiceDependency, body: CheckBody) -> dict[str, Any]:
+async def check_explanation(service: ServiceDependency, body: schemas.CheckBody) -> dict[str, Any]:
     """Check every claim of an explanation against the model and the data; the search has no part in it."""
     found: dict[str, Any] = await wait_for_result(service, service.start_check(body.explanation))
     return found
 
 
 @router.post("/what-if")
-def evaluate_changes(service: ServiceDependency, body: WhatIfBody) -> dict[str, Any]:
+def evaluate_changes(service: ServiceDependency, body: schemas.WhatIfBody) -> dict[str, Any]:
     """Change values of a past row: the outcome then, and whether the rule of an explanation still applies."""
-    changes = {name: convert_value(value) for name, value in body.changes.items()}
+    changes = {name: schemas.convert_value(value) for name, value in body.changes.items()}
     return views.answer_what_if(service, body.row, changes, body.explanation).to_dict()
 
 
 @router.get("/explanations/{number}")
-def get_explanation(service: ServiceDependency, number: Annotated[int, Path(ge=1, le=2**62)]) -> RecordResponse:
+def get_explanation(service: ServiceDependency, number: Annotated[int, Path(ge=1, le=2**62)]) -> schemas.RecordResponse:
     """An answer that was given, from the audit log."""
     return _to_response(read_record(service, number))
 
 
-@router.post("/jobs/explain", status_code=202, response_model=JobResponse)
-def start_explain_job(service: ServiceDependency, who: UserDependency, body: ExplainBody) -> dict[str, Any]:
+@router.post("/jobs/explain", status_code=202, response_model=schemas.JobResponse)
+def start_explain_job(service: ServiceDependency, who: UserDependency, body: schemas.ExplainBody) -> dict[str, Any]:
     """The same as /api/explain, as a job that can be watched and cancelled."""
-    return service.start_explanation(body.to_request(convert_row(body.row)), who).to_dict()
+    return service.start_explanation(body.to_request(schemas.convert_row(body.row)), who).to_dict()
 
 
-@router.post("/jobs/batch", status_code=202, response_model=JobResponse)
-def start_batch_job(service: ServiceDependency, who: UserDependency, body: BatchBody) -> dict[str, Any]:
+@router.post("/jobs/batch", status_code=202, response_model=schemas.JobResponse)
+def start_batch_job(service: ServiceDependency, who: UserDependency, body: schemas.BatchBody) -> dict[str, Any]:
     """Explain many rows; the result has a line per row, with the number of its record or why there is none."""
     if len(body.rows) > service.settings.limits.batch_rows:
         expected = f"a batch must have at most {service.settings.limits.batch_rows:,} rows"
@@ -116,13 +107,13 @@ def start_batch_job(service: ServiceDependency, who: UserDependency, body: Batch
     return service.start_batch(body.rows, body.to_request(0), who).to_dict()
 
 
-@router.get("/jobs/{name}", response_model=JobResponse)
+@router.get("/jobs/{name}", response_model=schemas.JobResponse)
 def get_job(service: ServiceDependency, name: JobName) -> dict[str, Any]:
     """A job and how far it is."""
     return service.jobs.find(name).to_dict()
 
 
-@router.delete("/jobs/{name}", response_model=JobResponse)
+@router.delete("/jobs/{name}", response_model=schemas.JobResponse)
 def cancel_job(service: ServiceDependency, name: JobName) -> dict[str, Any]:
     """Cancel a job: it ends soon, with the best it has."""
     found = service.jobs.find(name)
@@ -151,10 +142,10 @@ async def _iterate_events(found: Job) -> AsyncIterator[str]:
     yield f"event: end\ndata: {json.dumps(found.to_dict())}\n\n"
 
 
-async def _wait_for_record(service: Service, started: Job) -> RecordResponse:
+async def _wait_for_record(service: Service, started: Job) -> schemas.RecordResponse:
     number = await wait_for_result(service, started)
     return _to_response(await run_in_threadpool(read_record, service, number))
 
 
-def _to_response(record: AuditRecord) -> RecordResponse:
-    return RecordResponse.model_validate(record, from_attributes=True)
+def _to_response(record: AuditRecord) -> schemas.RecordResponse:
+    return schemas.RecordResponse.model_validate(record, from_attributes=True)

@@ -54,9 +54,8 @@ def show_applicants(
     search: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Response:
     """The list."""
-    return render_response(
-        request, "applicants.html", views.build_applicants_view(service, outcome, number, 25, search)
-    )
+    listed = views.build_applicants_view(service, outcome, number, 25, search)
+    return render_response(request, "applicants.html", listed)
 
 
 @router.post("/applicants", response_model=None)
@@ -100,8 +99,7 @@ async def find_counterfactuals(
 def show_counterfactuals(request: Request, service: ServiceDependency, number: int) -> Response:
     """Counterfactuals that were given."""
     data = views.build_counterfactuals_view(service, number)
-    row = data["row"]
-    about = None if row is None else views.build_applicant_view(service, row)
+    about = None if data["row"] is None else views.build_applicant_view(service, data["row"])
     return render_response(request, "counterfactuals.html", data | {"applicant": about})
 
 
@@ -142,9 +140,8 @@ async def show_what_if(request: Request, service: ServiceDependency, row: int) -
     typed = {features[name]: text for name, text in fields.items() if name in features}
     changes = {feature.name: parse_typed_value(feature, text) for feature, text in typed.items()}
     found = await run_in_threadpool(views.answer_what_if, service, row, changes, number)
-    return render_response(
-        request, "what_if.html", _build_what_if_view(views.build_applicant_view(service, row), number, found)
-    )
+    about = views.build_applicant_view(service, row)
+    return render_response(request, "what_if.html", _build_what_if_view(about, number, found))
 
 
 @register_page("/jobs/{name}")
