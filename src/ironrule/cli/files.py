@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def require_file(
-    path: Path, what: str, default_hint: str = "check the path", error: type[InputError] = InputError
-) -> Path:
+def require_file(path: Path, what: str, hint: str = "check the path", error: type[InputError] = InputError) -> Path:
     """The path, if it is a file; else an error with a hint: a file with a similar name, or the default."""
     if path.is_file():
         return path
@@ -31,8 +29,8 @@ def require_file(
     if path.exists():
         raise error(f"the {what} must be a regular file, but {str(path)!r} is not one")
     near = _find_similar_file(path)
-    hint = f"did you mean {str(near)!r}?" if near is not None else default_hint
-    raise error(f"{what} not found: {str(path)!r}", hint=hint, code="file-not-found")
+    better = hint if near is None else f"did you mean {str(near)!r}?"
+    raise error(f"{what} not found: {str(path)!r}", hint=better, code="file-not-found")
 
 
 def _find_similar_file(path: Path) -> Path | None:
@@ -133,11 +131,9 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
         expected = f"the model file must end in one of .skops, .onnx, {', '.join(PICKLE_ENDINGS)}"
         raise InputError(expected=expected, got=repr(path.name))
     if not trust_pickle:
-        raise InputError(
-            f"{path.name} is a pickle, and loading one can run any code that its author put in it",
-            hint="add --trust-pickle if you trust it, or save the model as .skops",
-            code="untrusted-pickle",
-        )
+        statement = f"{path.name} is a pickle, and loading one can run any code that its author put in it"
+        hint = "add --trust-pickle if you trust it, or save the model as .skops"
+        raise InputError(statement, hint=hint, code="untrusted-pickle")
     return _load_pickle(path)
 
 

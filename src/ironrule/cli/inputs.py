@@ -24,16 +24,8 @@ MAX_LISTED_ROWS = 5
 ROW_EXPECTED = "a row must be a row number or a JSON object"
 
 
-@dataclass(frozen=True, slots=True)
-class RowInputs:
-    """An explainer, and the row to ask it about."""
-
-    explainer: Explainer
-    row: Row | int
-
-
-def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constraint] = ()) -> RowInputs:
-    """Read the files and the row, with constraints on the space; input that cannot be used is refused here."""
+def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constraint] = ()) -> tuple[Explainer, Row | int]:
+    """An explainer and the row to ask it about, from the files; input that cannot be used is refused here."""
     wanted = parse_row(options.row)
     files = read_files(options)
     row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files.data, options.target)
@@ -42,7 +34,7 @@ def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constrain
     explainer = files.build_explainer(options, constraints)
     if isinstance(wanted, int):
         _check_undesired(wanted, explainer)
-    return RowInputs(explainer, row)
+    return explainer, row
 
 
 def _check_undesired(number: int, explainer: Explainer) -> None:
@@ -51,11 +43,10 @@ def _check_undesired(number: int, explainer: Explainer) -> None:
     if number in denied or number not in explainer.row_numbers:  # one that is left out is refused for its own reason
         return
     listed = ", ".join(map(str, denied[:MAX_LISTED_ROWS]))
-    some = f"rows that it denies: {listed}{', ...' if len(denied) > MAX_LISTED_ROWS else ''}"
-    none = "it denies no row of this data: check --desired and --threshold"
-    raise OutcomeError(
-        f"row {number} already has the desired outcome", hint=some if len(denied) else none, code="row-not-denied"
-    )
+    hint = f"rows that it denies: {listed}{', ...' if len(denied) > MAX_LISTED_ROWS else ''}"
+    if not len(denied):
+        hint = "it denies no row of this data: check --desired and --threshold"
+    raise OutcomeError(f"row {number} already has the desired outcome", hint=hint, code="row-not-denied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +150,8 @@ def _parse_row_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
-        raise TableError(
-            expected="a row must have every column once", got=f"{', '.join(map(repr, twice))} more than once"
-        )
+        got = f"{', '.join(map(repr, twice))} more than once"
+        raise TableError(expected="a row must have every column once", got=got)
     try:
         plain: dict[str, Any] = value_from_json(row)
     except (TypeError, ValueError):

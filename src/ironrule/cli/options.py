@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ironrule.search.algorithms import ALGORITHM_CHOICES
 
 if TYPE_CHECKING:
     from ironrule.explain.options import SearchOptions
     from ironrule.space.constraints.syntax import Constraint
-    from ironrule.verdict.budget import Budget
+
+
+MANY: dict[str, Any] = {"nargs": "+", "action": "extend"}  # values; the option may be repeated for more
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +27,10 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 def add_space_options(group: argparse._ActionsContainer) -> None:
     """How to read a data file as a space."""
-    group.add_argument(
-        "--target", metavar="COLUMN", help="a column to leave out: the one that the model was trained to predict"
-    )
-    group.add_argument(
-        "--space", metavar="FILE", type=Path, help="a file with the domains of the features (see ironrule inspect)"
-    )
+    text = "a column to leave out: the one that the model was trained to predict"
+    group.add_argument("--target", metavar="COLUMN", help=text)
+    text = "a file with the domains of the features (see ironrule inspect)"
+    group.add_argument("--space", metavar="FILE", type=Path, help=text)
     group.add_argument("--keep-constant", action="store_true", help="accept columns with a single value")
 
 
@@ -42,82 +42,64 @@ def add_cache_option(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
-    parser.add_argument(
-        "model", metavar="MODEL", type=Path, help="a fitted model: .skops, or .pkl and .joblib if trusted"
-    )
+    text = "a fitted model: .skops, or .pkl and .joblib if trusted"
+    parser.add_argument("model", metavar="MODEL", type=Path, help=text)
     add_desired_and_trust_options(parser.add_argument_group("model"))
 
 
 def add_desired_and_trust_options(group: argparse._ActionsContainer) -> None:
     """What counts as desired, and what to accept in a model file."""
-    group.add_argument("--desired", metavar="LABEL", nargs="+", action="extend", help="the desired class, or several")
+    group.add_argument("--desired", metavar="LABEL", **MANY, help="the desired class, or several")
     group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
-    group.add_argument(
-        "--trust", metavar="TYPE", nargs="+", action="extend", default=[], help="types to accept in a .skops"
-    )
-    group.add_argument(
-        "--trust-pickle", action="store_true", help="load a pickle or joblib file, which can run any code"
-    )
+    group.add_argument("--trust", metavar="TYPE", **MANY, default=[], help="types to accept in a .skops")
+    text = "load a pickle or joblib file, which can run any code"
+    group.add_argument("--trust-pickle", action="store_true", help=text)
 
 
 def add_row_option(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """The row in question."""
     group = parser.add_argument_group("row")
-    group.add_argument(
-        "--row", metavar="ROW", required=required, help="a row number from 0, or a JSON object of column: value"
-    )
+    text = "a row number from 0, or a JSON object of column: value"
+    group.add_argument("--row", metavar="ROW", required=required, help=text)
     group.add_argument("--extend-domain", action="store_true", help="add the row's values to domains that lack them")
 
 
-def add_search_options(parser: argparse.ArgumentParser) -> None:
-    """How many answers, within which budget, from which seed, under which constraints."""
+def add_search_options(parser: argparse.ArgumentParser, several: bool = True) -> None:
+    """How many answers (where there may be several), within which budget, from which seed, under which constraints."""
     group = parser.add_argument_group("search")
-    group.add_argument(
-        "--k", metavar="K", type=int, help="how many answers at the most (default 5; greedy_cf gives one rule)"
-    )
+    if several:
+        text = "how many answers at the most (default 5; greedy_cf gives one rule)"
+        group.add_argument("--k", metavar="K", type=int, help=text)
     add_constraint_option(group)
-    add_budget_options(group)
-    add_seed_option(group)
-
-
-def add_budget_options(group: argparse._ActionsContainer) -> None:
-    """``--seconds`` and ``--evaluations``."""
     group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds")
     group.add_argument("--evaluations", metavar="N", type=int, help="budget in rows that the model is asked about")
+    add_seed_option(group)
 
 
 def add_robustness_options(group: argparse._ActionsContainer) -> None:
     """What a rule must hold for beyond the model and the values seen."""
-    group.add_argument(
-        "--margin", metavar="M", type=float, default=0.0, help="the rule must hold even if every score moved by M"
-    )
-    group.add_argument(
-        "--intervals", action="store_true", help="numbers may take any value between the smallest and the largest seen"
-    )
-    group.add_argument(
-        "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="the rule must hold for these models too"
-    )
+    text = "the rule must hold even if every score moved by M"
+    group.add_argument("--margin", metavar="M", type=float, default=0.0, help=text)
+    text = "numbers may take any value between the smallest and the largest seen"
+    group.add_argument("--intervals", action="store_true", help=text)
+    text = "the rule must hold for these models too"
+    group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
 
 
 def add_rule_options(parser: argparse.ArgumentParser) -> None:
     """Which algorithm, and what is asked of a rule."""
     group = parser.add_argument_group("rule")
     add_algorithm_option(group)
-    group.add_argument(
-        "--require", metavar="F", nargs="+", action="extend", default=[], help="features the rule must use"
-    )
-    group.add_argument("--forbid", metavar="F", nargs="+", action="extend", default=[], help="features it must not use")
-    group.add_argument(
-        "--no-widen", dest="widen", action="store_false", default=None, help="leave the bounds at the row's own values"
-    )
+    group.add_argument("--require", metavar="F", **MANY, default=[], help="features the rule must use")
+    group.add_argument("--forbid", metavar="F", **MANY, default=[], help="features it must not use")
+    text = "leave the bounds at the row's own values"
+    group.add_argument("--no-widen", dest="widen", action="store_false", default=None, help=text)
     add_robustness_options(group)
 
 
 def add_constraint_option(group: argparse._ActionsContainer) -> None:
     """``--constraint``."""
-    group.add_argument(
-        "--constraint", metavar="TEXT", nargs="+", action="extend", default=[], help="see docs/constraints.md"
-    )
+    group.add_argument("--constraint", metavar="TEXT", **MANY, default=[], help="see docs/constraints.md")
 
 
 def add_algorithm_option(parser: argparse._ActionsContainer) -> None:
@@ -145,17 +127,12 @@ def add_overwrite_option(group: argparse._ActionsContainer) -> None:
 def build_search_options(options: argparse.Namespace) -> SearchOptions:
     """What a search is told: all that was given and that the command offers."""
     from ironrule.explain.options import SearchOptions
-
-    given = {name: getattr(options, name, None) for name in SearchOptions.__slots__}
-    given["budget"] = _build_budget(options)
-    return SearchOptions(**{name: value for name, value in given.items() if value is not None})
-
-
-def _build_budget(options: argparse.Namespace) -> Budget | None:
     from ironrule.verdict.budget import Budget
 
+    given = {name: getattr(options, name, None) for name in SearchOptions.__slots__}
     limits = {name: getattr(options, name, None) for name in ("seconds", "evaluations")}
-    return None if set(limits.values()) == {None} else Budget(**limits)
+    given["budget"] = None if set(limits.values()) == {None} else Budget(**limits)
+    return SearchOptions(**{name: value for name, value in given.items() if value is not None})
 
 
 def parse_constraints(options: argparse.Namespace) -> list[Constraint]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -55,8 +56,6 @@ def parse_explanation_file(parse: Callable[[str], T], path: Path) -> T:
 
 def attach_interval_history(explanations: Sequence[Explanation], options: argparse.Namespace) -> list[Explanation]:
     """The explanations with past rows attached; raises InputError without the model, which is read again."""
-    from ironrule.explain.explainer import Explainer
-
     if options.model is None:
         raise InputError(
             "--intervals needs --model, whose thresholds are part of the space",
@@ -65,24 +64,12 @@ def attach_interval_history(explanations: Sequence[Explanation], options: argpar
     constraints, files = shared.parse_constraints(options), read_files(options)
 
     def build_explainer(decision: DecisionTarget, space: Space) -> Explainer:
-        return Explainer(
-            files.model,
-            files.data,
-            desired=decision.desired,
-            threshold=decision.threshold,
-            space=space,
-            constraints=constraints,
-            margin=decision.margin,
-            models=files.models,
-            intervals=True,
-        )
+        made_with = argparse.Namespace(threshold=decision.threshold, margin=decision.margin, intervals=True)
+        return replace(files, desired=decision.desired, space=space).build_explainer(made_with, constraints)
 
     if options.extend_domain:  # each has a space of its own
-        spaces = [files.space.extend_domains(one.instance) for one in explanations]
-        return [
-            one.with_history(build_explainer(one.decision, space))
-            for one, space in zip(explanations, spaces, strict=True)
-        ]
+        extend = files.space.extend_domains
+        return [one.with_history(build_explainer(one.decision, extend(one.instance))) for one in explanations]
     decisions = dict.fromkeys(one.decision for one in explanations)
     explainers = {decision: build_explainer(decision, files.space) for decision in decisions}
     return [one.with_history(explainers[one.decision]) for one in explanations]
@@ -100,6 +87,5 @@ def build_check_command(options: argparse.Namespace, explanation: str = EXPLANAT
     for name in ("desired", "constraint", "models", "trust"):
         values = getattr(options, name, None)
         more += [f"--{name}", *map(str, values)] if values else []
-    return CheckCommand(
-        explanation, str(options.model or MODEL_PLACEHOLDER), str(options.data or DATA_PLACEHOLDER), tuple(more)
-    )
+    model, data = str(options.model or MODEL_PLACEHOLDER), str(options.data or DATA_PLACEHOLDER)
+    return CheckCommand(explanation, model, data, tuple(more))

@@ -14,9 +14,8 @@ from uuid import uuid4
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Int64Array
+from ironrule.arrays import AnyArray, BoolArray, Int64Array
 from ironrule.errors import InputError, TableError
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, OutcomeSource, RowStore
 from ironrule.model.blackbox import BlackBox
@@ -63,9 +62,7 @@ class AppendedRows:
         luts = [_build_recoding(self.old.space, feature) for feature in space.features]
         old, new = self.old.history.codes.columns, self.new.encode(space, progress).columns
         columns = zip(old, luts, new, strict=True)
-        return self._store(
-            chain(_iterate_chunks(column, lut), _iterate_chunks(more, None)) for column, lut, more in columns
-        )
+        return self._store(chain(_iterate_chunks(a, lut), _iterate_chunks(b, None)) for a, lut, b in columns)
 
     def take(self, codes: EncodedTable, rows: BoolArray, _: str | None) -> EncodedTable:
         """The chosen rows."""
@@ -158,7 +155,7 @@ def _concatenate_by_pandas(parts: list[Any]) -> Any:
     return nw.from_native(pd.concat([part.to_native() for part in parts], ignore_index=True), eager_only=True)
 
 
-def _build_recoding(old: Space, feature: Feature) -> npt.NDArray[Any] | None:
+def _build_recoding(old: Space, feature: Feature) -> AnyArray | None:
     """The new code for every old code of a feature; None if all stay."""
     if feature.name not in old.names or old[feature.name].columns != feature.columns:
         statement = f"the new rows change which columns form the feature {feature.name!r}"
@@ -170,7 +167,7 @@ def _build_recoding(old: Space, feature: Feature) -> npt.NDArray[Any] | None:
     return None if same else lut
 
 
-def _iterate_chunks(column: npt.NDArray[Any], lut: npt.NDArray[Any] | None) -> Iterator[npt.NDArray[Any]]:
+def _iterate_chunks(column: AnyArray, lut: AnyArray | None) -> Iterator[AnyArray]:
     for first in range(0, len(column), BLOCK_ROWS):
         piece = column[first : first + BLOCK_ROWS]
         yield piece if lut is None else lut[piece]

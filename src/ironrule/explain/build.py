@@ -127,9 +127,8 @@ class ExplanationBuilder:
         named = problem.case.components.rule(rule, "")
         row = context.space.decode_row(problem.case.instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes)
-        return build_background(
-            past, named, row, points, is_robust=context.is_robust, libraries=list_library_versions()
-        )
+        libraries = list_library_versions()
+        return build_background(past, named, row, points, is_robust=context.is_robust, libraries=libraries)
 
     def _undecided(self) -> tuple[str, ...]:
         """Components of the best rule whose removal an exact oracle could not decide upon, or had no time left for."""

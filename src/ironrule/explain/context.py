@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.compiled_model import CompiledModel, compile_models
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
@@ -56,7 +55,7 @@ class ExplainerContext:
     space: Space
     model: ModelSet
     history: History
-    outcomes: npt.NDArray[np.bool_]  # of the past rows, by the model itself
+    outcomes: BoolArray  # of the past rows, by the model itself
     row_store: RowTable
     row_count: int  # how many rows the data has, those that the history leaves out included
     change_constraints: tuple[Constraint, ...]
@@ -66,7 +65,7 @@ class ExplainerContext:
     point_model: Model  # decides single points: the models, a final estimator, or a tree whose leaves they confirmed
     fingerprint: str
     target: DecisionTarget
-    row_numbers: npt.NDArray[np.int64] | None  # which rows of the table the history has; None if it has all
+    row_numbers: Int64Array | None  # which rows of the table the history has; None if it has all
     engine: BoundEngine | None = None  # where networks are bounded, if not on the cores
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
@@ -78,11 +77,11 @@ class ExplainerContext:
         """A table of the data's columns: all rows, or a few where they are on disk."""
         return self.row_store.table
 
-    def get_row_numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def get_row_numbers(self, places: Int64Array) -> Int64Array:
         """The row numbers in the data of rows of the history."""
         return places if self.row_numbers is None else self.row_numbers[places]
 
-    def find_positions(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def find_positions(self, numbers: Int64Array) -> Int64Array:
         """Where in the history rows of the data are; raises an InputError if one is not there."""
         total = self.row_count
         wrong = numbers[(numbers < -total) | (numbers >= total)]
@@ -288,7 +287,7 @@ def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
 
 def _filter_rows(
     space: Space, past: RowStore, progress: bool | None, warn: bool
-) -> tuple[EncodedTable, npt.NDArray[np.int64] | None]:
+) -> tuple[EncodedTable, Int64Array | None]:
     """The past rows that satisfy the constraints on the space, and which they are; None if all may."""
     codes = past.encode(space, progress)
     if not space.feasible.predicates:

@@ -60,11 +60,9 @@ def find_counterfactuals(
             nearest = find_nearest(tabulated_model, query, run, context.engine, oracle)
         except Unreadable as reason:  # constraints on what may change that are too intricate
             if algorithm == "exact":
-                raise InputError(
-                    f"exact counterfactuals are not available here: {reason}",
-                    hint="use algorithm='geco'",
-                    code="exact-counterfactuals-unavailable",
-                ) from None
+                statement = f"exact counterfactuals are not available here: {reason}"
+                hint = "use algorithm='geco'"
+                raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
             nearest, name = _find_by_geco(query, run), "GeCo"
         require_desired(nearest.points, case.model, case.model)
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)

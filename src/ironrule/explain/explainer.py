@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.arrays import BoolArray, Int64Array
 from ironrule.errors import InputError
 from ironrule.explain.append import AppendedRowTable, append_rows
 from ironrule.explain.context import ExplainerArguments, build_context, decide_row, restrict_context
@@ -103,7 +103,7 @@ class Explainer:
         return self._context.unreadable_reason
 
     @property
-    def outcomes(self) -> npt.NDArray[np.bool_]:
+    def outcomes(self) -> BoolArray:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._context.outcomes
 
@@ -118,7 +118,7 @@ class Explainer:
         return self._context.history.codes
 
     @property
-    def row_numbers(self) -> npt.NDArray[np.int64]:
+    def row_numbers(self) -> Int64Array:
         """The row numbers in the data of the past rows, in the same order."""
         rows = self._context.row_numbers
         return np.arange(len(self.outcomes), dtype=np.int64) if rows is None else rows

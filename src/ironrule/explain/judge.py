@@ -103,6 +103,7 @@ class _JudgementBuilder:
     def build(self, finding: QualityFinding) -> Judgement:
         """One finding in the user's terms."""
         quality, rule, compared = finding.quality, self._rule(finding.parts), finding.needed is not None
+        past_row = finding.past_row
         if quality is Quality.MINIMUM and self.proof is None:
             quality = Quality.NOT_JUDGED
         return Judgement(
@@ -110,9 +111,7 @@ class _JudgementBuilder:
             quality=quality,
             verdict=finding.verdict,
             weight=self.classifier.problem.to_user_weight(finding.weight),
-            exception_row=None
-            if finding.past_row is None
-            else int(self.context.get_row_numbers(np.array(finding.past_row))),
+            exception_row=None if past_row is None else int(self.context.get_row_numbers(np.array(past_row))),
             redundant_component=None if finding.redundant is None else rule.components[finding.redundant],
             shorter_rule=None if finding.shorter is None else self._rank_rule(finding.shorter),
             needs=tuple(refuted.counterfactual for refuted in finding.needed or ()),

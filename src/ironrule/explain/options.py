@@ -82,12 +82,9 @@ def check_algorithm(algorithm: str | Algorithm) -> None:
     """Raise InputError if there is no such algorithm; none is loaded for that."""
     usable = algorithm in ALGORITHMS if isinstance(algorithm, str) else hasattr(algorithm, "run")
     if not usable or isinstance(algorithm, type):
-        raise InputError(
-            expected=f"algorithm must be one of {', '.join(ALGORITHMS)}",
-            got=repr(algorithm),
-            hint="or pass an object such as GreedyRuleCF()",
-            code="unknown-algorithm",
-        )
+        expected = f"algorithm must be one of {', '.join(ALGORITHMS)}"
+        hint = "or pass an object such as GreedyRuleCF()"
+        raise InputError(expected=expected, got=repr(algorithm), hint=hint, code="unknown-algorithm")
 
 
 def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
@@ -100,12 +97,9 @@ def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
     if not isinstance(oracle, (str, type)) and callable(getattr(oracle, "find", None)):
         return verify_oracle(oracle)
     if not isinstance(oracle, str) or oracle not in ORACLES:
-        raise InputError(
-            expected=f"oracle must be one of {', '.join(ORACLES)}",
-            got=repr(oracle),
-            hint="or pass an object with a find method",
-            code="unknown-oracle",
-        )
+        expected = f"oracle must be one of {', '.join(ORACLES)}"
+        instead = "or pass an object with a find method"
+        raise InputError(expected=expected, got=repr(oracle), hint=instead, code="unknown-oracle")
     return ORACLES[oracle]()
 
 

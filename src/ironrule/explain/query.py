@@ -80,12 +80,9 @@ def build_case(
     """
     instance, desired = decide_row(context, row)
     if desired:
-        raise OutcomeError(
-            expected="the row must have the undesired outcome",
-            got="the desired outcome",
-            hint="choose a row that the model denies, or name another desired class",
-            code="row-not-denied",
-        )
+        expected = "the row must have the undesired outcome"
+        hint = "choose a row that the model denies, or name another desired class"
+        raise OutcomeError(expected=expected, got="the desired outcome", hint=hint, code="row-not-denied")
     if context.is_robust and not own_model_only and context.model.desired(instance[None, :])[0]:
         raise OutcomeError(
             "no robust rule exists for this row: its score lies within the margin, or another of the models gives it "
@@ -109,11 +106,9 @@ def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], 
     except ConstraintError:
         if context.gaps is None or context.gaps.are_respected_by(predicates, instance):
             raise
-        raise ConstraintError(
-            "no values of the domains satisfy the constraints, and numbers between them are not tried",
-            hint="use bounds that are values of the domains, or declare a space that has them",
-            code="unsatisfiable-constraints",
-        ) from None
+        statement = "no values of the domains satisfy the constraints, and numbers between them are not tried"
+        hint = "use bounds that are values of the domains, or declare a space that has them"
+        raise ConstraintError(statement, hint=hint, code="unsatisfiable-constraints") from None
 
 
 MAX_POINT_ROWS = 5_000  # desired past rows, which are at hand as points then

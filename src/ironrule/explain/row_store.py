@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import BoolArray, Int64Array
 from ironrule.model.decision import DecisionTarget
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.encode_to_disk import encode_to_disk
@@ -49,7 +48,7 @@ class RowStore(RowTable, Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def row_numbers(self) -> npt.NDArray[np.int64] | None:
+    def row_numbers(self) -> Int64Array | None:
         """The row numbers of what ``encode`` gives; None if they count from 0."""
 
     @property

@@ -38,15 +38,13 @@ def _render_validation(explanation: Explanation, check_command: CheckCommand) ->
     return render_template("validator.html", **build_validator_view(explanation, check_command))
 
 
-def _render_validations(
-    title: str, many: Sequence[Explanation], names: Sequence[str], labels: FeatureLabels | None
-) -> str:
+def _render_table(title: str, many: Sequence[Explanation], names: Sequence[str], labels: FeatureLabels | None) -> str:
     return render_template("batch.html", title=title, **build_batch_view(many, names, labels))
 
 
 REPORTS: dict[Audience, AudienceReport] = {
     "person": AudienceReport(_render_letter, _render_letters),
-    "validator": AudienceReport(_render_validation, _render_validations),
+    "validator": AudienceReport(_render_validation, _render_table),
 }
 
 

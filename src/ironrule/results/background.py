@@ -115,7 +115,7 @@ def build_background(
     )
 
 
-def _find_admitted_rows(component: Component, space: Space, codes: EncodedTable) -> BoolArray:
+def _find_admitted(component: Component, space: Space, codes: EncodedTable) -> BoolArray:
     place = space.index(component.feature)
     low, high = find_code_range(space.features[place], component.op, component.value)
     column = codes.columns[place]
@@ -132,12 +132,10 @@ def _build_growth(components: Sequence[Component], past: HistoryRows) -> tuple[G
     everyone = np.ones(len(past.codes), dtype=np.bool_)
     steps, left, covered = [_build_step(None, everyone, past.desired)], list(components), past
     while left:
-        options = [
-            _build_step(one, _find_admitted_rows(one, past.space, covered.codes), covered.desired) for one in left
-        ]
+        options = [_build_step(one, _find_admitted(one, past.space, covered.codes), covered.desired) for one in left]
         best = min(range(len(left)), key=lambda place: (options[place].desired or 0, options[place].covered, place))
         steps.append(options[best])
-        covered = _keep_rows(covered, _find_admitted_rows(left.pop(best), past.space, covered.codes), left)
+        covered = _keep_rows(covered, _find_admitted(left.pop(best), past.space, covered.codes), left)
     return tuple(steps)
 
 
@@ -162,8 +160,8 @@ def _find_needs(
     broken_by_rows, broken_by_points = (_count_broken(components, past.space, codes) for codes in (rows, columns))
     needs = []
     for component in components:
-        excluded = counterfactuals[(broken_by_points == 1) & ~_find_admitted_rows(component, past.space, columns)]
-        chosen = (broken_by_rows == 1) & ~_find_admitted_rows(component, past.space, rows)
+        excluded = counterfactuals[(broken_by_points == 1) & ~_find_admitted(component, past.space, columns)]
+        chosen = (broken_by_rows == 1) & ~_find_admitted(component, past.space, rows)
         needs.append(_choose_need(component, excluded, _select_desired(past, chosen), past.space, instance))
     return tuple(needs)
 
@@ -172,7 +170,7 @@ def _count_broken(components: Sequence[Component], space: Space, codes: EncodedT
     """How many components every row breaks: at most two for every feature, of which there are few."""
     counts = np.zeros(len(codes), dtype=np.uint8)
     for component in components:
-        counts += ~_find_admitted_rows(component, space, codes)
+        counts += ~_find_admitted(component, space, codes)
     return counts
 
 
@@ -247,8 +245,6 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
 
 def _require_same_space(explanation: Explanation, space: Space) -> None:
     if space.fingerprint != explanation.space:
-        raise InputError(
-            "the explanation was made with another space than this data, space and constraints give",
-            hint="pass those that it was made with (one made with intervals needs the model too)",
-            code="space-mismatch",
-        )
+        statement = "the explanation was made with another space than this data, space and constraints give"
+        hint = "pass those that it was made with (one made with intervals needs the model too)"
+        raise InputError(statement, hint=hint, code="space-mismatch")

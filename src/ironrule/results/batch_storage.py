@@ -65,11 +65,9 @@ class BatchRow:
     def explanation(self) -> Explanation:
         """The explanation itself; raises InputError if the batch was made without documents."""
         if self.document is None:
-            raise InputError(
-                f"the explanation of row {self.row} was not kept: the batch was made without documents",
-                hint="explain the row again, or make the batch with documents=True",
-                code="batch-without-documents",
-            )
+            statement = f"the explanation of row {self.row} was not kept: the batch was made without documents"
+            hint = "explain the row again, or make the batch with documents=True"
+            raise InputError(statement, hint=hint, code="batch-without-documents")
         return Explanation.from_json(self.document)
 
 
@@ -264,7 +262,11 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
     """The folder for a batch, made or found; raises InputError if it holds something else."""
     folder = BatchFolder(path)
     if (path / MANIFEST).exists():
-        _require_same_batch(path, folder.manifest(), keys)
+        manifest = folder.manifest()
+        other = [what for key, what in MANIFEST_KEYS.items() if manifest.get(key) != keys[key]]
+        if other:
+            statement = f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}"
+            raise InputError(statement, hint="choose another folder, or remove it", code="batch-mismatch")
         for unfinished in path.glob(f"*{TEMPORARY_SUFFIX}"):  # of a run that was killed
             unfinished.unlink()
         return folder
@@ -274,13 +276,6 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
     except OSError as error:
         raise StorageError(f"cannot write to the folder {str(path)!r}: {error.strerror or error}") from error
     return folder
-
-
-def _require_same_batch(path: Path, manifest: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
-    other = [what for key, what in MANIFEST_KEYS.items() if manifest.get(key) != keys[key]]
-    if other:
-        statement = f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}"
-        raise InputError(statement, hint="choose another folder, or remove it", code="batch-mismatch")
 
 
 def lock_folder(path: Path) -> IO[bytes]:

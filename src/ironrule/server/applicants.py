@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from cachetools import LRUCache
 
-from ironrule.arrays import BoolArray
+from ironrule.arrays import BoolArray, Int64Array, UInt8Array
 from ironrule.errors import InputError
 from ironrule.explain.explainer import Explainer
 from ironrule.rule.condition import find_code_range
@@ -50,7 +49,7 @@ class Applicants:
     space: Space
     codes: EncodedTable
     outcomes: BoolArray
-    row_numbers: npt.NDArray[np.int64]
+    row_numbers: Int64Array
 
     @classmethod
     def from_explainer(cls, explainer: Explainer) -> Applicants:
@@ -136,7 +135,7 @@ class SavedSearches:
 
     def __init__(self, max_searches: int) -> None:
         self._lock = threading.Lock()
-        self._searches: LRUCache[str, tuple[str, int, npt.NDArray[np.uint8]]] = LRUCache(max_searches)
+        self._searches: LRUCache[str, tuple[str, int, UInt8Array]] = LRUCache(max_searches)
 
     def save(self, text: str, mask: BoolArray) -> str:
         """Save the rows found; gives their name."""

@@ -60,10 +60,8 @@ class BrowserSessions:
         if who is None and not path.startswith(PUBLIC_PATHS):
             tried = "authorization" in request.headers or "cookie" in request.headers
             got = "an unknown or expired token" if tried else "none"
-            hint, headers = (
-                "send Authorization: Bearer TOKEN, or open /login in a browser",
-                {"WWW-Authenticate": "Bearer"},
-            )
+            hint = "send Authorization: Bearer TOKEN, or open /login in a browser"
+            headers = {"WWW-Authenticate": "Bearer"}
             raise ApiError(401, "unauthorized", expected="a token is required", got=got, hint=hint, headers=headers)
         return who
 

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from cachetools import LRUCache, cached
 
+from ironrule.arrays import Int64Array
 from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
 from ironrule.errors import ConstraintError, InputError
@@ -65,7 +65,7 @@ class Subspace:
     explainer: Explainer
 
     @cached_property
-    def frequencies(self) -> tuple[npt.NDArray[np.int64], ...]:
+    def frequencies(self) -> tuple[Int64Array, ...]:
         """One array per feature."""
         columns, sizes = self.explainer.codes.columns, self.explainer.space.sizes.tolist()
         return tuple(np.bincount(column, minlength=size) for column, size in zip(columns, sizes, strict=True))

@@ -118,11 +118,9 @@ class Service:
 
         def record_counterfactuals(job: Job) -> int:
             found = self._find_counterfactuals(request, job)
-            count, verdict = format_count(len(found), "counterfactual"), "proven" if found.proven else "found"
+            count, status = format_count(len(found), "counterfactual"), "proven" if found.proven else "found"
             space, model, document = explainer.space.fingerprint, explainer.fingerprint, found.to_dict()
-            entry = AuditEntry(
-                who, "counterfactuals", row, space, model, rule=count, verdict=verdict, document=document
-            )
+            entry = AuditEntry(who, "counterfactuals", row, space, model, rule=count, verdict=status, document=document)
             return self.audit.append(entry).number
 
         return self.jobs.start("counterfactuals", record_counterfactuals, row)
@@ -203,11 +201,8 @@ class Service:
 
 
 def _build_explanation_entry(explanation: Explanation, row: int | None, who: str) -> AuditEntry:
-    rule, verdict = (
-        " ".join([str(explanation.rule), *describe_scope(explanation)]),
-        get_verdict_name(explanation.verdict),
-    )
-    space, model, document = explanation.space, explanation.model, explanation.to_dict()
+    rule, document = " ".join([str(explanation.rule), *describe_scope(explanation)]), explanation.to_dict()
+    space, model, verdict = explanation.space, explanation.model, get_verdict_name(explanation.verdict)
     return AuditEntry(who, "explanation", row, space, model, rule=rule, verdict=verdict, document=document)
 
 

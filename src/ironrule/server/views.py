@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.arrays import Int64Array
 from ironrule.report.text import describe_minimality, find_proven_wider_rule, get_verdict_name
 from ironrule.results.explanation import Explanation
 from ironrule.rule.condition import find_admitted_codes
@@ -25,7 +25,7 @@ MAX_BARS = 40
 
 
 def build_conditions(
-    rule: Rule, wider: Rule | None, space: Space, instance: dict[str, Any], frequencies: Sequence[npt.NDArray[np.int64]]
+    rule: Rule, wider: Rule | None, space: Space, instance: dict[str, Any], frequencies: Sequence[Int64Array]
 ) -> list[dict[str, Any]]:
     """One entry per feature of a rule: what it says, the row's own value, the wider bound, and the distribution."""
     entries, labels = [], FeatureLabels.from_space(space, "unquoted")
@@ -52,9 +52,7 @@ def build_conditions(
     return entries
 
 
-def build_bars(
-    counts: npt.NDArray[np.int64], bins: npt.NDArray[np.int64], inside: Sequence[bool], own_code: int
-) -> list[dict[str, Any]]:
+def build_bars(counts: Int64Array, bins: Int64Array, inside: Sequence[bool], own_code: int) -> list[dict[str, Any]]:
     """A distribution as bars: heights from 0 to 1, which share of the rows in each is allowed, the row's own place."""
     heights = np.bincount(bins, weights=counts)
     allowed = np.bincount(bins, weights=counts * np.array(inside))
@@ -71,7 +69,7 @@ def build_bars(
     ]
 
 
-def assign_bins(feature: Feature) -> npt.NDArray[np.int64]:
+def assign_bins(feature: Feature) -> Int64Array:
     """Which bar every code belongs to: its own, or where there are too many, by value or else by place in the order.
 
     >>> assign_bins(Feature("age", (20, 30, 40), ordered=True)).tolist()

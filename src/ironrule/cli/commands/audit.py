@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
-from ironrule.cli.commands.serve import AUDIT_VARIABLE, DEFAULT_AUDIT_URL
+from ironrule.cli.commands.serve import AUDIT_HELP, get_audit_url
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.wording import format_count
@@ -33,9 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("what", choices=("verify", "export", "show"), help="what to do")
     parser.add_argument("number", metavar="NUMBER", nargs="?", type=int, help="of the record to show")
-    parser.add_argument(
-        "--audit", metavar="URL", help=f"the audit log (default {DEFAULT_AUDIT_URL}; or {AUDIT_VARIABLE})"
-    )
+    parser.add_argument("--audit", metavar="URL", help=AUDIT_HELP)
     parser.add_argument("--head", metavar="HASH", help="a hash that must be in the chain")
     parser.add_argument("--output", metavar="FILE", type=Path, help="where to write: .jsonl or .csv; show: .json")
     shared.add_overwrite_option(parser)
@@ -47,8 +44,7 @@ def run(options: argparse.Namespace) -> CommandResult:
         from ironrule.server.audit.log import AuditLog
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "sqlalchemy", "server", "ironrule audit") from None
-    url = options.audit or os.environ.get(AUDIT_VARIABLE) or DEFAULT_AUDIT_URL
-    with contextlib.closing(AuditLog(url, create=False)) as log:
+    with contextlib.closing(AuditLog(get_audit_url(options), create=False)) as log:
         return {"verify": _verify_log, "export": _export_records, "show": _show_record}[options.what](options, log)
 
 
@@ -74,9 +70,8 @@ def _export_records(options: argparse.Namespace, log: AuditLog) -> CommandResult
         for line in (export_csv if as_csv else export_json_lines)(log.records()):
             file.write(line)
             count += 1
-    return CommandResult(
-        f"{format_count(count, 'record')} in {output}.", lambda: {"records": count, "output": str(output)}
-    )
+    data = {"records": count, "output": str(output)}
+    return CommandResult(f"{format_count(count, 'record')} in {output}.", lambda: data)
 
 
 def _show_record(options: argparse.Namespace, log: AuditLog) -> CommandResult:
@@ -85,9 +80,8 @@ def _show_record(options: argparse.Namespace, log: AuditLog) -> CommandResult:
         raise InputError("audit show needs the number of a record", hint="such as: ironrule audit show 17")
     record = log.read(options.number)
     if record is None:
-        raise InputError(
-            f"not found: record {options.number}", hint=f"the log has {format_count(log.get_last_number(), 'record')}"
-        )
+        hint = f"the log has {format_count(log.get_last_number(), 'record')}"
+        raise InputError(f"not found: record {options.number}", hint=hint)
     facts: dict[str, Any] = record.facts
     text = "\n".join(f"{name}: {value}" for name, value in facts.items())
     return CommandResult(text, lambda: facts | {"document": record.document}, output, format_json_file(record.document))

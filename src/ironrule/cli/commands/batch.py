@@ -36,18 +36,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_data_options(parser)
     shared.add_cache_option(parser)
     group = parser.add_argument_group("batch")
-    group.add_argument(
-        "--output", metavar="FOLDER", type=Path, required=True, help="the folder for finished rows, new or continued"
-    )
+    text = "the folder for finished rows, new or continued"
+    group.add_argument("--output", metavar="FOLDER", type=Path, required=True, help=text)
     group.add_argument("--rows", metavar="FILE", type=Path, help="the rows to explain (default: all rows of DATA)")
     group.add_argument("--workers", metavar="N", type=int, help="number of processes (default: one per processor)")
     group.add_argument("--engine", choices=("local", "ray"), default="local", help="default: this machine")
     group.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster (default: start one here)")
-    group.add_argument(
-        "--reuse",
-        action="store_true",
-        help="give a row that another row's proven rule covers that rule, without a search",
-    )
+    text = "give a row that another row's proven rule covers that rule, without a search"
+    group.add_argument("--reuse", action="store_true", help=text)
     group.add_argument("--no-documents", action="store_true", help="keep the table only, without proofs")
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
@@ -94,13 +90,6 @@ def add_resume_hint(folder: Path) -> Iterator[None]:
 def build_summary(batch: Batch) -> dict[str, Any]:
     """A batch in figures, as plain data."""
     cover = batch.find_rule_cover()
-    return {
-        "explained": len(batch),
-        **batch.counts,
-        "verdicts": dict(batch.verdicts),
-        "rule_cover": {
-            "rules": [asdict(rule) for rule in cover.rules],
-            "minimum": cover.minimum,
-            "lower_bound": cover.lower_bound,
-        },
-    }
+    rules = [asdict(rule) for rule in cover.rules]
+    covering = {"rules": rules, "minimum": cover.minimum, "lower_bound": cover.lower_bound}
+    return {"explained": len(batch), **batch.counts, "verdicts": dict(batch.verdicts), "rule_cover": covering}

@@ -29,17 +29,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation as JSON")
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the model that was explained")
-    group.add_argument(
-        "--models", metavar="MODEL", type=Path, nargs="+", default=[], help="other models that it holds for"
-    )
+    text = "other models that it holds for"
+    group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
     shared.add_desired_and_trust_options(group)
     group.add_argument("--margin", metavar="M", type=float, help="compare the margin: by how much scores may move")
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything is shared or not compared")
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="DATA", type=Path, required=True, help="the past rows that it was made with")
     shared.add_space_options(group)
-    group.add_argument("--extend-domain", action="store_true", help="if the explanation was made with it")
-    group.add_argument("--intervals", action="store_true", help="if the explanation was made with it")
+    for option in ("--extend-domain", "--intervals"):
+        group.add_argument(option, action="store_true", help="if the explanation was made with it")
     shared.add_constraint_option(group)
 
 

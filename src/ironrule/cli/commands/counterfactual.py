@@ -28,11 +28,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="default: auto (exact for a model that can be read, geco otherwise)",
     )
-    group.add_argument(
-        "--vary", metavar="F", nargs="+", action="extend", help="features that may change (default: all)"
-    )
+    group.add_argument("--vary", metavar="F", **shared.MANY, help="features that may change (default: all)")
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
-    group.add_argument("--range", metavar="F=VALUES", nargs="+", action="extend", default=[], help=text)
+    group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)
     shared.add_output_option(parser, "the counterfactuals (.json)")
 
 
@@ -44,11 +42,11 @@ def run(options: argparse.Namespace) -> CommandResult:
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     constraints = shared.parse_constraints(options)  # on the changes: the row itself need not satisfy them
-    inputs = read_row_inputs(options)
-    ranges = parse_ranges(options.range, inputs.explainer.space)
+    explainer, row = read_row_inputs(options)
+    ranges = parse_ranges(options.range, explainer.space)
     with show_spinner():
-        counterfactuals = inputs.explainer.counterfactuals(
-            inputs.row,
+        counterfactuals = explainer.counterfactuals(
+            row,
             search.k,
             algorithm=options.counterfactual_algorithm,
             features_to_vary=options.vary or "all",

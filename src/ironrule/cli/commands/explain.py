@@ -48,9 +48,9 @@ def explain_row(options: argparse.Namespace) -> Explanation:
     from ironrule.cli.terminal import show_spinner
 
     search = shared.build_search_options(options)
-    inputs = read_row_inputs(options, shared.parse_constraints(options))
+    explainer, row = read_row_inputs(options, shared.parse_constraints(options))
     with show_spinner():
-        return inputs.explainer.explain(inputs.row, **search.to_kwargs())
+        return explainer.explain(row, **search.to_kwargs())
 
 
 def _format_output(explanation: Explanation, ending: str, options: argparse.Namespace) -> str:

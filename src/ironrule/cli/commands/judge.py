@@ -12,15 +12,10 @@ but not minimum), or as short as possible (minimum). If none of these could be p
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_row_inputs
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
-
-if TYPE_CHECKING:
-    pass
-
 
 NAME, HELP = "judge", "say how good a rule for one row is"
 
@@ -34,10 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "the rule's conditions, such as 'age <= 30' 'job = cook' '20 < age <= 37'; may be repeated for other rules"
     group.add_argument("--rule", metavar="CONDITION", nargs="+", action="append", required=True, help=text)
     shared.add_robustness_options(group)
-    group = parser.add_argument_group("search")
-    shared.add_constraint_option(group)
-    shared.add_budget_options(group)
-    shared.add_seed_option(group)
+    shared.add_search_options(parser, several=False)
     shared.add_output_option(parser, "the judgements (.json)")
 
 
@@ -47,8 +39,8 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.terminal import show_spinner
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
-    inputs = read_row_inputs(options, shared.parse_constraints(options))
+    explainer, row = read_row_inputs(options, shared.parse_constraints(options))
     with show_spinner():
-        found = inputs.explainer.judge(inputs.row, options.rule, budget=search.budget, seed=search.seed)
+        found = explainer.judge(row, options.rule, budget=search.budget, seed=search.seed)
     document = {"judgements": [judgement.to_dict() for judgement in found]}
     return CommandResult(render_judgements(found), lambda: document, output, format_json_file(document))

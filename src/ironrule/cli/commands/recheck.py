@@ -31,21 +31,16 @@ NAME, HELP = "recheck", "check stored rules against a new version of the model"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument(
-        "explanations", metavar="EXPLANATIONS", type=Path, nargs="+", help="the folder of a batch, or JSON files"
-    )
+    text = "the folder of a batch, or JSON files"
+    parser.add_argument("explanations", metavar="EXPLANATIONS", type=Path, nargs="+", help=text)
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the new model")
     shared.add_desired_and_trust_options(group)
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="DATA", type=Path, required=True, help="past rows")
     shared.add_space_options(group)
-    group = parser.add_argument_group("search")
-    shared.add_constraint_option(group)
-    shared.add_budget_options(group)
-    shared.add_seed_option(group)
-    group = parser.add_argument_group("rule")
-    shared.add_robustness_options(group)
+    shared.add_search_options(parser, several=False)
+    shared.add_robustness_options(parser.add_argument_group("rule"))
     shared.add_output_option(parser, "the answer (.json)")
 
 
@@ -55,8 +50,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     constraints, stored = shared.parse_constraints(options), _read_saved(options.explanations)
     explainer = read_files(options).build_explainer(options, constraints)
     found = explainer.recheck(stored, budget=search.budget, seed=search.seed)
-    counts = found.counts
-    code = 1 if counts["breaks"] else 3 if counts["undecided"] else 0
+    code = 1 if found.counts["breaks"] else 3 if found.counts["undecided"] else 0
     return CommandResult(str(found), found.to_dict, output, format_json_file(found.to_dict()), code)
 
 
@@ -69,9 +63,7 @@ def _read_saved(paths: list[Path]) -> Batch | dict[str, Explanation]:
         return Batch.open(paths[0])
     folders = [path for path in paths if path.is_dir()]
     if folders:
-        raise InputError(
-            expected="the explanations must be files or the folder of one batch",
-            got=f"the folder {str(folders[0])!r} and {format_count(len(paths) - 1, 'other')}",
-            hint="recheck each folder by itself",
-        )
+        expected = "the explanations must be files or the folder of one batch"
+        got = f"the folder {str(folders[0])!r} and {format_count(len(paths) - 1, 'other')}"
+        raise InputError(expected=expected, got=got, hint="recheck each folder by itself")
     return {str(path): read_explanation(path) for path in paths}

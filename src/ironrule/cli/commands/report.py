@@ -40,15 +40,13 @@ NAME, HELP = "report", "write an explanation as an HTML report"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument(
-        "files", metavar="FILE", type=Path, nargs="+", help="explanations as JSON; a batch's folder; or MODEL and DATA"
-    )
+    text = "explanations as JSON; a batch's folder; or MODEL and DATA"
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help=text)
     group = parser.add_argument_group("report")
     group.add_argument("--output", metavar="FILE", type=Path, required=True, help="the report (.html)")
     shared.add_overwrite_option(group)
-    group.add_argument(
-        "--audience", choices=AUDIENCES, help="default: person; for several explanations: validator, with an overview"
-    )
+    text = "default: person; for several explanations: validator, with an overview"
+    group.add_argument("--audience", choices=AUDIENCES, help=text)
     group = parser.add_argument_group("what an explanation from a file was made with")
     group.add_argument("--data", metavar="DATA", type=Path, help="the past rows, for pictures and labels")
     group.add_argument("--model", metavar="MODEL", type=Path, help="the model, for the command that checks again")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 NAME, HELP = "serve", "serve a web page and an HTTP API for a model"
 TOKEN_VARIABLE, AUDIT_VARIABLE = "IRONRULE_TOKEN", "IRONRULE_AUDIT"
 DEFAULT_AUDIT_URL = "sqlite:///ironrule-audit.sqlite"
+AUDIT_HELP = f"the audit log (default {DEFAULT_AUDIT_URL}; or {AUDIT_VARIABLE})"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +47,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_server_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--host", metavar="HOST", default="127.0.0.1", help="where to listen (default: this machine)")
     group.add_argument("--port", metavar="PORT", type=int, default=8000, help="default 8000; 0 takes a free one")
-    group.add_argument(
-        "--token", metavar="TOKEN", help=f"required of every client; {TOKEN_VARIABLE} hides it from other users"
-    )
+    text = f"required of every client; {TOKEN_VARIABLE} hides it from other users"
+    group.add_argument("--token", metavar="TOKEN", help=text)
     group.add_argument("--tokens", metavar="FILE", type=Path, help="one 'name token' per line; the log has the names")
     group.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a host name of this server")
-    group.add_argument(
-        "--audit", metavar="URL", help=f"the audit log (default {DEFAULT_AUDIT_URL}; or {AUDIT_VARIABLE})"
-    )
+    group.add_argument("--audit", metavar="URL", help=AUDIT_HELP)
     group.add_argument("--seconds", metavar="S", type=float, default=60.0, help="limit of one explanation (default 60)")
     group.add_argument("--workers", metavar="N", type=int, help="explanations at the same time (default: one per core)")
     group.add_argument("--access-log", action="store_true", help="write every request's address to standard error")
@@ -71,6 +69,11 @@ def run(options: argparse.Namespace) -> CommandResult:
     return CommandResult(f"Explanations given: {served:,}.", lambda: {"explanations": served})
 
 
+def get_audit_url(options: argparse.Namespace) -> str:
+    """Where the audit log is: the option, else the variable, else the default."""
+    return options.audit or os.environ.get(AUDIT_VARIABLE) or DEFAULT_AUDIT_URL
+
+
 def _build_settings(options: argparse.Namespace) -> ServerSettings:
     from ironrule.server.settings import ServerLimits, ServerSettings
 
@@ -80,7 +83,7 @@ def _build_settings(options: argparse.Namespace) -> ServerSettings:
         port=options.port,
         tokens=_read_tokens(options),
         host_names=tuple(options.allow_host),
-        audit=options.audit or os.environ.get(AUDIT_VARIABLE) or DEFAULT_AUDIT_URL,
+        audit=get_audit_url(options),
         limits=ServerLimits(seconds=options.seconds, **chosen),
     )
 
@@ -93,11 +96,8 @@ def _read_tokens(options: argparse.Namespace) -> dict[str, str]:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, secret = line.strip().partition(" ")
             if name and not secret.strip():
-                raise InputError(
-                    expected="every line of the tokens file must be 'name token'",
-                    got="a line with one word",
-                    hint="add the name of the token's owner",
-                )
+                expected, got = "every line of the tokens file must be 'name token'", "a line with one word"
+                raise InputError(expected=expected, got=got, hint="add the name of the token's owner")
             if name:
                 found[secret.strip()] = name
     single = options.token or os.environ.get(TOKEN_VARIABLE)
@@ -117,11 +117,9 @@ def _build_served_model(options: argparse.Namespace) -> ServedModel:
     from ironrule.server.served_model import ServedModel
 
     if options.model is None or options.data is None:
-        raise InputError(
-            expected="--model and --data must be given together",
-            got=f"{'--data' if options.model is None else '--model'} alone",
-            hint="leave out both to serve the bundled data",
-        )
+        got = f"{'--data' if options.model is None else '--model'} alone"
+        hint = "leave out both to serve the bundled data"
+        raise InputError(expected="--model and --data must be given together", got=got, hint=hint)
     constraints, files = shared.parse_constraints(options), read_files(options)
     return ServedModel.from_model(
         files.model,

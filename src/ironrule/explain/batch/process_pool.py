@@ -31,8 +31,8 @@ from threading import Lock, Thread
 from typing import IO, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from ironrule.arrays import AnyArray
 from ironrule.errors import IronruleError, StorageError
 from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, Task
 from ironrule.results.batch_storage import BatchRow
@@ -91,7 +91,7 @@ def _make_pickler(stream: io.BytesIO, buffers: list[pickle.PickleBuffer], in_fil
     return Pickler(stream, protocol=5, buffer_callback=buffers.append)
 
 
-def _find_mapped_file(array: npt.NDArray[Any]) -> tuple[str, str, int, tuple[int, ...]] | None:
+def _find_mapped_file(array: AnyArray) -> tuple[str, str, int, tuple[int, ...]] | None:
     """The file, type, place and shape of an array that is mapped from a file."""
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):

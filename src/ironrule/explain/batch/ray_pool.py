@@ -132,12 +132,8 @@ def _run_remote_task(name: str, listed: list[Any], task: Task) -> list[BatchRow]
     """In a worker: explained rows, or what went wrong."""
     if name not in _LOADED_EXPLAINERS:
         _LOADED_EXPLAINERS.clear()
-        _LOADED_EXPLAINERS[name] = _get_row_explainer(require_ray().get(listed[0]))
+        ray = require_ray()
+        content, *arrays = ray.get(ray.get(listed[0]))
+        buffers = [array if array.nbytes >= MIN_SHARED_BYTES else array.copy() for array in arrays]
+        _LOADED_EXPLAINERS[name] = pickle.loads(content, buffers=buffers)  # made by the process that started the batch
     return run_task(_LOADED_EXPLAINERS[name], task)
-
-
-def _get_row_explainer(references: list[Any]) -> RowExplainer:
-    content, *arrays = require_ray().get(references)
-    buffers = [array if array.nbytes >= MIN_SHARED_BYTES else array.copy() for array in arrays]
-    row_explainer: RowExplainer = pickle.loads(content, buffers=buffers)  # made by the process that started the batch
-    return row_explainer

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ironrule.arrays import Int64Array, Points
+from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.explain.batch.worker import PendingRows
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions, parse_weights
@@ -79,7 +78,7 @@ class RuleReuse:
             rules.add(row)
         return cls(context, options, pending, rules)
 
-    def is_covered(self, points: Points) -> npt.NDArray[np.bool_]:
+    def is_covered(self, points: Points) -> BoolArray:
         """Which rows need no search, as far as is known by now."""
         return self._rules.find_covering(points) >= 0
 
@@ -126,7 +125,7 @@ class _ProvenRules:
         self._low[place], self._high[place], self._lengths[place] = box.low, box.high, row.cardinality
         self.batch_rows.append(row)  # from now on others see it
 
-    def find_covering(self, points: Points) -> npt.NDArray[np.int64]:
+    def find_covering(self, points: Points) -> Int64Array:
         """For every point the place of the rule that covers it; -1 where none does."""
         count = len(self.batch_rows)
         low, high, lengths = self._low, self._high, self._lengths

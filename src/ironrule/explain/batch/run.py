@@ -112,12 +112,9 @@ def choose_pool(engine: str, workers: int | None, address: str | None) -> Worker
     if engine not in ENGINES:
         raise InputError(expected=f"engine must be one of {', '.join(ENGINES)}", got=repr(engine))
     if address is not None and engine != "ray":
-        raise InputError(
-            expected="a Ray address needs the engine 'ray'",
-            got=f"the engine {engine!r}",
-            hint="pass engine='ray'",
-            code="ray-address-without-engine",
-        )
+        expected = "a Ray address needs the engine 'ray'"
+        hint = "pass engine='ray'"
+        raise InputError(expected=expected, got=f"the engine {engine!r}", hint=hint, code="ray-address-without-engine")
     count = None if workers is None else parse_integer("workers", workers)
     if engine == "local":
         return partial(explain_in_processes, workers=count or os.cpu_count() or 1)

@@ -17,10 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from ironrule.arrays import Points
+from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.parallel import use_one_core
 from ironrule.errors import IronruleError
 from ironrule.explain.context import EncodedRow
@@ -40,10 +37,10 @@ class EncodedRows(Protocol):
 Task = tuple[tuple[int, ...], Points]
 """The numbers of some rows, and their codes."""
 
-PendingRows = tuple[Sequence[int] | npt.NDArray[np.int64], EncodedRows]
+PendingRows = tuple[Sequence[int] | Int64Array, EncodedRows]
 """The numbers of many rows, and their codes, which may lie on disk."""
 
-IsCovered = Callable[[Points], npt.NDArray[np.bool_]]
+IsCovered = Callable[[Points], BoolArray]
 """Which of some rows need not be explained any more."""
 
 

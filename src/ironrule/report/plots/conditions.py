@@ -172,7 +172,7 @@ LINE_START, LINE_LENGTH = 245.0, CANVAS_WIDTH - 245.0 - 12.0  # of a feature's l
 BAR_HEIGHT = 50.0  # of the highest bar
 HEAD_HEIGHT, CONDITION_HEIGHT = 64.0, 112.0
 CONDITIONS_PER_PAGE = 6
-BAR_OUTLINE = "#8c8c8c"
+OUTLINE = "#8c8c8c"
 
 
 def draw_condition_pages(explanation: Explanation, labels: FeatureLabels | None = None) -> tuple[Drawing, ...]:
@@ -239,9 +239,7 @@ def _draw_line(condition: PlottedCondition, style: VerdictStyle, top: float) -> 
         if inside:
             shapes.append(Rectangle(x, base - inside, width, inside, DARK, kind="inside"))
         if others:
-            shapes += [
-                Rectangle(x, base - inside - others, width, others, fill=PALE, stroke=BAR_OUTLINE, kind="outside")
-            ]
+            shapes += [Rectangle(x, base - inside - others, width, others, fill=PALE, stroke=OUTLINE, kind="outside")]
     own_x = _to_x(condition.own_position)
     shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, stroke=INK, width=1))
     shapes += [LineSegment(own_x, top - 6, own_x, base, stroke=INK, width=1.4), Triangle(own_x, top - 4)]
@@ -275,7 +273,7 @@ def _draw_legend(plot: ConditionsPlot, y: float) -> list[Shape]:
     shapes: list[Shape] = []
     x = 0.0
     if any(condition.bars for condition in plot.conditions):
-        shapes += [Rectangle(x, y - 10, 9, 12, DARK), Rectangle(x + 11, y - 10, 9, 12, fill=PALE, stroke=BAR_OUTLINE)]
+        shapes += [Rectangle(x, y - 10, 9, 12, DARK), Rectangle(x + 11, y - 10, 9, 12, fill=PALE, stroke=OUTLINE)]
         shapes.append(draw_caption(x + 26, y, plot.terms.bars))
         x += 210
     shapes += [*plot.style.draw_area(x, y - 11, 26, 14, "legend"), draw_caption(x + 32, y, plot.terms.admitted)]

@@ -151,7 +151,7 @@ def draw_notes(y: float, notes: Sequence[str]) -> list[Shape]:
 def draw_hatched(area: Rectangle, stroke: str, step: float = 7.0, crossed: bool = False) -> list[Shape]:
     """An area filled with slanted lines, cut at its edges; crossed ones for what does not hold."""
     shapes: list[Shape] = [area]
-    x, y, width, height = area.x, area.y, area.width, area.height
+    x, y, width, height, base = area.x, area.y, area.width, area.height, area.y + area.height
     # each line rises from the left or lower edge to the upper or right edge: where x + y is the offset, seen from the
     # upper left corner; its mirror image falls
     offset = step / 2
@@ -160,9 +160,7 @@ def draw_hatched(area: Rectangle, stroke: str, step: float = 7.0, crossed: bool 
         top, bottom = offset - right, offset - left
         shapes.append(LineSegment(x + left, y + bottom, x + right, y + top, stroke=stroke, width=0.8))
         if crossed:
-            shapes += [
-                LineSegment(x + left, y + height - bottom, x + right, y + height - top, stroke=stroke, width=0.8)
-            ]
+            shapes.append(LineSegment(x + left, base - bottom, x + right, base - top, stroke=stroke, width=0.8))
         offset += step
     return shapes
 

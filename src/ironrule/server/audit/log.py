@@ -180,8 +180,9 @@ class AuditLog:
                 columns = records_table.c
                 last = sa.select(columns.number, columns.hash).order_by(columns.number.desc()).limit(1)
                 end = connection.execute(last).first()
+                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
                 number, previous_hash = (0, GENESIS) if end is None else (end.number, end.hash)
-                record = AuditRecord.from_entry(entry, _format_now(), number + 1, previous_hash)
+                record = AuditRecord.from_entry(entry, now, number + 1, previous_hash)
                 values = record.facts | {"compressed_document": record.compressed_document}
                 connection.execute(sa.insert(records_table).values(values))
         except SQLAlchemyError as error:
@@ -239,7 +240,3 @@ class AuditLog:
         if not self._opened:
             return InputError(f"cannot open the audit log {self.display_url}: {cause}")
         return AuditError(f"cannot use the audit log {self.display_url}: {cause}")
-
-
-def _format_now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")

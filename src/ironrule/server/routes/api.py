@@ -59,9 +59,8 @@ async def explain_row(
     service: ServiceDependency, who: UserDependency, body: schemas.ExplainBody
 ) -> schemas.RecordResponse:
     """Explain a row with the undesired outcome by a rule, with what is known of it and the proof, if there is one."""
-    return await _wait_for_record(
-        service, service.start_explanation(body.to_request(schemas.convert_row(body.row)), who)
-    )
+    wanted = body.to_request(schemas.convert_row(body.row))
+    return await _wait_for_record(service, service.start_explanation(wanted, who))
 
 
 @router.post("/counterfactuals")
