@@ -121,9 +121,7 @@ def build_problem(
     change_constraints: Sequence[Constraint] = (),
     own_model_only: bool = False,
 ) -> Problem:
-    """The problem that searches solve for a row; its time starts now. Raises InputError if what is required cannot be
-    had.
-    """
+    """The problem that searches solve for a row; its time starts now. Raises InputError for an unusable requirement."""
     meter = options.start_meter()
     case = build_case(context, row, change_constraints, own_model_only)
     components = case.components

@@ -84,9 +84,7 @@ MAX_CANDIDATE_ROWS = 5_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryRows:
-    """Past rows as codes of a space; ``desired`` says which have the desired outcome, None where the model was
-    not asked.
-    """
+    """Past rows as codes of a space; ``desired``: which have that outcome, or None where the model was not asked."""
 
     space: Space
     codes: EncodedTable

@@ -7,30 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ironrule.report.plots.drawing import (
-    CANVAS_WIDTH,
-    DARK,
-    GREY,
-    INK,
-    PALE,
-    PAPER,
-    PROVEN_STYLE,
-    Drawing,
-    LineSegment,
-    Rectangle,
-    Shape,
-    TextAnchor,
-    TextLine,
-    Triangle,
-    VerdictStyle,
-    choose_style,
-    draw_caption,
-    draw_hatched,
-    draw_notes,
-    draw_title,
-    stack_lines,
-    wrap_text,
-)
+from ironrule.report.plots import drawing
+from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine, Triangle
 from ironrule.report.plots.scale import HistogramBar, Tick, build_scale
 from ironrule.report.text import collect_labels, find_proven_wider_rule
 from ironrule.results.background import Distribution
@@ -77,7 +55,7 @@ class ConditionsPlot:
 
     conditions: tuple[PlottedCondition, ...]
     outcome: str
-    style: VerdictStyle
+    style: drawing.VerdictStyle
     notes: tuple[str, ...]
     terms: LegendTerms = ROW_TERMS
     is_continued: bool = False  # whether other conditions came before, in a plot of their own
@@ -110,7 +88,7 @@ def build_conditions_plot(explanation: Explanation, labels: FeatureLabels | None
     return ConditionsPlot(
         conditions,
         format_outcome(explanation.rule, labels.friendly),
-        choose_style(explanation.verdict),
+        drawing.choose_style(explanation.verdict),
         (NO_HISTORY,) if background is None and conditions else (),
         PERSON_TERMS if labels.friendly else ROW_TERMS,
     )
@@ -168,7 +146,7 @@ def _guess_wider_span(span: Span, condition: FeatureCondition, wider: FeatureCon
 
 
 TEXT_WIDTH = 225.0
-LINE_START, LINE_LENGTH = 245.0, CANVAS_WIDTH - 245.0 - 12.0  # of a feature's line
+LINE_START, LINE_LENGTH = 245.0, drawing.CANVAS_WIDTH - 245.0 - 12.0  # of a feature's line
 BAR_HEIGHT = 50.0  # of the highest bar
 HEAD_HEIGHT, CONDITION_HEIGHT = 64.0, 112.0
 CONDITIONS_PER_PAGE = 6
@@ -185,21 +163,21 @@ def draw_conditions(plot: ConditionsPlot) -> Drawing:
     """The conditions laid out."""
     claim = f"{plot.style.claim}everyone{' with all of this' if plot.conditions else ''} gets"
     claim = f"(continued) {claim}" if plot.is_continued else claim[:1].upper() + claim[1:]
-    title = wrap_text(f"{claim}: {plot.outcome}", CANVAS_WIDTH, 15, bold=True)[0]
-    shapes = [draw_title(title), *plot.style.draw_badge(0, 28)]
+    title = drawing.wrap_text(f"{claim}: {plot.outcome}", drawing.CANVAS_WIDTH, 15, bold=True)[0]
+    shapes = [drawing.draw_title(title), *plot.style.draw_badge(0, 28)]
     top = HEAD_HEIGHT
     for index, condition in enumerate(plot.conditions):  # one below the other, with "and" between them
-        shapes.append(LineSegment(0, top, CANVAS_WIDTH, top, stroke=PALE, width=0.8))
+        shapes.append(LineSegment(0, top, drawing.CANVAS_WIDTH, top, stroke=drawing.PALE, width=0.8))
         if index or plot.is_continued:
-            shapes.append(Rectangle(8, top - 8, 34, 16, fill=PAPER, stroke=None))
-            shapes.append(TextLine(25, top + 4, "and", 12, "middle", fill=GREY))
+            shapes.append(Rectangle(8, top - 8, 34, 16, fill=drawing.PAPER, stroke=None))
+            shapes.append(TextLine(25, top + 4, "and", 12, "middle", fill=drawing.GREY))
         shapes += _draw_texts(condition, plot.terms, top + 24)
         shapes += _draw_line(condition, plot.style, top + 24)
         top += CONDITION_HEIGHT
     if plot.conditions:
         shapes += _draw_legend(plot, top + 14)
         top += 30
-    shapes += draw_notes(top + 10, plot.notes)
+    shapes += drawing.draw_notes(top + 10, plot.notes)
     texts = "; ".join(f"{condition.label} {condition.condition}" for condition in plot.conditions)
     description = f"{claim} {plot.outcome} ({plot.style.meaning}){f': {texts}' if texts else ''}."
     return Drawing(tuple(shapes), top + 16 * len(plot.notes) + 4, description)
@@ -209,18 +187,18 @@ def _draw_texts(condition: PlottedCondition, terms: LegendTerms, top: float) -> 
     """The words on the left: label and condition, then in small letters the own value and how far is proven."""
     small = [] if condition.condition == f"= {condition.own_value}" else [f"{terms.row}: {condition.own_value}"]
     small += [] if condition.wider is None else [f"proven as far as {condition.wider}"]
-    texts = [(condition.label, 13.0, True, INK, 2), (condition.condition, 13.0, False, INK, 2)]
-    texts += [(text, 11.0, False, GREY, 1) for text in small]
+    texts = [(condition.label, 13.0, True, drawing.INK, 2), (condition.condition, 13.0, False, drawing.INK, 2)]
+    texts += [(text, 11.0, False, drawing.GREY, 1) for text in small]
     shapes: list[Shape] = []
     y = top
     for text, size, bold, fill, max_lines in texts:
-        lines = wrap_text(text, TEXT_WIDTH, size, max_lines, bold)
-        shapes += stack_lines(0, y, lines, size, bold=bold, fill=fill)
+        lines = drawing.wrap_text(text, TEXT_WIDTH, size, max_lines, bold)
+        shapes += drawing.stack_lines(0, y, lines, size, bold=bold, fill=fill)
         y += len(lines) * size * 1.25 + 1
     return shapes
 
 
-def _draw_line(condition: PlottedCondition, style: VerdictStyle, top: float) -> list[Shape]:
+def _draw_line(condition: PlottedCondition, style: drawing.VerdictStyle, top: float) -> list[Shape]:
     """The feature's line: what the rule admits behind the bars, and the row in front of them."""
     base = top + BAR_HEIGHT
     shapes: list[Shape] = []
@@ -237,12 +215,14 @@ def _draw_line(condition: PlottedCondition, style: VerdictStyle, top: float) -> 
         x, width = _to_x(bar.left) + inset, (bar.right - bar.left) * LINE_LENGTH - 2 * inset
         inside, others = BAR_HEIGHT * bar.admitted / highest, BAR_HEIGHT * bar.others / highest
         if inside:
-            shapes.append(Rectangle(x, base - inside, width, inside, DARK, kind="inside"))
+            shapes.append(Rectangle(x, base - inside, width, inside, drawing.DARK, kind="inside"))
         if others:
-            shapes += [Rectangle(x, base - inside - others, width, others, fill=PALE, stroke=OUTLINE, kind="outside")]
+            shapes += [
+                Rectangle(x, base - inside - others, width, others, fill=drawing.PALE, stroke=OUTLINE, kind="outside")
+            ]
     own_x = _to_x(condition.own_position)
-    shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, stroke=INK, width=1))
-    shapes += [LineSegment(own_x, top - 6, own_x, base, stroke=INK, width=1.4), Triangle(own_x, top - 4)]
+    shapes.append(LineSegment(LINE_START, base, LINE_START + LINE_LENGTH, base, stroke=drawing.INK, width=1))
+    shapes += [LineSegment(own_x, top - 6, own_x, base, stroke=drawing.INK, width=1.4), Triangle(own_x, top - 4)]
     return [*shapes, *_draw_ticks(condition, base)]
 
 
@@ -252,8 +232,10 @@ def _to_x(position: float) -> float:
 
 def _draw_wider(x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
     """What the rule admits with its bounds as far out as is proven; only proven rules have it."""
-    area = Rectangle(x, y, width, height, fill=PAPER, stroke=PROVEN_STYLE.colour, dashed=True, kind=kind)
-    return draw_hatched(area, "#6fa0cf", 6)
+    area = Rectangle(
+        x, y, width, height, fill=drawing.PAPER, stroke=drawing.PROVEN_STYLE.colour, dashed=True, kind=kind
+    )
+    return drawing.draw_hatched(area, "#6fa0cf", 6)
 
 
 def _draw_ticks(condition: PlottedCondition, base: float) -> list[Shape]:
@@ -262,9 +244,11 @@ def _draw_ticks(condition: PlottedCondition, base: float) -> list[Shape]:
     for tick in condition.ticks:
         x = _to_x(tick.at)
         # texts at the ends of the line must not run over the edge of the canvas
-        anchor: TextAnchor = "start" if tick.at < 0.02 else "end" if tick.at > 0.985 else "middle"
-        shapes.append(LineSegment(x, base, x, base + 4, stroke=INK, width=1))
-        shapes += stack_lines(x, base + 15, wrap_text(tick.text, room, 10.5, 2), 10.5, anchor, fill=GREY)
+        anchor: drawing.TextAnchor = "start" if tick.at < 0.02 else "end" if tick.at > 0.985 else "middle"
+        shapes.append(LineSegment(x, base, x, base + 4, stroke=drawing.INK, width=1))
+        shapes += drawing.stack_lines(
+            x, base + 15, drawing.wrap_text(tick.text, room, 10.5, 2), 10.5, anchor, fill=drawing.GREY
+        )
     return shapes
 
 
@@ -273,12 +257,15 @@ def _draw_legend(plot: ConditionsPlot, y: float) -> list[Shape]:
     shapes: list[Shape] = []
     x = 0.0
     if any(condition.bars for condition in plot.conditions):
-        shapes += [Rectangle(x, y - 10, 9, 12, DARK), Rectangle(x + 11, y - 10, 9, 12, fill=PALE, stroke=OUTLINE)]
-        shapes.append(draw_caption(x + 26, y, plot.terms.bars))
+        shapes += [
+            Rectangle(x, y - 10, 9, 12, drawing.DARK),
+            Rectangle(x + 11, y - 10, 9, 12, fill=drawing.PALE, stroke=OUTLINE),
+        ]
+        shapes.append(drawing.draw_caption(x + 26, y, plot.terms.bars))
         x += 210
-    shapes += [*plot.style.draw_area(x, y - 11, 26, 14, "legend"), draw_caption(x + 32, y, plot.terms.admitted)]
+    shapes += [*plot.style.draw_area(x, y - 11, 26, 14, "legend"), drawing.draw_caption(x + 32, y, plot.terms.admitted)]
     x += 165
     if any(condition.wider_span for condition in plot.conditions):
-        shapes += [*_draw_wider(x, y - 11, 26, 14, "legend"), draw_caption(x + 32, y, "proven as far as this")]
+        shapes += [*_draw_wider(x, y - 11, 26, 14, "legend"), drawing.draw_caption(x + 32, y, "proven as far as this")]
         x += 180
-    return [*shapes, Triangle(x + 6, y), draw_caption(x + 16, y, plot.terms.row)]
+    return [*shapes, Triangle(x + 6, y), drawing.draw_caption(x + 16, y, plot.terms.row)]

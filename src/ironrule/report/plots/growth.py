@@ -7,25 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ironrule.report.plots.drawing import (
-    CANVAS_WIDTH,
-    DARK,
-    GREY,
-    INK,
-    PAPER,
-    PROVEN_STYLE,
-    Drawing,
-    LineSegment,
-    Rectangle,
-    Shape,
-    TextLine,
-    draw_caption,
-    draw_hatched,
-    draw_notes,
-    draw_title,
-    stack_lines,
-    wrap_text,
-)
+from ironrule.report.plots import drawing
+from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine
 from ironrule.report.text import collect_labels, find_proven_wider_rule
 from ironrule.results.background import GrowthStep
 from ironrule.results.explanation import Explanation
@@ -75,13 +58,13 @@ def _build_bar(step: GrowthStep, labels: FeatureLabels) -> GrowthBar:
 
 
 NAME_WIDTH, NUMBER_WIDTH = 250.0, 150.0
-MAX_BAR_WIDTH, MIN_BAR_WIDTH = CANVAS_WIDTH - NAME_WIDTH - NUMBER_WIDTH, 1.5
+MAX_BAR_WIDTH, MIN_BAR_WIDTH = drawing.CANVAS_WIDTH - NAME_WIDTH - NUMBER_WIDTH, 1.5
 ROW_HEIGHT, BAR_HEIGHT = 34.0, 20.0
 
 
 def draw_growth(growth: GrowthPlot) -> Drawing:
     """The bars laid out: one below the other, names left of a common line, numbers right of each bar."""
-    shapes = [draw_title("Past rows covered as the rule grows")]
+    shapes = [drawing.draw_title("Past rows covered as the rule grows")]
     width_per_row = MAX_BAR_WIDTH / max(growth.rows, 1)
     top = 34.0
     for bar in growth.bars:
@@ -89,18 +72,18 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
         top += ROW_HEIGHT
     if growth.wider is not None:
         width = max(width_per_row * growth.wider, MIN_BAR_WIDTH)
-        tint, colour = PROVEN_STYLE.tint, PROVEN_STYLE.colour
+        tint, colour = drawing.PROVEN_STYLE.tint, drawing.PROVEN_STYLE.colour
         shapes += [
             TextLine(0, top + 14, "with bounds as wide as proven", 12),
             Rectangle(NAME_WIDTH, top, width, BAR_HEIGHT, fill=tint, stroke=colour, dashed=True, kind="wider"),
             TextLine(NAME_WIDTH + width + 8, top + 14, f"{growth.wider:,}", 12),
         ]
         top += ROW_HEIGHT
-    shapes.append(LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, stroke=INK, width=1))
+    shapes.append(LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, stroke=drawing.INK, width=1))
     if growth.bars[0].desired is not None:
         shapes += _draw_legend(top + 16)
         top += 26
-    shapes += draw_notes(top + 14, growth.notes)
+    shapes += drawing.draw_notes(top + 14, growth.notes)
     texts = "; ".join(f"{bar.label}: {bar.covered:,}" for bar in growth.bars)
     description = f"Past rows covered as the rule grows. {texts}."
     return Drawing(tuple(shapes), top + 8 + 16 * len(growth.notes), description)
@@ -108,12 +91,12 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
 
 def _draw_bar(bar: GrowthBar, width_per_row: float, top: float) -> list[Shape]:
     """The undesired rows in full, then the desired ones hatched."""
-    lines = wrap_text(bar.label, NAME_WIDTH - 8, 12, 2)
-    shapes = stack_lines(0, top + (14 if len(lines) == 1 else 7), lines, 12)
+    lines = drawing.wrap_text(bar.label, NAME_WIDTH - 8, 12, 2)
+    shapes = drawing.stack_lines(0, top + (14 if len(lines) == 1 else 7), lines, 12)
     desired = bar.desired or 0
     width, desired_width = width_per_row * (bar.covered - desired), width_per_row * desired
     if width:
-        shapes.append(Rectangle(NAME_WIDTH, top, max(width, MIN_BAR_WIDTH), BAR_HEIGHT, DARK, kind="undesired"))
+        shapes.append(Rectangle(NAME_WIDTH, top, max(width, MIN_BAR_WIDTH), BAR_HEIGHT, drawing.DARK, kind="undesired"))
     if desired:
         shapes += _draw_desired(NAME_WIDTH + width, top, max(desired_width, MIN_BAR_WIDTH), BAR_HEIGHT, "desired")
     number = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} desired)")
@@ -121,13 +104,15 @@ def _draw_bar(bar: GrowthBar, width_per_row: float, top: float) -> list[Shape]:
 
 
 def _draw_desired(x: float, y: float, width: float, height: float, kind: str) -> list[Shape]:
-    return draw_hatched(Rectangle(x, y, width, height, fill=PAPER, stroke=DARK, kind=kind), GREY, 5)
+    return drawing.draw_hatched(
+        Rectangle(x, y, width, height, fill=drawing.PAPER, stroke=drawing.DARK, kind=kind), drawing.GREY, 5
+    )
 
 
 def _draw_legend(y: float) -> list[Shape]:
     return [
-        Rectangle(0, y - 11, 22, 14, DARK, kind="legend"),
-        draw_caption(28, y, "undesired"),
+        Rectangle(0, y - 11, 22, 14, drawing.DARK, kind="legend"),
+        drawing.draw_caption(28, y, "undesired"),
         *_draw_desired(140, y - 11, 22, 14, "legend"),
-        draw_caption(168, y, "desired: exceptions that the next parts must exclude"),
+        drawing.draw_caption(168, y, "desired: exceptions that the next parts must exclude"),
     ]

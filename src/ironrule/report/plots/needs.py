@@ -8,24 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironrule.report.plots.drawing import (
-    CANVAS_WIDTH,
-    GREY,
-    INK,
-    PALE,
-    PAPER,
-    Drawing,
-    LineSegment,
-    Rectangle,
-    Shape,
-    TextLine,
-    draw_caption,
-    draw_hatched,
-    draw_notes,
-    draw_title,
-    stack_lines,
-    wrap_text,
-)
+from ironrule.report.plots import drawing
+from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine
 from ironrule.report.text import collect_labels, format_desired_outcome
 from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
@@ -100,17 +84,17 @@ MIN_CELL_WIDTH = 15.0  # a column below this has no room for a number or a sign
 
 def draw_needs(needs: NeedsPlot) -> Drawing:
     """The table laid out."""
-    shapes = [draw_title("Why every part of the rule is needed")]
+    shapes = [drawing.draw_title("Why every part of the rule is needed")]
     if not needs.examples:
         texts = needs.notes if needs.components else ("The rule has no parts that could be left out.",)
-        return Drawing((*shapes, *draw_notes(40, texts)), 52 + 14 * len(texts), " ".join(texts))
+        return Drawing((*shapes, *drawing.draw_notes(40, texts)), 52 + 14 * len(texts), " ".join(texts))
     top = HEAD_HEIGHT + 4
     shapes += [*_draw_head(needs), *_draw_instance(needs, top)]
     top += ROW_HEIGHT
     for example in needs.examples:  # a line of the table each; a second one for other values that differ
         shapes += _draw_example(example, needs, top)
         top += ROW_HEIGHT + (OTHERS_HEIGHT if example.others else 0)
-    shapes += [*_draw_legend(needs, top + 20), *draw_notes(top + 40, needs.notes)]
+    shapes += [*_draw_legend(needs, top + 20), *drawing.draw_notes(top + 40, needs.notes)]
     known = sum(example.values is not None for example in needs.examples)
     description = (
         f"For {known} of the {len(needs.components)} parts of the rule: a case that satisfies all other parts, but not "
@@ -128,7 +112,7 @@ def _draw_head(needs: NeedsPlot) -> list[Shape]:
     return [
         *(TextLine(x, 50, text, 11, bold=True) for x, text in titles),
         *(TextLine(CELLS_X + (number - 0.5) * width, 50, f"{number}", 11, "middle", bold=True) for number in numbers),
-        LineSegment(0, HEAD_HEIGHT, CANVAS_WIDTH, HEAD_HEIGHT, stroke=INK, width=1),
+        LineSegment(0, HEAD_HEIGHT, drawing.CANVAS_WIDTH, HEAD_HEIGHT, stroke=drawing.INK, width=1),
     ]
 
 
@@ -140,38 +124,40 @@ def _draw_instance(needs: NeedsPlot, top: float) -> list[Shape]:
     return [
         TextLine(COMPONENT_X, top + 26, "this row", 12),
         *_draw_cells(needs, None, top),
-        TextLine(OUTCOME_X, top + 26, wrap_text(needs.outcome, CANVAS_WIDTH - OUTCOME_X, 12)[0], 12),
+        TextLine(OUTCOME_X, top + 26, drawing.wrap_text(needs.outcome, drawing.CANVAS_WIDTH - OUTCOME_X, 12)[0], 12),
     ]
 
 
 def _draw_example(example: NeedExample, needs: NeedsPlot, top: float) -> list[Shape]:
     label, condition = needs.components[example.component_index]
     component = f"{example.component_index + 1}  {label} {condition}"
-    shapes: list[Shape] = [LineSegment(0, top, CANVAS_WIDTH, top, stroke=PALE, width=0.6)]
+    shapes: list[Shape] = [LineSegment(0, top, drawing.CANVAS_WIDTH, top, stroke=drawing.PALE, width=0.6)]
     shapes += _draw_cell_text(COMPONENT_X, top, component, VALUE_X - 10)
     if example.values is None:
-        width, height = CANVAS_WIDTH - VALUE_X, ROW_HEIGHT - 10
-        area = Rectangle(VALUE_X, top + 5, width, height, fill=PAPER, stroke=GREY, dashed=True, kind="unknown")
-        background = Rectangle(VALUE_X + 8, top + 12, 8 + 6.4 * len(UNKNOWN_NEED), 20, PAPER)
+        width, height = drawing.CANVAS_WIDTH - VALUE_X, ROW_HEIGHT - 10
+        area = Rectangle(
+            VALUE_X, top + 5, width, height, fill=drawing.PAPER, stroke=drawing.GREY, dashed=True, kind="unknown"
+        )
+        background = Rectangle(VALUE_X + 8, top + 12, 8 + 6.4 * len(UNKNOWN_NEED), 20, drawing.PAPER)
         text = TextLine(VALUE_X + 12, top + 26, UNKNOWN_NEED, 11)
-        return [*shapes, *draw_hatched(area, PALE), background, text]
+        return [*shapes, *drawing.draw_hatched(area, drawing.PALE), background, text]
     value = example.values[example.component_index]
-    desired = wrap_text(needs.desired, CANVAS_WIDTH - OUTCOME_X, 12, 1, True)[0]
+    desired = drawing.wrap_text(needs.desired, drawing.CANVAS_WIDTH - OUTCOME_X, 12, 1, True)[0]
     shapes += [
         *_draw_cell_text(VALUE_X, top, value, CELLS_X - VALUE_X - 12, bold=True),
         *_draw_cells(needs, example.component_index, top),
         TextLine(OUTCOME_X, top + 26, desired, 12, bold=True),
     ]
     if example.others:
-        others = wrap_text(f"and {'; '.join(example.others)}", CANVAS_WIDTH - VALUE_X, 11)[0]
-        shapes.append(draw_caption(VALUE_X, top + ROW_HEIGHT + 6, others))
+        others = drawing.wrap_text(f"and {'; '.join(example.others)}", drawing.CANVAS_WIDTH - VALUE_X, 11)[0]
+        shapes.append(drawing.draw_caption(VALUE_X, top + ROW_HEIGHT + 6, others))
     return shapes
 
 
 def _draw_cell_text(x: float, top: float, text: str, width: float, bold: bool = False) -> list[Shape]:
     """One line or two, in the middle of a line of the table."""
-    lines = wrap_text(text, width, 12, 2, bold)
-    return stack_lines(x, top + (26 if len(lines) == 1 else 19), lines, 12, bold=bold)
+    lines = drawing.wrap_text(text, width, 12, 2, bold)
+    return drawing.stack_lines(x, top + (26 if len(lines) == 1 else 19), lines, 12, bold=bold)
 
 
 def _draw_cells(needs: NeedsPlot, failing: int | None, top: float) -> list[Shape]:
@@ -183,9 +169,9 @@ def _draw_cells(needs: NeedsPlot, failing: int | None, top: float) -> list[Shape
 
 
 def _draw_cell(x: float, y: float, width: float, height: float, fails: bool) -> list[Shape]:
-    fill, stroke, kind = (PAPER, INK, "fails") if fails else ("#e4e4e4", None, "satisfies")
+    fill, stroke, kind = (drawing.PAPER, drawing.INK, "fails") if fails else ("#e4e4e4", None, "satisfies")
     if width < MIN_CELL_WIDTH:  # too narrow for a sign: dark is what fails
-        return [Rectangle(x, y, width, height, fill=INK if fails else fill, stroke=stroke, kind=kind)]
+        return [Rectangle(x, y, width, height, fill=drawing.INK if fails else fill, stroke=stroke, kind=kind)]
     middle, size = x + width / 2, min(13.0, width * 0.8)
     sign = TextLine(middle, y + height / 2 + size * 0.35, "✗" if fails else "✓", size, "middle", bold=fails)
     return [Rectangle(x, y, width, height, fill=fill, stroke=stroke, kind=kind), sign]
@@ -195,7 +181,7 @@ def _draw_legend(needs: NeedsPlot, y: float) -> list[Shape]:
     width = min(22.0, _cell_width(needs) - 3)
     return [
         *_draw_cell(0, y - 13, width, 18, False),
-        draw_caption(28, y, "satisfies the part with this number"),
+        drawing.draw_caption(28, y, "satisfies the part with this number"),
         *_draw_cell(248, y - 13, width, 18, True),
-        draw_caption(276, y, "does not: without this part the rule would have this exception"),
+        drawing.draw_caption(276, y, "does not: without this part the rule would have this exception"),
     ]

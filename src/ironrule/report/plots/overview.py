@@ -11,21 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ironrule.errors import InputError
-from ironrule.report.plots.drawing import (
-    CANVAS_WIDTH,
-    GREY,
-    INK,
-    VERDICT_STYLES,
-    Drawing,
-    LineSegment,
-    Shape,
-    TextLine,
-    VerdictStyle,
-    choose_style,
-    draw_caption,
-    draw_title,
-    wrap_text,
-)
+from ironrule.report.plots import drawing
+from ironrule.report.plots.drawing import Drawing, LineSegment, Shape, TextLine
 from ironrule.report.text import collect_labels
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureLabels
@@ -33,7 +20,7 @@ from ironrule.wording import format_count
 
 MAX_FEATURES = 15
 T = TypeVar("T")
-VerdictCounts = tuple[tuple[VerdictStyle, int], ...]
+VerdictCounts = tuple[tuple[drawing.VerdictStyle, int], ...]
 """How many rules have each verdict; verdicts that do not occur are left out."""
 
 
@@ -57,7 +44,7 @@ def build_overview(explanations: Iterable[Explanation], labels: FeatureLabels | 
     used: Counter[str] = Counter()
     shortest = 0
     for explanation in explanations:
-        labels, word = labels or collect_labels(explanation), choose_style(explanation.verdict).word
+        labels, word = labels or collect_labels(explanation), drawing.choose_style(explanation.verdict).word
         verdicts[word] += 1
         by_length[explanation.cardinality, word] += 1
         by_feature.update((name, word) for name in explanation.rule.features)
@@ -82,19 +69,21 @@ def _select_counts(counts: Mapping[tuple[T, str], int], key: T) -> VerdictCounts
 
 
 def _split_by_verdict(counts: Counter[str]) -> VerdictCounts:
-    return tuple((style, counts[style.word]) for style in VERDICT_STYLES if counts[style.word])
+    return tuple((style, counts[style.word]) for style in drawing.VERDICT_STYLES if counts[style.word])
 
 
 NAME_WIDTH = 230.0
-BAR_LENGTH = CANVAS_WIDTH - NAME_WIDTH - 60.0
+BAR_LENGTH = drawing.CANVAS_WIDTH - NAME_WIDTH - 60.0
 ROW_HEIGHT, BAR_HEIGHT = 24.0, 16.0
 
 
 def draw_overview(overview: BatchOverview) -> Drawing:
     """The batch laid out."""
-    shapes = [draw_title(f"What is known of {format_count(overview.count, 'rule')}")]
+    shapes = [drawing.draw_title(f"What is known of {format_count(overview.count, 'rule')}")]
     shapes += [
-        *_draw_bar(counts=overview.verdicts, x=0, top=32, length=CANVAS_WIDTH, highest=overview.count, height=24),
+        *_draw_bar(
+            counts=overview.verdicts, x=0, top=32, length=drawing.CANVAS_WIDTH, highest=overview.count, height=24
+        ),
         *_draw_verdicts(overview, 78),
     ]
     top = 78.0 + 18 * len(overview.verdicts) + 26
@@ -106,7 +95,7 @@ def draw_overview(overview: BatchOverview) -> Drawing:
         block, top = _draw_block("Which features they name", overview.features, overview.count, top + 22)
         shapes += block
     if overview.left_out:
-        shapes.append(draw_caption(0, top + 8, f"and {overview.left_out} more, less often"))
+        shapes.append(drawing.draw_caption(0, top + 8, f"and {overview.left_out} more, less often"))
         top += 16
     verdicts = "; ".join(f"{style.meaning}: {number:,}" for style, number in overview.verdicts)
     return Drawing(tuple(shapes), top + 8, f"{format_count(overview.count, 'explanation')}. {verdicts}.")
@@ -149,9 +138,9 @@ def _draw_block(
     first = top = top + 12
     for name, counts in rows:
         total = _sum_counts(counts)
-        shapes.append(TextLine(NAME_WIDTH - 8, top + 12.5, wrap_text(name, NAME_WIDTH - 8, 12)[0], 12, "end"))
+        shapes.append(TextLine(NAME_WIDTH - 8, top + 12.5, drawing.wrap_text(name, NAME_WIDTH - 8, 12)[0], 12, "end"))
         shapes += _draw_bar(counts, NAME_WIDTH, top, BAR_LENGTH, highest)
         end = NAME_WIDTH + BAR_LENGTH * total / highest
-        shapes.append(TextLine(end + 6, top + 12.5, f"{total:,}", 12, fill=GREY))
+        shapes.append(TextLine(end + 6, top + 12.5, f"{total:,}", 12, fill=drawing.GREY))
         top += ROW_HEIGHT
-    return [*shapes, LineSegment(NAME_WIDTH, first - 3, NAME_WIDTH, top - 4, stroke=INK, width=1)], top
+    return [*shapes, LineSegment(NAME_WIDTH, first - 3, NAME_WIDTH, top - 4, stroke=drawing.INK, width=1)], top
