@@ -70,9 +70,9 @@ class RowExplainer:
 
 def run_worker() -> None:
     """Serve until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process is interrupted too, and decides
     from ironrule.explain.batch.process_pool import read_pickle
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process is interrupted too, and decides
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     tasks = sys.stdin.buffer
