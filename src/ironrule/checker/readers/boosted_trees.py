@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
-from ironrule.checker.readers.decisions import ScoreSum
+from ironrule.checker.readers.decisions import ScoreSum, measure_tree
 from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, NoReading, RegressionTree, Split, to_float64
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.space.table import is_missing
@@ -43,16 +43,18 @@ def apply_to_categories(
     return answer
 
 
-def identify_listed_class(library: str, instance: Any, names: Sequence[str]) -> str:
+def identify_listed_class(library: str, instance: Any, names: Sequence[str], unsupported: Sequence[str] = ()) -> str:
     """The name of the class of an object that the library made, with all of its methods as the library wrote them;
-    an empty text if it is not one of the names. Raises NoReading if a method was replaced.
+    an empty text if it is not one of the names. Raises NoReading if it is unsupported, or a method was replaced.
     """
     name = identify_class(library, instance)
-    if name not in names:
+    if name not in (*names, *unsupported):
         return ""
     for attribute in getattr(instance, "__dict__", {}):
         if inspect.isroutine(inspect.getattr_static(type(instance), attribute, None)):
             raise NoReading(f"the {attribute} of this {name} was replaced, so its structure does not tell its outcome")
+    if name in unsupported:
+        raise NoReading(f"{name} is neither a classifier nor a regression")
     return name
 
 
@@ -62,31 +64,18 @@ def build_tree(root: Node, inspect_node: Callable[[Node], InnerNode[Node] | floa
     Nodes are numbered level by level, whatever the library's own numbers are.
     """
     nodes = [root]
-    splits: list[Split | None] = []
-    left: list[int] = []
-    right: list[int] = []
-    value: list[float] = []
+    found: list[tuple[Split | None, int, int, float]] = []  # per node its split, its children and its value
     for node in nodes:  # grows while it is read: the children of a node come last
         seen = inspect_node(node)
         if isinstance(seen, tuple):
-            splits.append(seen[0])
-            left.append(len(nodes))
-            right.append(len(nodes) + 1)
-            value.append(0.0)
+            found.append((seen[0], len(nodes), len(nodes) + 1, 0.0))
             nodes += seen[1:]
         else:
-            splits.append(None)
-            left.append(-1)
-            right.append(-1)
-            value.append(float(seen))
+            found.append((None, -1, -1, float(seen)))
+    splits, left, right, value = zip(*found, strict=True)
     if not np.isfinite(value).all():
         raise NoReading("it has a leaf whose value is not finite")
-    return RegressionTree(tuple(splits), np.array(left, np.intp), np.array(right, np.intp), np.array(value))
-
-
-def _find_value_range(tree: RegressionTree) -> tuple[float, float]:
-    values = tree.value[tree.left < 0]
-    return float(values.min()), float(values.max())
+    return RegressionTree(splits, np.array(left, np.intp), np.array(right, np.intp), np.array(value))
 
 
 def sum_in_order(start: float, trees: Sequence[RegressionTree], roundoff: float, blur: float = 0.0) -> ScoreSum:
@@ -99,7 +88,8 @@ def sum_in_order(start: float, trees: Sequence[RegressionTree], roundoff: float,
     low = high = start
     error = size = 0.0
     for tree in trees:
-        least, most = _find_value_range(tree)
+        values = tree.value[tree.left < 0]
+        least, most = float(values.min()), float(values.max())
         low, high, size = low + least, high + most, max(-least, most)
         error += blur * (abs(start) + size)
         error += roundoff * (max(-low, high) + error)
@@ -116,15 +106,15 @@ def sum_in_any_order(trees: Sequence[RegressionTree], roundoff: float) -> ScoreS
     Whatever the order, each of the sums is at most as large as the sizes of all trees together, and there are fewer
     sums than trees; that they are rounded themselves is less than one sum more.
     """
-    size = sum(max(abs(end) for end in _find_value_range(tree)) for tree in trees)
+    size = sum(map(measure_tree, trees))
     error = (len(trees) + 1) * roundoff * size
     return ScoreSum(0.0, tuple(trees), error=error, size_bound=size + error)
 
 
 def scale_and_shift(score: ScoreSum, factor: float, shift: float) -> ScoreSum:
     """The score times a factor plus a shift, in float64: here the values of the trees are rounded, there the sum."""
-    size = abs(score.offset) + sum(max(abs(end) for end in _find_value_range(tree)) for tree in score.trees)
-    error = abs(factor) * (score.error + 4 * DOUBLE_ROUNDOFF * (size + score.error)) + 4 * DOUBLE_ROUNDOFF * abs(shift)
+    moved = score.error + 4 * DOUBLE_ROUNDOFF * (score.size + score.error)
+    error = abs(factor) * moved + 4 * DOUBLE_ROUNDOFF * abs(shift)
     trees = tuple(tree.scale(factor) for tree in score.trees)
-    reach = abs(factor) * size + abs(shift) + 2 * error
+    reach = abs(factor) * score.size + abs(shift) + 2 * error
     return ScoreSum(factor * score.offset + shift, trees, error=error, size_bound=reach)

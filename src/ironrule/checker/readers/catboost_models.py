@@ -33,7 +33,7 @@ from ironrule.checker.readers.normal_form import (
     round_to_float32,
 )
 
-UNSUPPORTED = ("CatBoost", "CatBoostRanker")
+SUPPORTED, UNSUPPORTED = ("CatBoostClassifier", "CatBoostRegressor"), ("CatBoost", "CatBoostRanker")
 LOGISTIC = ("Logloss", "CrossEntropy")
 IDENTITY = ("RMSE", "MAE", "Quantile", "MAPE", "Lq", "Huber", "Expectile", "LogCosh", "RMSPE", "LogLinQuantile")
 EXPONENTIAL = ("Poisson", "Tweedie")
@@ -66,9 +66,8 @@ class _CatBoostCategorySplit:
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
-        return np.array(
-            [hash_category(_to_category_text(value)) != self.hashed for value in values.tolist()], dtype=bool
-        )
+        hashes = [hash_category(_to_category_text(value)) for value in values.tolist()]
+        return np.array([found != self.hashed for found in hashes], dtype=bool)
 
 
 def _to_category_text(value: Any) -> str:
@@ -99,9 +98,8 @@ def hash_category(text: str) -> int:
         hashed = _shift_mix(mixed * K0 + first[1]) * K2
     elif size > 16:
         a, b, c, d = load(0) * K1, load(8), load(size - 8) * K2, load(size - 16) * K0
-        hashed = _hash_pair(
-            _rotate_right(a - b, 43) + _rotate_right(c, 30) + d, a + _rotate_right(b ^ K3, 20) - c + size
-        )
+        low = _rotate_right(a - b, 43) + _rotate_right(c, 30) + d
+        hashed = _hash_pair(low, a + _rotate_right(b ^ K3, 20) - c + size)
     elif size > 8:
         hashed = _hash_pair(load(0), _rotate_right(load(size - 8) + size, size)) ^ load(size - 8)
     elif size >= 4:
@@ -137,13 +135,9 @@ def _hash_32_bytes(a: int, second: int, third: int, z: int) -> tuple[int, int]:
 
 def read_catboost(estimator: Any, target: EstimatorTarget) -> SumForm | None:
     """What one of CatBoost's scikit-learn classes decides; None if it is not one, NoReading if it cannot be read."""
-    name = boosted_trees.identify_listed_class(
-        "catboost", estimator, ("CatBoostClassifier", "CatBoostRegressor", *UNSUPPORTED)
-    )
+    name = boosted_trees.identify_listed_class("catboost", estimator, SUPPORTED, UNSUPPORTED)
     if not name:
         return None
-    if name in UNSUPPORTED:
-        raise NoReading(f"{name} is neither a classifier nor a regression")
     if not estimator.is_fitted():
         raise NoReading("it is not fitted")
     with tempfile.TemporaryDirectory() as folder:
@@ -185,9 +179,8 @@ def _decide_class(scores: list[ScoreSum], loss: str, estimator: Any, target: Est
         raise NoReading(f"the loss {loss} with {len(scores)} scores is not read")
     if threshold is None:
         return decisions.decide_largest(scores, wanted, 0.0)  # predict compares the sums themselves
-    return (decisions.decide_softmax if loss == "MultiClass" else decisions.decide_sigmoids)(
-        scores, wanted, threshold, noise
-    )
+    decide = decisions.decide_softmax if loss == "MultiClass" else decisions.decide_sigmoids
+    return decide(scores, wanted, threshold, noise)
 
 
 def _read_scores(document: dict[str, Any]) -> list[ScoreSum]:
@@ -200,9 +193,8 @@ def _read_scores(document: dict[str, Any]) -> list[ScoreSum]:
         if split["split_type"] == "FloatFeature":
             feature = numbers[split["float_feature_index"]]
             missing_right = feature["has_nans"] and feature["nan_value_treatment"] == "AsTrue"
-            return _CatBoostThresholdSplit(
-                feature["flat_feature_index"], float(np.float32(split["border"])), not missing_right
-            )
+            border = float(np.float32(split["border"]))
+            return _CatBoostThresholdSplit(feature["flat_feature_index"], border, not missing_right)
         if split["split_type"] == "OneHotFeature":
             return _CatBoostCategorySplit(texts[split["cat_feature_index"]]["flat_feature_index"], split["value"])
         raise NoReading(f"splits of the kind {split['split_type']} are not read")
@@ -210,11 +202,9 @@ def _read_scores(document: dict[str, Any]) -> list[ScoreSum]:
     scale, biases = document["scale_and_bias"]
     scores = []
     for dimension, bias in enumerate(biases):
-        trees = [_read_nested_tree(tree, read_split, dimension) for tree in document.get("trees", [])]
-        trees += [
-            _read_oblivious_tree(tree, read_split, dimension, len(biases))
-            for tree in document.get("oblivious_trees", [])
-        ]
+        nested, oblivious = document.get("trees", []), document.get("oblivious_trees", [])
+        trees = [_read_nested_tree(tree, read_split, dimension) for tree in nested]
+        trees += [_read_oblivious_tree(tree, read_split, dimension, len(biases)) for tree in oblivious]
         score = boosted_trees.sum_in_any_order(trees, DOUBLE_ROUNDOFF)
         scores.append(score if (scale, bias) == (1, 0) else boosted_trees.scale_and_shift(score, scale, bias))
     return scores

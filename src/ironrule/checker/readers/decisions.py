@@ -30,6 +30,7 @@ from ironrule.checker.readers.normal_form import (
     RegressionTree,
     SumForm,
     SumMargin,
+    compare_classes,
     find_logit_threshold,
     to_float64,
 )
@@ -79,27 +80,20 @@ class ScoreSum:
         """The sizes of the offset and of all trees together."""
         return abs(self.offset) + sum(map(measure_tree, self.trees))
 
+    def _multiply(self, factor: float) -> ScoreSum:
+        trees = tuple(tree.scale(factor) for tree in self.trees)
+        terms = tuple(_scale_term(term, factor) for term in self.terms)
+        return replace(self, offset=self.offset * factor, trees=trees, terms=terms)
+
     def negate(self) -> ScoreSum:
         """The score with the other sign."""
-        trees = tuple(tree.scale(-1.0) for tree in self.trees)
-        return replace(
-            self, offset=-self.offset, trees=trees, terms=tuple(_scale_term(term, -1.0) for term in self.terms)
-        )
+        return self._multiply(-1.0)
 
     def scale(self, factor: float) -> ScoreSum:
         """The score times a positive factor, which the library, too, rounds at every step."""
-        trees = tuple(tree.scale(factor) for tree in self.trees)
-        terms = tuple(_scale_term(term, factor) for term in self.terms)
         error = factor * (self.error + 4 * DOUBLE_ROUNDOFF * self.size) + UNDERFLOW
-        relative = self.relative_error + 4 * DOUBLE_ROUNDOFF
-        return ScoreSum(
-            self.offset * factor,
-            trees,
-            terms,
-            error=error,
-            relative_error=relative,
-            size_bound=self.size_bound * factor,
-        )
+        relative, reach = self.relative_error + 4 * DOUBLE_ROUNDOFF, self.size_bound * factor
+        return replace(self._multiply(factor), error=error, relative_error=relative, size_bound=reach)
 
     def bound_by_error(self, sign: float) -> ScoreSum:
         """A score that is never below (sign 1.0) or never above (sign -1.0) the library's own, wherever the sum of its
@@ -107,9 +101,8 @@ class ScoreSum:
         """
         share = 2 * self.relative_error + 4 * (len(self.trees) + len(self.terms) + 2) * DOUBLE_ROUNDOFF
         offset = 2 * self.error + share * self.size + UNDERFLOW
-        terms = tuple(
-            replace(term, contribution=_shift_contribution(term.contribution, sign * share)) for term in self.terms
-        )
+        leaning = [_shift_contribution(term.contribution, sign * share) for term in self.terms]
+        terms = tuple(replace(term, contribution=add) for term, add in zip(self.terms, leaning, strict=True))
         return ScoreSum(self.offset + sign * offset, self.trees, terms, size_bound=self.size_bound + offset)
 
     def build_margin_above(self, threshold: float, error: float) -> SumMargin:
@@ -155,15 +148,11 @@ def subtract_scores(first: ScoreSum, second: ScoreSum) -> ScoreSum:
     trees = first.trees + other.trees
     pairs = list(zip(first.trees, other.trees, strict=False))
     if len(first.trees) == len(other.trees) and all(mine.splits is yours.splits for mine, yours in pairs):
-        trees = tuple(
-            RegressionTree(mine.splits, mine.left, mine.right, mine.value + yours.value) for mine, yours in pairs
-        )
+        trees = tuple(replace(mine, value=mine.value + yours.value) for mine, yours in pairs)
         error += relative * sum(measure_tree(mine) + measure_tree(yours) for mine, yours in pairs)
     terms, stretch = _join_linear_terms(first.terms + other.terms)
-    reach = first.size_bound + second.size_bound
-    return ScoreSum(
-        first.offset + other.offset, trees, terms, error=error, relative_error=relative * stretch, size_bound=reach
-    )
+    offset, relative, reach = first.offset + other.offset, relative * stretch, first.size_bound + second.size_bound
+    return ScoreSum(offset, trees, terms, error=error, relative_error=relative, size_bound=reach)
 
 
 def _join_linear_terms(terms: tuple[ColumnTerm, ...]) -> tuple[tuple[ColumnTerm, ...], float]:
@@ -178,9 +167,8 @@ def _join_linear_terms(terms: tuple[ColumnTerm, ...]) -> tuple[tuple[ColumnTerm,
     for column, found in lines.items():
         weight, size = math.fsum(line.weight for line in found), math.fsum(abs(line.weight) for line in found)
         if size <= 1024.0 * abs(weight):
-            result.append(
-                ColumnTerm(column, LinearContribution(weight, min(line.limit for line in found)), monotone=True)
-            )
+            joined = LinearContribution(weight, min(line.limit for line in found))
+            result.append(ColumnTerm(column, joined, monotone=True))
             stretch = max(stretch, size / abs(weight) if weight else 1.0)
         else:
             result.extend(ColumnTerm(column, line, monotone=True) for line in found)
@@ -218,13 +206,11 @@ def decide_logistic(
 
 def decide_largest(scores: Sequence[ScoreSum], wanted: Sequence[int], tie: float) -> SumForm:
     """Desired where the largest score is a wanted one; scores within ``tie`` of each other may be told apart or not."""
-    others = [place for place in range(len(scores)) if place not in wanted]
-    return SumForm(
-        tuple(
-            tuple(subtract_scores(scores[good], scores[bad]).build_margin_above(0.0, tie) for bad in others)
-            for good in wanted
-        )
-    )
+
+    def lead(good: int, bad: int) -> SumMargin:
+        return subtract_scores(scores[good], scores[bad]).build_margin_above(0.0, tie)
+
+    return SumForm(compare_classes(lead, wanted, len(scores)))
 
 
 def decide_softmax(scores: Sequence[ScoreSum], wanted: Sequence[int], threshold: float, noise: float) -> SumForm:
@@ -295,14 +281,11 @@ def decide_sigmoids(
     scores: Sequence[ScoreSum], wanted: Sequence[int], threshold: float, noise: float, slope: float = 1.0
 ) -> SumForm:
     """Desired where the wanted classes' own logistic functions of slope * score add up to more than the threshold."""
-    parts = tuple(
-        MarginPart(
-            scores[good].trees, scores[good].terms, LinkFunction("logistic", 1.0, slope, slope * scores[good].offset)
-        )
-        for good in wanted
-    )
+    chosen = [scores[good] for good in wanted]
+    links = [LinkFunction("logistic", 1.0, slope, slope * score.offset) for score in chosen]
+    parts = tuple(MarginPart(score.trees, score.terms, link) for score, link in zip(chosen, links, strict=True))
     # a logistic function is nowhere steeper than a quarter of its slope
-    error = sum(slope / 4 * _bound_score_error(scores[good]) + 2 * noise for good in wanted) + noise * abs(threshold)
+    error = sum(slope / 4 * _bound_score_error(score) + 2 * noise for score in chosen) + noise * abs(threshold)
     if not math.isfinite(error):
         raise NoReading("its scores have no known bound")
     return SumForm(((SumMargin(-threshold, parts, error),),))

@@ -34,7 +34,7 @@ from ironrule.checker.readers.normal_form import (
     to_float64,
 )
 
-UNSUPPORTED = ("LGBMModel", "LGBMRanker")
+SUPPORTED, UNSUPPORTED = ("LGBMClassifier", "LGBMRegressor"), ("LGBMModel", "LGBMRanker")
 LOGISTIC = ("binary", "cross_entropy")
 EXPONENTIAL = ("poisson", "gamma", "tweedie")
 IDENTITY = ("regression", "regression_l1", "huber", "fair", "quantile", "mape")
@@ -42,6 +42,7 @@ ZERO_LIMIT = float(np.float32(1e-35))
 IS_CATEGORICAL, MISSING_LEFT, ZERO_MISSING, NAN_MISSING = 1, 2, 4, 8
 # exp is right to 1 unit of float64, 2 u with u the roundoff; a product, a sum, a quotient and one minus it add u each
 PROBABILITY_ERROR = 16 * DOUBLE_ROUNDOFF
+Scores = list[ScoreSum]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,9 @@ def _apply_to_both_casts(values: AnyArray, ask: Callable[[Float64Array], BoolArr
 
 def read_lightgbm(estimator: Any, target: EstimatorTarget) -> SumForm | None:
     """What one of LightGBM's scikit-learn classes decides; None if it is not one, NoReading if it cannot be read."""
-    name = boosted_trees.identify_listed_class("lightgbm", estimator, ("LGBMClassifier", "LGBMRegressor", *UNSUPPORTED))
+    name = boosted_trees.identify_listed_class("lightgbm", estimator, SUPPORTED, UNSUPPORTED)
     if not name:
         return None
-    if name in UNSUPPORTED:
-        raise NoReading(f"{name} is neither a classifier nor a regression")
     booster = estimator.booster_
     if not boosted_trees.identify_listed_class("lightgbm", booster, ("Booster",)):
         raise NoReading("its booster is not LightGBM's own")
@@ -133,24 +132,19 @@ def read_lightgbm(estimator: Any, target: EstimatorTarget) -> SumForm | None:
     return _decide_number(scores, objective, slope, target)
 
 
-def _decide_class(
-    scores: list[ScoreSum], objective: str, slope: float, classes: int, target: EstimatorTarget
-) -> SumForm:
+def _decide_class(scores: Scores, objective: str, slope: float, classes: int, target: EstimatorTarget) -> SumForm:
     wanted, threshold = target.desired_classes, target.threshold
     noise = PROBABILITY_ERROR + classes * DOUBLE_ROUNDOFF
     if len(scores) == 1 and classes == 2 and objective in LOGISTIC:  # predict: the second class where p > 1 - p
-        return decisions.decide_logistic(
-            scores[0], 0.5 if threshold is None else threshold, noise, slope, first=wanted == (0,)
-        )
+        level = 0.5 if threshold is None else threshold
+        return decisions.decide_logistic(scores[0], level, noise, slope, first=wanted == (0,))
     if len(scores) != classes:
         raise NoReading(f"{classes} classes with {len(scores)} scores are not read")
+    if objective == "multiclass" and threshold is not None:
+        return decisions.decide_softmax(scores, wanted, threshold, noise)
     if objective == "multiclass":
         # probabilities are in the order of the scores, or equal, but for the rounding of exp and of each quotient
-        return (
-            decisions.decide_largest(scores, wanted, PROBABILITY_ERROR)
-            if threshold is None
-            else decisions.decide_softmax(scores, wanted, threshold, noise)
-        )
+        return decisions.decide_largest(scores, wanted, PROBABILITY_ERROR)
     if objective != "multiclassova":
         raise NoReading(f"the objective {objective} is not read for several classes")
     if threshold is not None:
@@ -163,7 +157,7 @@ def _decide_class(
     return decisions.decide_largest(scores, wanted, 2 * PROBABILITY_ERROR * (1.0 + math.exp(top)) / slope)
 
 
-def _decide_number(scores: list[ScoreSum], objective: str, slope: float, target: EstimatorTarget) -> SumForm:
+def _decide_number(scores: Scores, objective: str, slope: float, target: EstimatorTarget) -> SumForm:
     if len(scores) != 1 or target.threshold is None:
         raise NoReading("only regressions of one number with a threshold are read")
     if objective in IDENTITY:
@@ -195,11 +189,9 @@ def _read_tree(facts: dict[str, str], names: dict[int, tuple[Hashable, ...]]) ->
 
     if facts.get("is_linear", "0") != "0":
         raise NoReading("trees with linear leaves are not read")
-    columns, kinds, left, right = (
-        [int(word) for word in read(key)] for key in ("split_feature", "decision_type", "left_child", "right_child")
-    )
+    keys = ("split_feature", "decision_type", "left_child", "right_child", "cat_boundaries", "cat_threshold")
+    columns, kinds, left, right, ends, words = ([int(word) for word in read(key)] for key in keys)
     numbers, values = read("threshold"), read("leaf_value")
-    ends, words = ([int(word) for word in read(key)] for key in ("cat_boundaries", "cat_threshold"))
 
     def look(node: int) -> boosted_trees.InnerNode[int] | float:
         if node < 0:
@@ -208,9 +200,8 @@ def _read_tree(facts: dict[str, str], names: dict[int, tuple[Hashable, ...]]) ->
         if not kinds[node] & IS_CATEGORICAL:
             return _LightGBMThresholdSplit(column, numbers[node], kinds[node]), *children
         start, end = ends[int(numbers[node])], ends[int(numbers[node]) + 1]
-        listed = frozenset(
-            32 * i + bit for i, word in enumerate(words[start:end]) for bit in range(32) if word >> bit & 1
-        )
+        own = enumerate(words[start:end])
+        listed = frozenset(32 * i + bit for i, word in own for bit in range(32) if word >> bit & 1)
         return _LightGBMCategorySplit(column, listed, names.get(column, ())), *children
 
     return boosted_trees.build_tree(0 if columns else -1, look)

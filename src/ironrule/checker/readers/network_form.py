@@ -26,14 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.checker.arrays import Float64Array
-from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, find_logit_threshold
+from ironrule.checker.readers import normal_form
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, EstimatorTarget, NoReading
 
 if TYPE_CHECKING:
     from ironrule.checker.preprocessing import EstimatorColumn
     from ironrule.checker.scope import MarginBounds
 
-DOUBLE_ROUNDOFF = 2.0**-53
-SINGLE_ROUNDOFF = 2.0**-24
 SMALLEST_NORMAL = {DOUBLE_ROUNDOFF: 2.0**-1022, SINGLE_ROUNDOFF: 2.0**-126}  # normal numbers
 LARGEST_SAFE = {DOUBLE_ROUNDOFF: 2.0**1000, SINGLE_ROUNDOFF: 2.0**120}  # with room for what is added up on the way
 EXTRA_ROUNDINGS = 8  # of one number, besides the additions
@@ -87,6 +86,9 @@ class NetworkLayer:
     activation: ActivationFunction = ActivationFunction()
 
 
+Layers = tuple[NetworkLayer, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkMargin:
     """Coefficients times the outputs, plus an offset. ``error`` is how far off the model's own comparison may be, its
@@ -111,28 +113,28 @@ class NetworkForm:
     roundoff: float = DOUBLE_ROUNDOFF
     kind: ClassVar[str] = "network"
 
-    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
-        """Upper bounds by bound propagation."""
-        from ironrule.checker.bounds.network_bounds import prepare_network_bounds
-
-        return prepare_network_bounds(self, columns, sizes)
-
     def __post_init__(self) -> None:
         if not self.layers or not len(self.layers[0].weights) or self.roundoff not in SMALLEST_NORMAL:
             raise NoReading("a network must have columns and layers, in single or double precision")
         width = len(self.layers[0].weights)
         for layer in self.layers:
             if layer.weights.shape != (width, len(layer.bias)) or layer.bias.ndim != 1:
-                raise NoReading(
-                    f"weights of {width} rows and {len(layer.bias)} columns are expected in a layer of the network, "
-                    f"got {layer.weights.shape}"
+                expected = (
+                    f"weights of {width} rows and {len(layer.bias)} columns are expected in a layer of the network"
                 )
+                raise NoReading(f"{expected}, got {layer.weights.shape}")
             _require_finite(layer.weights, layer.bias)
             width = len(layer.bias)
         for margin in (margin for margins in self.alternatives for margin in margins):
             if margin.coefficients.shape != (width,) or not margin.error >= 0.0:
                 raise NoReading(f"a margin must have {width} coefficients and an error that is not negative")
             _require_finite(margin.coefficients, np.array([margin.offset, margin.error]))
+
+    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
+        """Upper bounds by bound propagation."""
+        from ironrule.checker.bounds.network_bounds import prepare_network_bounds
+
+        return prepare_network_bounds(self, columns, sizes)
 
     @property
     def width(self) -> int:
@@ -169,10 +171,8 @@ def bound_arithmetic_errors(reading: NetworkForm, largest: Float64Array) -> tupl
     with np.errstate(over="ignore", invalid="ignore"):
         sizes, own = _propagate_errors(reading.layers, largest, DOUBLE_ROUNDOFF)
         _, models = _propagate_errors(reading.layers, largest, reading.roundoff)
-        slack = tuple(
-            tuple(_bound_margin_error(margin, sizes, own, models) for margin in margins)
-            for margins in reading.alternatives
-        )
+        ways = reading.alternatives
+        slack = tuple(tuple(_bound_margin_error(margin, sizes, own, models) for margin in way) for way in ways)
     if not np.isfinite([error for errors in slack for error in errors]).all():
         raise NoReading("its weights are so large that its arithmetic may overflow")
     return slack
@@ -182,17 +182,12 @@ def _bound_margin_error(margin: NetworkMargin, sizes: Float64Array, own: Float64
     coefficients = np.abs(margin.coefficients)
     count = len(coefficients) + EXTRA_ROUNDINGS
     added = coefficients @ (sizes + own) + abs(margin.offset)
-    total = (
-        margin.error
-        + coefficients @ (own + models)
-        + count * (2.0 * DOUBLE_ROUNDOFF * added + SMALLEST_NORMAL[DOUBLE_ROUNDOFF])
-    )
+    rounding = count * (2.0 * DOUBLE_ROUNDOFF * added + SMALLEST_NORMAL[DOUBLE_ROUNDOFF])
+    total = margin.error + coefficients @ (own + models) + rounding
     return float(total * (1.0 + 1e-9))  # this sum is rounded too
 
 
-def _propagate_errors(
-    layers: tuple[NetworkLayer, ...], largest: Float64Array, roundoff: float
-) -> tuple[Float64Array, Float64Array]:
+def _propagate_errors(layers: Layers, largest: Float64Array, roundoff: float) -> tuple[Float64Array, Float64Array]:
     """What the outputs do not exceed in size, and how far arithmetic of one precision may be from them."""
     smallest = SMALLEST_NORMAL[roundoff]
     sizes, errors = largest, 2.0 * roundoff * largest + smallest  # what comes in may be cast
@@ -218,7 +213,6 @@ def _propagate_errors(
 
 # units that a probability, computed by exponentials, may be off, relatively or of the number 1
 PROBABILITY_ERROR_UNITS = 128.0
-Layers = tuple[NetworkLayer, ...]
 
 
 def decide_number(layers: Layers, threshold: float, roundoff: float) -> NetworkForm:
@@ -248,15 +242,12 @@ def decide_logistic(layers: Layers, target: EstimatorTarget, roundoff: float, pr
 
 def decide_largest(layers: Layers, target: EstimatorTarget, roundoff: float, tie: float) -> NetworkForm:
     """The class with the largest output; outputs within ``tie`` of each other may come out in any order."""
-    others = list_undesired_classes(target, len(layers[-1].bias))
     one = np.eye(len(layers[-1].bias))
-    return NetworkForm(
-        layers,
-        tuple(
-            tuple(NetworkMargin(one[good] - one[bad], 0.0, tie) for bad in others) for good in target.desired_classes
-        ),
-        roundoff,
-    )
+
+    def lead(good: int, bad: int) -> NetworkMargin:
+        return NetworkMargin(one[good] - one[bad], 0.0, tie)
+
+    return NetworkForm(layers, normal_form.compare_classes(lead, target.desired_classes, len(one)), roundoff)
 
 
 def decide_softmax(layers: Layers, target: EstimatorTarget, roundoff: float, precision: float) -> NetworkForm:
@@ -288,25 +279,16 @@ def decide_probability_outputs(layers: Layers, target: EstimatorTarget, roundoff
 
 
 def _decide_probability(
-    layers: Layers,
-    score: np.ndarray[tuple[int], np.dtype[np.float64]],
-    asked: float | None,
-    roundoff: float,
-    own: float,
+    layers: Layers, score: Float64Array, asked: float | None, roundoff: float, own: float
 ) -> NetworkForm:
     """Desired where the logistic function of a score is above a threshold."""
     threshold, noise = 0.5 if asked is None else asked, PROBABILITY_ERROR_UNITS * own
     if not -noise <= threshold < 1.0 + noise:
         return _decide_constant(layers, 1.0 if threshold < 0.0 else -1.0, roundoff)
-    cut, error = find_logit_threshold(threshold, noise)
+    cut, error = normal_form.find_logit_threshold(threshold, noise)
     return NetworkForm(layers, ((NetworkMargin(score, -cut, error + 8.0 * own * (1.0 + abs(cut))),),), roundoff)
 
 
 def _decide_constant(layers: Layers, value: float, roundoff: float) -> NetworkForm:
     """The same everywhere."""
     return NetworkForm(layers, ((NetworkMargin(np.zeros(len(layers[-1].bias)), value),),), roundoff)
-
-
-def list_undesired_classes(target: EstimatorTarget, classes: int) -> tuple[int, ...]:
-    """The positions of the undesired classes."""
-    return tuple(place for place in range(classes) if place not in target.desired_classes)

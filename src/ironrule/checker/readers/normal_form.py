@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -34,43 +34,37 @@ if TYPE_CHECKING:
     from ironrule.checker.preprocessing import EstimatorColumn
     from ironrule.checker.scope import MarginBounds
 
+Margin = TypeVar("Margin")
+
 
 class NoReading(Exception):  # noqa: N818  # an answer about a model, not a failure of the checker
     """Why there is no second reading of a model; the message is for the user."""
 
 
 class Reading(Protocol):
-    """A model in one of the normal forms, over the columns that the estimator sees."""
+    """A model in one of the normal forms, over the columns that the estimator sees; messages name its ``kind``."""
 
     @property
-    def kind(self) -> str:
-        """What messages call it."""
-        ...
+    def kind(self) -> str: ...
 
     def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
         """What bounds its margins, loaded when it is needed; raises NoReading where it cannot answer for a value."""
-        ...
 
 
 class Split(Hashable, Protocol):
     """A test of one column at a node of a tree. Equal splits must be equal as Python values.
 
-    ``turns_once`` says that its answer changes at one number at the most as numbers rise, missing aside.
+    ``column`` is the column's position among those that the estimator sees. ``turns_once`` says that its answer changes
+    at one number at the most as numbers rise, missing aside.
     """
 
     @property
-    def column(self) -> int:
-        """The column's position among those that the estimator sees."""
-        ...
-
+    def column(self) -> int: ...
     @property
-    def turns_once(self) -> bool:
-        """Whether its answer changes at one number at the most."""
-        ...
+    def turns_once(self) -> bool: ...
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values of the column go left; raises NoReading for values that it cannot answer for."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,10 +144,7 @@ class SumForm:
 
 
 ALWAYS_DESIRED = SumForm(((SumMargin(1.0),),))
-"""Everything is desired."""
-
 NEVER_DESIRED = SumForm(((SumMargin(-1.0),),))
-"""Nothing is desired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +159,14 @@ class EstimatorTarget:
 
     desired_classes: tuple[int, ...]
     threshold: float | None
+
+
+def compare_classes(
+    build: Callable[[int, int], Margin], desired: Sequence[int], classes: int
+) -> tuple[tuple[Margin, ...], ...]:
+    """An alternative for every desired class, with the margin ``build(good, bad)`` against every other class."""
+    others = [place for place in range(classes) if place not in desired]
+    return tuple(tuple(build(good, bad) for bad in others) for good in desired)
 
 
 def to_float64(values: AnyArray) -> Float64Array:
@@ -209,6 +208,5 @@ def find_logit_threshold(threshold: float, noise: float) -> tuple[float, float]:
     if not 0.0 < threshold - blur < threshold + blur < 1.0:
         raise NoReading(f"a threshold of {threshold!r} on a probability is too near 0 or 1")
     low, cut, high = (math.log(p) - math.log1p(-p) for p in (threshold - blur, threshold, threshold + blur))
-    return cut, max(high - cut, cut - low) + 8 * DOUBLE_ROUNDOFF * (
-        1.0 + abs(math.log(threshold)) + abs(math.log1p(-threshold))
-    )
+    sizes = 1.0 + abs(math.log(threshold)) + abs(math.log1p(-threshold))
+    return cut, max(high - cut, cut - low) + 8 * DOUBLE_ROUNDOFF * sizes

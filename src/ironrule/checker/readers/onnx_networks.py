@@ -21,24 +21,14 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import Float64Array
-from ironrule.checker.readers.network_form import (
-    DOUBLE_ROUNDOFF,
-    SINGLE_ROUNDOFF,
-    SMALLEST_NORMAL,
-    ActivationFunction,
-    NetworkForm,
-    NetworkLayer,
-    decide_logistic,
-    decide_number,
-    decide_probability_output,
-    decide_probability_outputs,
-    decide_softmax,
-)
-from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading
+from ironrule.checker.readers import network_form
+from ironrule.checker.readers.network_form import SMALLEST_NORMAL, ActivationFunction, NetworkForm, NetworkLayer
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, EstimatorTarget, NoReading
 from ironrule.checker.readers.registry import identify_class
 
 TO_SINGLE, TO_DOUBLE = 1, 11  # onnx.TensorProto.FLOAT and DOUBLE
 ALLOWED_AFTER_END = ("Identity", "Dropout", "Cast", "Flatten", "Reshape")
+ACTIVATIONS: dict[str, Any] = {"Relu": "relu", "LeakyRelu": "leaky", "Tanh": "tanh", "Sigmoid": "logistic"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +53,8 @@ class OnnxStep:
     def get_numbers(self, value: Any, builder: LayerBuilder) -> Float64Array:
         """A constant with a number for every unit, or one for all; any other would change the shape."""
         array = np.asarray(value)
-        fits = array.size == (array.shape or (1,))[-1] in (1, builder.width) and array.ndim <= (
-            1 if builder.is_flat else 2
-        )
-        if array.dtype.kind != "f" or not fits:
+        fits = array.size == (array.shape or (1,))[-1] in (1, builder.width)
+        if array.dtype.kind != "f" or not fits or array.ndim > (1 if builder.is_flat else 2):
             raise self.build_error(f"constants must have one number or one for each of {builder.width} units")
         return np.broadcast_to(array.astype(np.float64).ravel(), (builder.width,)).copy()
 
@@ -144,15 +132,8 @@ def _read_arithmetic(step: OnnxStep, builder: LayerBuilder) -> None:
 
 
 def _read_activation(step: OnnxStep, builder: LayerBuilder) -> None:
-    match step.name:
-        case "LeakyRelu":
-            builder.activate(ActivationFunction("leaky", float(step.attributes.get("alpha", np.float32(0.01)))))
-        case "Relu":
-            builder.activate(ActivationFunction("relu"))
-        case "Tanh":
-            builder.activate(ActivationFunction("tanh"))
-        case "Sigmoid":
-            builder.activate(ActivationFunction("logistic"))
+    slope = float(step.attributes.get("alpha", np.float32(0.01))) if step.name == "LeakyRelu" else 0.0
+    builder.activate(ActivationFunction(ACTIVATIONS[step.name], slope))
 
 
 def _read_end(step: OnnxStep, builder: LayerBuilder) -> None:
@@ -169,11 +150,8 @@ def _read_end(step: OnnxStep, builder: LayerBuilder) -> None:
 def _read_normalization(step: OnnxStep, builder: LayerBuilder) -> None:
     """y = scale (x - mean) / sqrt(variance + epsilon) + bias."""
     parts = [step.get_constant(place) for place in (1, 2, 3, 4)]
-    if (
-        builder.is_flat
-        or step.attributes.get("training_mode")
-        or any(np.shape(part) != (builder.width,) for part in parts)
-    ):
+    fits = all(np.shape(part) == (builder.width,) for part in parts)
+    if builder.is_flat or step.attributes.get("training_mode") or not fits:
         raise step.build_error(f"it must have constants for each of {builder.width} units, and not be in training")
     scale, bias, mean, variance = (step.get_numbers(part, builder) for part in parts)
     spread = variance + float(step.attributes.get("epsilon", np.float32(1e-5)))
@@ -251,13 +229,6 @@ STEP_READERS: dict[str, tuple[StepReader, frozenset[str]]] = {
 }
 
 
-def read_step(step: OnnxStep, builder: LayerBuilder) -> None:
-    """Add what a step does to the layers; raises NoReading for what has no reading."""
-    if builder.end and step.name not in ALLOWED_AFTER_END:
-        raise step.build_error(f"it comes behind a {builder.end}")
-    STEP_READERS[step.name][0](step, builder)
-
-
 # those of an unchanged OnnxNetwork
 KNOWN_ATTRIBUTES = {"source", "classes", "probabilities", "output", "signature", "_session"}
 
@@ -272,14 +243,14 @@ def read_onnx(estimator: Any, target: EstimatorTarget) -> NetworkForm | None:
         raise NoReading(f"the {replaced[0]} of this OnnxNetwork was replaced")
     signature = estimator.signature
     steps = _collect_steps(_load_graph(estimator.source), signature.input, signature.output)
-    width = signature.columns or next(
-        (len(get_product_weights(step)) for step in steps if step.name in ("Gemm", "MatMul")), 0
-    )
-    builder = LayerBuilder(
-        width, DOUBLE_ROUNDOFF if signature.dtype == np.dtype(np.float64) else SINGLE_ROUNDOFF, signature.rows
-    )
+    products = (step for step in steps if step.name in ("Gemm", "MatMul"))
+    width = signature.columns or next((len(get_product_weights(step)) for step in products), 0)
+    roundoff = DOUBLE_ROUNDOFF if signature.dtype == np.dtype(np.float64) else SINGLE_ROUNDOFF
+    builder = LayerBuilder(width, roundoff, signature.rows)
     for step in steps:
-        read_step(step, builder)
+        if builder.end and step.name not in ALLOWED_AFTER_END:
+            raise step.build_error(f"it comes behind a {builder.end}")
+        STEP_READERS[step.name][0](step, builder)
     if not builder.layers:
         builder.append(np.eye(width), np.zeros(width))
     return _decide_outputs(builder, estimator, target)
@@ -290,22 +261,23 @@ def _decide_outputs(builder: LayerBuilder, estimator: Any, target: EstimatorTarg
     if estimator.classes is None:
         if builder.width != 1 or builder.end or target.threshold is None:
             raise NoReading("a regression must have one output, of numbers, and a threshold")
-        return decide_number(layers, target.threshold, roundoff)
+        return network_form.decide_number(layers, target.threshold, roundoff)
     classes = len(estimator.classes)
     if builder.end and probabilities == (builder.end == "LogSoftmax"):
         raise NoReading(f"the model ends in {builder.end}, but its outputs are taken for something else")
     if classes < 2 or builder.width not in ((1, 2) if classes == 2 else (classes,)):
         raise NoReading(f"an output for each of {classes} classes is expected, got {builder.width}")
     if builder.end in ("Softmax", "LogSoftmax") or (builder.width > 1 and not probabilities):
-        return decide_softmax(layers, target, roundoff, roundoff if builder.end else DOUBLE_ROUNDOFF)
+        return network_form.decide_softmax(layers, target, roundoff, roundoff if builder.end else DOUBLE_ROUNDOFF)
     if builder.width > 1:
-        return decide_probability_outputs(layers, target, roundoff)
+        return network_form.decide_probability_outputs(layers, target, roundoff)
     if not probabilities:
-        return decide_logistic(layers, target, roundoff, DOUBLE_ROUNDOFF)
+        return network_form.decide_logistic(layers, target, roundoff, DOUBLE_ROUNDOFF)
     last = layers[-1]
     if last.activation.kind == "logistic":
-        return decide_logistic((*layers[:-1], NetworkLayer(last.weights, last.bias)), target, roundoff, roundoff)
-    return decide_probability_output(layers, target, roundoff)
+        scored = (*layers[:-1], NetworkLayer(last.weights, last.bias))
+        return network_form.decide_logistic(scored, target, roundoff, roundoff)
+    return network_form.decide_probability_output(layers, target, roundoff)
 
 
 def _load_graph(source: bytes) -> Any:
@@ -338,11 +310,8 @@ def _collect_steps(graph: Any, start: str, output: str) -> list[OnnxStep]:
         attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
         domains = ("ai.onnx.ml",) if node.op_type == "Scaler" else ("", "ai.onnx")
         step = OnnxStep(node.op_type, attributes, tuple(map(constants.get, step_inputs)), varying[0] if varying else -1)
-        if (
-            node.op_type not in STEP_READERS
-            or node.domain not in domains
-            or not set(attributes) <= STEP_READERS[node.op_type][1]
-        ):
+        _, known = STEP_READERS.get(node.op_type, (None, frozenset[str]()))
+        if node.op_type not in STEP_READERS or node.domain not in domains or not set(attributes) <= known:
             raise step.build_error("it, or one of its attributes, is not known")
         if len(varying) != 1:
             raise step.build_error("the steps of the model are no chain of layers")

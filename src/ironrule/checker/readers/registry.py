@@ -17,15 +17,13 @@ from typing import Any
 
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, Reading
 
+ENSEMBLES = ("AdaBoost", "Bagging", "Voting")
+TREES = ("DecisionTree", "ExtraTree", "RandomForest", "GradientBoosting", "HistGradient")
 READERS = (  # the library, what the class's name begins with, and the module and function that read it
     ("sklearn", ("MLP",), "sklearn_mlp.read_sklearn_mlp"),
     ("sklearn", ("Calibrated",), "sklearn_calibrated.read_sklearn_calibrated"),
-    ("sklearn", ("AdaBoost", "Bagging", "Voting"), "sklearn_ensembles.read_sklearn_ensembles"),
-    (
-        "sklearn",
-        ("DecisionTree", "ExtraTree", "RandomForest", "GradientBoosting", "HistGradient"),
-        "sklearn_trees.read_sklearn_trees",
-    ),
+    ("sklearn", ENSEMBLES, "sklearn_ensembles.read_sklearn_ensembles"),
+    ("sklearn", TREES, "sklearn_trees.read_sklearn_trees"),
     ("sklearn", ("",), "sklearn_additive.read_sklearn_additive"),
     ("xgboost", ("",), "xgboost_models.read_xgboost"),
     ("lightgbm", ("",), "lightgbm_models.read_lightgbm"),
@@ -45,13 +43,17 @@ def read_estimator(estimator: Any, target: EstimatorTarget) -> Reading:
     kind = type(estimator)
     for library, beginnings, reader in READERS:
         if kind.__module__.split(".")[0] == library and kind.__name__.startswith(beginnings):
-            module, function = reader.split(".")
-            read = getattr(import_module(f"ironrule.checker.readers.{module}"), function)
-            found: Reading | None = read(estimator, target)
+            found: Reading | None = load_reader(reader)(estimator, target)
             if found is not None:
                 return found
             break
     raise NoReading(f"the checker has no reading of its own for {kind.__name__}")
+
+
+def load_reader(reader: str) -> Any:
+    """A function of one of the modules here, by both names."""
+    module, function = reader.split(".")
+    return getattr(import_module(f"ironrule.checker.readers.{module}"), function)
 
 
 DECISION_METHODS = ("predict", "predict_proba", "decision_function", "predict_log_proba", "transform", "score_samples")
@@ -71,9 +73,8 @@ def identify_class(library: str, instance: Any) -> str:
         return ""
     for method in DECISION_METHODS:
         if method in getattr(instance, "__dict__", {}) or not _is_library_method(kind, method, library):
-            raise NoReading(
-                f"the {method} of this {kind.__name__} was replaced, so its structure does not tell what it decides"
-            )
+            replaced = f"the {method} of this {kind.__name__} was replaced"
+            raise NoReading(f"{replaced}, so its structure does not tell what it decides")
     return kind.__name__
 
 

@@ -110,10 +110,8 @@ def _read_linear_scores(estimator: Any) -> tuple[tuple[ScoreSum, ...], float]:
     lost = rows.shape[1] * (2.0**-126 if roundoff == SINGLE_ROUNDOFF else UNDERFLOW)
     scores = []
     for row, start in zip(rows, starts, strict=True):
-        terms = tuple(
-            ColumnTerm(place, LinearContribution(float(weight), limit), monotone=True)
-            for place, weight in enumerate(row)
-        )
+        lines = enumerate(LinearContribution(float(weight), limit) for weight in row)
+        terms = tuple(ColumnTerm(place, line, monotone=True) for place, line in lines)
         scores.append(ScoreSum(float(start), (), terms, lost, relative))
     return tuple(scores), roundoff
 
@@ -151,10 +149,9 @@ def _read_gaussian(estimator: Any) -> SklearnOutputs:
         prior = float(np.log(float(estimator.class_prior_[place])))
         # rounding a variance times 2 pi moves its logarithm by a unit or two; n of them are added up
         error = (columns + 16) * roundoff * (abs(prior) + float(np.abs(logarithms).sum()) + columns)
-        terms = tuple(
-            ColumnTerm(column, _LogNormalDensity(float(means[place, column]), float(variances[place, column]), limit))
-            for column in range(columns)
-        )
+        normals = zip(means[place].tolist(), variances[place].tolist(), strict=True)
+        densities = enumerate(_LogNormalDensity(mean, variance, limit) for mean, variance in normals)
+        terms = tuple(ColumnTerm(column, density) for column, density in densities)
         scores.append(ScoreSum(prior - 0.5 * float(logarithms.sum()), (), terms, error, (columns + 24) * roundoff))
     return _build_bayes_outputs(scores, roundoff)
 
@@ -194,7 +191,6 @@ def _read_bernoulli(estimator: Any) -> SklearnOutputs:
     weights, starts = present - absent, np.asarray(estimator.class_log_prior_) + absent.sum(axis=1)
     if not (np.isfinite(weights).all() and np.isfinite(starts).all() and weights.dtype == np.float64):
         raise NoReading("a probability of this naive Bayes is 0 or 1")
-    columns = weights.shape[1]
 
     def make(weight: float) -> Callable[[AnyArray], Float64Array]:
         if estimator.binarize is None:
@@ -202,15 +198,11 @@ def _read_bernoulli(estimator: Any) -> SklearnOutputs:
         return _StepContribution(float(estimator.binarize), weight)
 
     scores = []
-    for place in range(len(weights)):
-        terms = tuple(
-            ColumnTerm(column, make(float(weight)), monotone=True) for column, weight in enumerate(weights[place])
-        )
-        error = (
-            16 * DOUBLE_ROUNDOFF * (abs(float(estimator.class_log_prior_[place])) + float(np.abs(absent[place]).sum()))
-            + UNDERFLOW
-        )
-        scores.append(ScoreSum(float(starts[place]), (), terms, error, (columns + 24) * DOUBLE_ROUNDOFF))
+    for place, row in enumerate(weights.tolist()):
+        terms = tuple(ColumnTerm(column, make(weight), monotone=True) for column, weight in enumerate(row))
+        sizes = abs(float(estimator.class_log_prior_[place])) + float(np.abs(absent[place]).sum())
+        error = 16 * DOUBLE_ROUNDOFF * sizes + UNDERFLOW
+        scores.append(ScoreSum(float(starts[place]), (), terms, error, (len(row) + 24) * DOUBLE_ROUNDOFF))
     return _build_bayes_outputs(scores)
 
 
@@ -234,9 +226,7 @@ def _read_categorical(estimator: Any) -> SklearnOutputs:
         raise NoReading("a probability of this naive Bayes is zero")
     scores = []
     for place, start in enumerate(starts.tolist()):
-        terms = tuple(
-            ColumnTerm(column, _CategoryContribution(tuple(table[place].tolist())))
-            for column, table in enumerate(tables)
-        )
+        amounts = enumerate(_CategoryContribution(tuple(table[place].tolist())) for table in tables)
+        terms = tuple(ColumnTerm(column, add) for column, add in amounts)
         scores.append(ScoreSum(start, (), terms, UNDERFLOW, (len(tables) + 24) * DOUBLE_ROUNDOFF))
     return _build_bayes_outputs(scores)

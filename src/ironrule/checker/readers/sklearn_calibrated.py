@@ -8,6 +8,7 @@ interpolation may, and certainly does, pass it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,7 @@ from ironrule.checker.readers.normal_form import (
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.readers.sklearn_outputs import SklearnOutputs, decide_mixture, read_outputs
 
-UNDECIDED_MARGIN = SumMargin(0.0, (), 1.0)
-"""A margin that is possible everywhere and sure nowhere."""
+UNDECIDED_MARGIN = SumMargin(0.0, (), 1.0)  # possible everywhere and sure nowhere
 
 
 def read_sklearn_calibrated(estimator: Any, target: EstimatorTarget) -> SumForm | None:
@@ -83,11 +83,8 @@ def _read_sigmoid(fold: Any) -> SklearnOutputs:
     # a product and a sum, rounded in the precision of the score
     error = scaled.error + 4 * noise * (abs(shift) + scaled.size) + UNDERFLOW
     offset, relative, reach = scaled.offset + shift, scaled.relative_error + 4 * noise, scaled.size_bound + abs(shift)
-    return SklearnOutputs(
-        "logistic",
-        (ScoreSum(offset, scaled.trees, scaled.terms, error=error, relative_error=relative, size_bound=reach),),
-        noise=noise,
-    )
+    shifted = replace(scaled, offset=offset, error=error, relative_error=relative, size_bound=reach)
+    return SklearnOutputs("logistic", (shifted,), noise=noise)
 
 
 def _read_isotonic(fold: Any, wanted: int, threshold: float) -> SumForm:

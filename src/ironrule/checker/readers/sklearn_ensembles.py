@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.checker.readers import sklearn_outputs
 from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, measure_tree
 from ironrule.checker.readers.normal_form import (
     DOUBLE_ROUNDOFF,
@@ -19,15 +20,7 @@ from ironrule.checker.readers.normal_form import (
     SumMargin,
 )
 from ironrule.checker.readers.registry import identify_class
-from ironrule.checker.readers.sklearn_outputs import (
-    SklearnOutputs,
-    add_scores,
-    build_preference_score,
-    decide_mixture,
-    decide_outputs,
-    find_grid,
-    read_outputs,
-)
+from ironrule.checker.readers.sklearn_outputs import SklearnOutputs, decide_outputs, read_outputs
 from ironrule.checker.readers.sklearn_trees import SINGLE_TREES, SklearnTree, average_trees, read_single_tree
 
 
@@ -114,9 +107,8 @@ def _read_voting_regressor(estimator: Any) -> SklearnOutputs:
     members = [read_outputs(member) for member in estimator.estimators_]
     if any(outputs.kind != "number" for outputs in members):
         raise NoReading("one of its members predicts the exponential of a score")
-    score = add_scores(
-        [outputs.get_mean_score().scale(weight) for outputs, weight in zip(members, weights, strict=True) if weight]
-    )
+    pairs = zip(members, weights, strict=True)
+    score = sklearn_outputs.add_scores([own.get_mean_score().scale(weight) for own, weight in pairs if weight])
     share = (len(weights) + 4) * DOUBLE_ROUNDOFF  # the mean of n numbers, whatever the order of its additions
     summed = replace(score, error=score.error + share * score.size, relative_error=score.relative_error + share)
     return SklearnOutputs("number", (summed,), total=math.fsum(weights))
@@ -144,7 +136,8 @@ def _read_soft_vote(estimator: Any, weights: list[float], target: EstimatorTarge
     if all(outputs.kind == "shares" for _, outputs in members):
         scores = []
         for place in range(count):
-            score = add_scores([outputs.get_mean_score(place).scale(weight) for weight, outputs in members])
+            shares = [outputs.get_mean_score(place).scale(weight) for weight, outputs in members]
+            score = sklearn_outputs.add_scores(shares)
             error = score.error + (rounding + score.relative_error) * math.fsum(weights)
             scores.append(ScoreSum(score.offset, score.trees, error=error, size_bound=score.size_bound))
         return decide_outputs(SklearnOutputs("shares", tuple(scores), total=math.fsum(weights)), target)
@@ -152,7 +145,8 @@ def _read_soft_vote(estimator: Any, weights: list[float], target: EstimatorTarge
         raise NoReading("a soft vote over several classes is a sum of trees only if all its members are forests")
     # of two classes the one whose mean is above a half; that both add up to one is rounded, too
     threshold = 0.5 if target.threshold is None else target.threshold
-    return decide_mixture(members, target.desired_classes[0], threshold, 2 * rounding + _measure_gap_to_one(members))
+    rounding = 2 * rounding + _measure_gap_to_one(members)
+    return sklearn_outputs.decide_mixture(members, target.desired_classes[0], threshold, rounding)
 
 
 def _measure_gap_to_one(members: list[tuple[float, SklearnOutputs]]) -> float:
@@ -176,7 +170,7 @@ def _read_hard_vote(estimator: Any, weights: list[float], target: EstimatorTarge
     """
     count = len(estimator.classes_)
     total = math.fsum(weights)
-    grid = find_grid(weights, total)
+    grid = sklearn_outputs.find_grid(weights, total)
     error = grid / 4 if grid else (len(weights) + 4) * DOUBLE_ROUNDOFF * total + UNDERFLOW
     votes = [_read_votes(member, count) for member in estimator.estimators_]
     others = [place for place in range(count) if place not in target.desired_classes]
@@ -195,7 +189,7 @@ def _read_hard_vote(estimator: Any, weights: list[float], target: EstimatorTarge
                         parts.append(MarginPart((vote.with_values(value),)))
                     else:  # two classes: weight where the member votes for the one, -weight for the other
                         certain = False
-                        score = build_preference_score(vote, good, bad).bound_by_error(sign)
+                        score = sklearn_outputs.build_preference_score(vote, good, bad).bound_by_error(sign)
                         offset -= weight
                         step = LinkFunction("step", 2.0 * weight, 1.0, -score.offset)
                         parts.append(MarginPart(score.trees, score.terms, step))

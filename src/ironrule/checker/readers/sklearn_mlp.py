@@ -15,26 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.readers.network_form import (
-    DOUBLE_ROUNDOFF,
-    SINGLE_ROUNDOFF,
-    ActivationFunction,
-    NetworkForm,
-    NetworkLayer,
-    decide_exponential,
-    decide_logistic,
-    decide_number,
-    decide_softmax,
-)
-from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading
+from ironrule.checker.readers import network_form
+from ironrule.checker.readers.network_form import ActivationFunction, Layers, NetworkForm, NetworkLayer
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, EstimatorTarget, NoReading
 from ironrule.checker.readers.registry import identify_class
 
-HIDDEN_ACTIVATIONS = {
-    "identity": ActivationFunction(),
-    "relu": ActivationFunction("relu"),
-    "tanh": ActivationFunction("tanh"),
-    "logistic": ActivationFunction("logistic"),
-}
+HIDDEN_ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
 INNER_METHODS = ("_predict", "_forward_pass_fast")  # those that predict and predict_proba call
 
 
@@ -54,7 +40,7 @@ def read_sklearn_mlp(estimator: Any, target: EstimatorTarget) -> NetworkForm | N
     return _read_classifier(estimator, layers, roundoff, target)
 
 
-def _read_layers(estimator: Any) -> tuple[tuple[NetworkLayer, ...], float]:
+def _read_layers(estimator: Any) -> tuple[Layers, float]:
     """The layers, the last one without its activation, and the unit roundoff."""
     weights, biases = list(estimator.coefs_), list(estimator.intercepts_)
     if not len(weights) == len(biases) == estimator.n_layers_ - 1 > 0 or estimator.activation not in HIDDEN_ACTIVATIONS:
@@ -62,35 +48,27 @@ def _read_layers(estimator: Any) -> tuple[tuple[NetworkLayer, ...], float]:
     types = {np.asarray(array).dtype for array in (*weights, *biases)}
     if not types <= {np.dtype(np.float64), np.dtype(np.float32)}:
         raise NoReading(f"weights in single or double precision are expected, got {sorted(map(str, types))}")
-    hidden = HIDDEN_ACTIVATIONS[estimator.activation]
+    activations = [ActivationFunction(estimator.activation)] * (len(weights) - 1) + [ActivationFunction()]
     layers = tuple(
-        NetworkLayer(
-            np.asarray(one, np.float64),
-            np.asarray(bias, np.float64),
-            hidden if place < len(weights) - 1 else ActivationFunction(),
-        )
-        for place, (one, bias) in enumerate(zip(weights, biases, strict=True))
+        NetworkLayer(np.asarray(one, np.float64), np.asarray(bias, np.float64), activation)
+        for one, bias, activation in zip(weights, biases, activations, strict=True)
     )
     return layers, DOUBLE_ROUNDOFF if types == {np.dtype(np.float64)} else SINGLE_ROUNDOFF
 
 
-def _read_regressor(
-    estimator: Any, layers: tuple[NetworkLayer, ...], roundoff: float, target: EstimatorTarget
-) -> NetworkForm:
+def _read_regressor(estimator: Any, layers: Layers, roundoff: float, target: EstimatorTarget) -> NetworkForm:
     if len(layers[-1].bias) != 1 or target.threshold is None:
         raise NoReading("a regression must have one output and a threshold")
     match estimator.out_activation_:
         case "identity":
-            return decide_number(layers, target.threshold, roundoff)
+            return network_form.decide_number(layers, target.threshold, roundoff)
         case "exp":
-            return decide_exponential(layers, target.threshold, roundoff)
+            return network_form.decide_exponential(layers, target.threshold, roundoff)
         case other:
             raise NoReading(f"the output of an MLPRegressor must be 'identity' or 'exp', got {other!r}")
 
 
-def _read_classifier(
-    estimator: Any, layers: tuple[NetworkLayer, ...], roundoff: float, target: EstimatorTarget
-) -> NetworkForm:
+def _read_classifier(estimator: Any, layers: Layers, roundoff: float, target: EstimatorTarget) -> NetworkForm:
     labels = estimator._label_binarizer
     if identify_class("sklearn", labels) != "LabelBinarizer" or "inverse_transform" in vars(labels):
         raise NoReading("the perceptron's labels are decoded by something that is not scikit-learn's own")
@@ -99,8 +77,8 @@ def _read_classifier(
         raise NoReading("the perceptron's outputs, its classes and those of its label binarizer do not fit together")
     match labels.y_type_, estimator.out_activation_:
         case "binary", "logistic" if outputs == 1 and classes == 2 and labels.pos_label + labels.neg_label == 1:
-            return decide_logistic(layers, target, roundoff, roundoff)
+            return network_form.decide_logistic(layers, target, roundoff, roundoff)
         case "multiclass", "softmax" if outputs == classes > 1:
-            return decide_softmax(layers, target, roundoff, roundoff)
+            return network_form.decide_softmax(layers, target, roundoff, roundoff)
         case kind, output:
             raise NoReading(f"two or more classes, one for every row, are expected, got {kind} targets with {output}")

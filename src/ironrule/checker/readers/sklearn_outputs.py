@@ -11,19 +11,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
-from ironrule.checker.readers.decisions import (
-    UNDERFLOW,
-    ScoreSum,
-    decide_exponential,
-    decide_logistic,
-    decide_softmax,
-    subtract_scores,
-)
+from ironrule.checker.readers import decisions, registry
+from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, subtract_scores
 from ironrule.checker.readers.normal_form import (
     ALWAYS_DESIRED,
     DOUBLE_ROUNDOFF,
@@ -35,6 +28,7 @@ from ironrule.checker.readers.normal_form import (
     RegressionTree,
     SumForm,
     SumMargin,
+    compare_classes,
 )
 
 FINEST_GRID = 2.0**-20  # the finest grid that is looked for
@@ -97,14 +91,14 @@ def decide_outputs(outputs: SklearnOutputs, target: EstimatorTarget) -> SumForm:
         case "number":
             return SumForm(((_build_quotient_margin(outputs, outputs.scores[0], threshold),),))
         case "exponential":
-            return decide_exponential(outputs.scores[0], threshold, outputs.noise)
+            return decisions.decide_exponential(outputs.scores[0], threshold, outputs.noise)
         case "logistic":
             first = target.desired_classes[0] == 0
-            return decide_logistic(outputs.scores[0], threshold, outputs.noise, outputs.slope, first=first)
+            return decisions.decide_logistic(outputs.scores[0], threshold, outputs.noise, outputs.slope, first=first)
         case "huber":
             return _decide_huber(outputs, target.desired_classes[0], threshold)
         case "softmax":
-            return decide_softmax(outputs.scores, target.desired_classes, threshold, outputs.noise)
+            return decisions.decide_softmax(outputs.scores, target.desired_classes, threshold, outputs.noise)
         case "shares":
             chosen = [outputs.scores[place] for place in target.desired_classes]
             return SumForm(((_build_quotient_margin(outputs, add_scores(chosen), threshold, len(chosen)),),))
@@ -130,13 +124,10 @@ def build_preference_score(outputs: SklearnOutputs, good: int, bad: int) -> Scor
 
 
 def _decide_label(outputs: SklearnOutputs, target: EstimatorTarget) -> SumForm:
-    others = [place for place in range(outputs.classes) if place not in target.desired_classes]
-    return SumForm(
-        tuple(
-            tuple(build_preference_score(outputs, good, bad).build_margin_above(0.0, UNDERFLOW) for bad in others)
-            for good in target.desired_classes
-        )
-    )
+    def lead(good: int, bad: int) -> SumMargin:
+        return build_preference_score(outputs, good, bad).build_margin_above(0.0, UNDERFLOW)
+
+    return SumForm(compare_classes(lead, target.desired_classes, outputs.classes))
 
 
 def _build_quotient_margin(outputs: SklearnOutputs, score: ScoreSum, threshold: float, addends: int = 1) -> SumMargin:
@@ -167,15 +158,11 @@ def decide_leaves(tree: RegressionTree, shares: Sequence[Sequence[float]], targe
     Every leaf has one decision, which is known exactly: 1.0 or -1.0, or 0.0 where the order in which three or more
     probabilities are added up could matter.
     """
-    decisions = np.zeros(len(tree.left))
-    for node in np.flatnonzero(tree.left < 0).tolist():
-        decisions[node] = _decide_leaf(shares[node], target)
-    leaves = decisions[tree.left < 0]
-    error, decided = (
-        0.5 if np.any(leaves == 0.0) else 0.0,
-        RegressionTree(tree.splits, tree.left, tree.right, decisions),
-    )
-    return SumForm(((SumMargin(0.0, (MarginPart((decided,)),), error),),))
+    leaves = np.flatnonzero(tree.left < 0)
+    outcomes = np.zeros(len(tree.left))
+    outcomes[leaves] = [_decide_leaf(shares[node], target) for node in leaves.tolist()]
+    error = 0.5 if np.any(outcomes[leaves] == 0.0) else 0.0
+    return SumForm(((SumMargin(0.0, (MarginPart((replace(tree, value=outcomes),)),), error),),))
 
 
 def _decide_leaf(shares: Sequence[float], target: EstimatorTarget) -> float:
@@ -219,11 +206,8 @@ def decide_mixture(
 
 
 OUTPUT_READERS = (  # what the class's name begins with, and the module and function that give its outputs
-    (("AdaBoost", "Bagging", "Voting"), "sklearn_ensembles.read_ensemble_outputs"),
-    (
-        ("DecisionTree", "ExtraTree", "RandomForest", "GradientBoosting", "HistGradient"),
-        "sklearn_trees.read_tree_outputs",
-    ),
+    (registry.ENSEMBLES, "sklearn_ensembles.read_ensemble_outputs"),
+    (registry.TREES, "sklearn_trees.read_tree_outputs"),
     (("",), "sklearn_additive.read_additive_outputs"),
 )
 
@@ -231,8 +215,7 @@ OUTPUT_READERS = (  # what the class's name begins with, and the module and func
 def read_outputs(estimator: Any) -> SklearnOutputs:
     """The outputs of an estimator or an ensemble; raises NoReading where nothing is known of it."""
     reader = next(reader for beginnings, reader in OUTPUT_READERS if type(estimator).__name__.startswith(beginnings))
-    module, function = reader.split(".")
-    outputs: SklearnOutputs | None = getattr(import_module(f"ironrule.checker.readers.{module}"), function)(estimator)
+    outputs: SklearnOutputs | None = registry.load_reader(reader)(estimator)
     if outputs is None:
         raise NoReading(f"a member of the class {type(estimator).__name__} cannot be read")
     return outputs

@@ -8,12 +8,13 @@ its trees; boosting is the sum of its trees and a first guess.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
+from ironrule.checker.readers import sklearn_outputs
 from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, measure_tree
 from ironrule.checker.readers.normal_form import (
     DOUBLE_ROUNDOFF,
@@ -26,13 +27,7 @@ from ironrule.checker.readers.normal_form import (
     to_float64,
 )
 from ironrule.checker.readers.registry import identify_class
-from ironrule.checker.readers.sklearn_outputs import (
-    OutputKind,
-    SklearnOutputs,
-    decide_leaves,
-    decide_outputs,
-    find_grid,
-)
+from ironrule.checker.readers.sklearn_outputs import OutputKind, SklearnOutputs
 from ironrule.checker.space.table import is_missing
 
 SINGLE_TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier", "DecisionTreeRegressor", "ExtraTreeRegressor")
@@ -57,11 +52,7 @@ class _SklearnThresholdSplit:
     threshold: float
     missing_left: bool | None
     single: bool
-
-    @property
-    def turns_once(self) -> bool:
-        """A cast never turns the order of two numbers round, so the answer changes once."""
-        return True
+    turns_once: bool = True  # a cast never turns the order of two numbers round
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
@@ -83,11 +74,7 @@ class _SklearnCategorySplit:
     left: frozenset[Any]
     right: frozenset[Any]
     missing_left: bool
-
-    @property
-    def turns_once(self) -> bool:
-        """Categories that are numbers may go left and right in turns."""
-        return False
+    turns_once: bool = False  # categories that are numbers may go left and right in turns
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
@@ -111,9 +98,7 @@ class SklearnTree:
 
     def with_values(self, values: Float64Array) -> RegressionTree:
         """The same structure with other values; what inner nodes hold counts for nothing."""
-        return RegressionTree(
-            self.tree.splits, self.tree.left, self.tree.right, np.where(self.tree.left < 0, values, 0.0)
-        )
+        return replace(self.tree, value=np.where(self.tree.left < 0, values, 0.0))
 
     def build_vote_trees(self, classes: int) -> list[RegressionTree]:
         """For every class, a tree that is 1.0 where the class is predicted, and 0.0 elsewhere."""
@@ -126,9 +111,9 @@ def read_sklearn_trees(estimator: Any, target: EstimatorTarget) -> SumForm | Non
     name = identify_class("sklearn", estimator)
     if name in SINGLE_TREES:
         plain = read_single_tree(estimator)
-        return decide_leaves(plain.tree, plain.values.tolist(), target)
+        return sklearn_outputs.decide_leaves(plain.tree, plain.values.tolist(), target)
     outputs = read_tree_outputs(estimator)
-    return None if outputs is None else decide_outputs(outputs, target)
+    return None if outputs is None else sklearn_outputs.decide_outputs(outputs, target)
 
 
 def read_tree_outputs(estimator: Any) -> SklearnOutputs | None:
@@ -147,9 +132,7 @@ def read_tree_outputs(estimator: Any) -> SklearnOutputs | None:
     return None
 
 
-def read_single_tree(
-    estimator: Any, columns: Sequence[int] | None = None, *, refuses_missing: bool = False
-) -> SklearnTree:
+def read_single_tree(estimator: Any, columns: list[int] | None = None, *, refuses_missing: bool = False) -> SklearnTree:
     """A single tree; ``columns`` says which of the columns the tree sees are which of the estimator around it."""
     if identify_class("sklearn", estimator) not in SINGLE_TREES:
         raise NoReading(f"a member of the class {type(estimator).__name__} is not a plain tree of scikit-learn")
@@ -161,18 +144,12 @@ def read_single_tree(
     nodes = found.__getstate__()["nodes"]
     places = np.arange(found.n_features) if columns is None else np.asarray(columns)
     takes_missing = not refuses_missing and estimator._support_missing_values(np.zeros((1, found.n_features)))
-    missing = nodes["missing_go_to_left"] if "missing_go_to_left" in nodes.dtype.names else None
-    splits: list[Split | None] = [
-        _SklearnThresholdSplit(
-            int(places[node["feature"]]),
-            float(node["threshold"]),
-            bool(missing[place]) if takes_missing and missing is not None else None,
-            single=True,
-        )
-        if node["left_child"] >= 0
-        else None
-        for place, node in enumerate(nodes)
-    ]
+    takes_missing = takes_missing and "missing_go_to_left" in nodes.dtype.names
+    splits: list[Split | None] = [None] * len(nodes)
+    for place in np.flatnonzero(nodes["left_child"] >= 0).tolist():
+        column, threshold = int(places[nodes[place]["feature"]]), float(nodes[place]["threshold"])
+        missing_left = bool(nodes[place]["missing_go_to_left"]) if takes_missing else None
+        splits[place] = _SklearnThresholdSplit(column, threshold, missing_left, single=True)
     values: Float64Array = found.value[:, 0, :]
     if hasattr(estimator, "classes_"):
         values = values[:, : len(estimator.classes_)]
@@ -187,11 +164,10 @@ def average_trees(trees: Sequence[SklearnTree]) -> SklearnOutputs:
     width = trees[0].values.shape[1]
     if any(plain.values.shape[1] != width for plain in trees):
         raise NoReading("its trees know different numbers of classes")
-    scores = tuple(
-        _build_sum_score(0.0, [plain.with_values(plain.values[:, place]) for plain in trees]) for place in range(width)
-    )
+    columns = [[plain.with_values(plain.values[:, place]) for plain in trees] for place in range(width)]
+    scores = tuple(_build_sum_score(0.0, column) for column in columns)
     leaves = np.concatenate([plain.values[plain.tree.left < 0].ravel() for plain in trees])
-    grid = find_grid(leaves, max(score.size_bound for score in scores))
+    grid = sklearn_outputs.find_grid(leaves, max(score.size_bound for score in scores))
     return SklearnOutputs("shares" if width > 1 else "number", scores, total=float(len(trees)), grid=grid)
 
 
@@ -204,12 +180,8 @@ def _build_sum_score(offset: float, trees: Sequence[RegressionTree]) -> ScoreSum
     sizes = abs(offset) + sum(map(measure_tree, trees))
     if not np.isfinite(sizes):
         raise NoReading("a leaf has a value that is not finite")
-    return ScoreSum(
-        offset,
-        tuple(trees),
-        error=(len(trees) + 4) * DOUBLE_ROUNDOFF * sizes + UNDERFLOW,
-        size_bound=1.001 * sizes + UNDERFLOW,
-    )
+    error = (len(trees) + 4) * DOUBLE_ROUNDOFF * sizes + UNDERFLOW
+    return ScoreSum(offset, tuple(trees), error=error, size_bound=1.001 * sizes + UNDERFLOW)
 
 
 def _build_tree(splits: list[Split | None], left: Any, right: Any, value: Float64Array) -> RegressionTree:
@@ -227,9 +199,8 @@ def _read_boosting(estimator: Any, name: str) -> SklearnOutputs:
     """Boosting adds the learning rate times a leaf's value to the first guess, tree after tree."""
     guess = estimator.init_
     kind = "" if isinstance(guess, str) else identify_class("sklearn", guess)
-    if guess != "zero" and not (
-        kind in ("DummyClassifier", "DummyRegressor") and guess.strategy in CONSTANT_STRATEGIES
-    ):
+    constant = kind in ("DummyClassifier", "DummyRegressor") and guess.strategy in CONSTANT_STRATEGIES
+    if guess != "zero" and not constant:
         raise NoReading(f"its first guess, a {type(guess).__name__}, is not a constant")
     # a constant guess is the same for every row, so the library's own number at one row is exact
     start = np.asarray(estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32)))[0]
@@ -278,10 +249,9 @@ def _read_categories(estimator: Any) -> _HistogramColumns:
     mask = getattr(estimator, "is_categorical_", None)
     if mask is None:
         return _HistogramColumns(list(range(estimator.n_features_in_)), {}, {})
-    preprocessor = getattr(estimator, "_preprocessor", None)
-    if preprocessor is None or identify_class("sklearn", preprocessor) != "ColumnTransformer":
-        raise NoReading("its encoder of categories is not known")
-    encoder = preprocessor.named_transformers_["encoder"]
+    preprocessor: Any = getattr(estimator, "_preprocessor", None)
+    known_kind = identify_class("sklearn", preprocessor) == "ColumnTransformer"
+    encoder: Any = preprocessor.named_transformers_["encoder"] if known_kind else None
     if identify_class("sklearn", encoder) != "OrdinalEncoder":
         raise NoReading("its encoder of categories is not known")
     order = np.concatenate([np.flatnonzero(mask), np.flatnonzero(~mask)]).tolist()
@@ -309,18 +279,11 @@ def _read_predictor(predictor: Any, columns: _HistogramColumns) -> RegressionTre
             splits.append(None)
         elif node["is_categorical"]:
             left = _list_bitset_members(predictor.raw_left_cat_bitsets[node["bitset_idx"]])
-            right = columns.known[feature] - left
+            sides = (left, columns.known[feature] - left)
             named = [(place, value) for place, value in enumerate(columns.categories[feature]) if not is_missing(value)]
-            splits.append(
-                _SklearnCategorySplit(
-                    columns.order[feature],
-                    frozenset(value for place, value in named if place in left),
-                    frozenset(value for place, value in named if place in right),
-                    missing_left,
-                )
-            )
+            lefts, rights = (frozenset(value for place, value in named if place in side) for side in sides)
+            splits.append(_SklearnCategorySplit(columns.order[feature], lefts, rights, missing_left))
         else:
-            splits.append(
-                _SklearnThresholdSplit(columns.order[feature], float(node["num_threshold"]), missing_left, single=False)
-            )
+            column, threshold = columns.order[feature], float(node["num_threshold"])
+            splits.append(_SklearnThresholdSplit(column, threshold, missing_left, single=False))
     return _build_tree(splits, nodes["left"], nodes["right"], nodes["value"].astype(np.float64))

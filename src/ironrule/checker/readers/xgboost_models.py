@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -86,11 +86,9 @@ class _XGBoostCategorySplit:
 
 def read_xgboost(estimator: Any, target: EstimatorTarget) -> SumForm | None:
     """What one of XGBoost's scikit-learn classes decides; None if it is not one, NoReading if it cannot be read."""
-    name = boosted_trees.identify_listed_class("xgboost", estimator, CLASSIFIERS + REGRESSIONS + UNSUPPORTED)
+    name = boosted_trees.identify_listed_class("xgboost", estimator, CLASSIFIERS + REGRESSIONS, UNSUPPORTED)
     if not name:
         return None
-    if name in UNSUPPORTED:
-        raise NoReading(f"{name} is neither a classifier nor a regression")
     booster = estimator.get_booster()
     if not boosted_trees.identify_listed_class("xgboost", booster, ("Booster",)):
         raise NoReading("its booster is not XGBoost's own")
@@ -118,18 +116,9 @@ def _decide_class(scores: list[ScoreSum], objective: str, classes: int, target: 
     if target.threshold is None:
         return decisions.decide_largest(scores, target.desired_classes, TIE_ERROR)
     # a softmax subtracts the largest score in float32, which moves each exponent, and adds several probabilities
-    shifted = [
-        ScoreSum(
-            score.offset,
-            score.trees,
-            error=score.error + 2 * SINGLE_ROUNDOFF * score.size_bound,
-            size_bound=score.size_bound,
-        )
-        for score in scores
-    ]
-    return decisions.decide_softmax(
-        shifted, target.desired_classes, target.threshold, PROBABILITY_ERROR + classes * SINGLE_ROUNDOFF
-    )
+    shifted = [replace(score, error=score.error + 2 * SINGLE_ROUNDOFF * score.size_bound) for score in scores]
+    noise = PROBABILITY_ERROR + classes * SINGLE_ROUNDOFF
+    return decisions.decide_softmax(shifted, target.desired_classes, target.threshold, noise)
 
 
 def _decide_number(scores: list[ScoreSum], objective: str, target: EstimatorTarget) -> SumForm:
@@ -171,7 +160,7 @@ def _read_scores(learner: dict[str, Any], objective: str, version: list[int]) ->
     for start, members in zip(starts, trees, strict=True):
         score = boosted_trees.sum_in_order(start, members, SINGLE_ROUNDOFF, blur)
         extra = 8 * SINGLE_ROUNDOFF * abs(start) + 2.0**-120  # of the logarithm that made the start, and of underflow
-        scores.append(ScoreSum(start, score.trees, error=score.error + extra, size_bound=score.size_bound + extra))
+        scores.append(replace(score, error=score.error + extra, size_bound=score.size_bound + extra))
     return scores
 
 
@@ -203,10 +192,9 @@ def _read_category_names(encodings: list[dict[str, Any]]) -> list[tuple[Hashable
 def _read_tree(document: dict[str, Any], names: list[tuple[Hashable, ...]], version: list[int]) -> RegressionTree:
     if int(document["tree_param"]["size_leaf_vector"]) > 1:
         raise NoReading("trees with several outputs are not read")
+    lists = (document[f"categories_{part}"] for part in ("nodes", "segments", "sizes"))
     listed: dict[int, frozenset[int]] = {}
-    for node, start, size in zip(
-        document["categories_nodes"], document["categories_segments"], document["categories_sizes"], strict=True
-    ):
+    for node, start, size in zip(*lists, strict=True):
         listed[node] = frozenset(document["categories"][start : start + size])
     if listed and version < [3, 1]:
         raise NoReading("models of XGBoost before 3.1 do not keep the names of categories")
