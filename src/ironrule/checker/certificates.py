@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from ironrule.checker.arrays import Float64Array, Int32Array, IntpArray
-from ironrule.checker.bounds.pieces import CodeSets, Pieces, halve_pieces, split_box
+from ironrule.checker.bounds.pieces import CodeSets, Pieces, halve_pieces, iterate_points, split_box
 from ironrule.checker.components import format_value
 from ironrule.checker.document import CertificateClaim
 from ironrule.checker.intervals import is_interval_feature
@@ -54,7 +55,7 @@ def check_sampled_points(
         _check_points_between_values(scope, low, high, rng)
 
 
-def _draw_points(rng: np.random.Generator, low: Int32Array, high: Int32Array, cells: Sequence[Any]) -> Int32Array:
+def _draw_points(rng: Generator, low: Int32Array, high: Int32Array, cells: Sequence[Any]) -> Int32Array:
     anywhere = rng.integers(low, high, size=(RANDOM_POINTS, len(low)), endpoint=True, dtype=np.int32)
     corners = np.where(rng.integers(0, 2, size=(CORNER_POINTS, len(low)), dtype=np.int32), low, high)
     turns = []  # a feature and a code on either side of where the reading tells codes apart
@@ -70,9 +71,7 @@ def _draw_points(rng: np.random.Generator, low: Int32Array, high: Int32Array, ce
     return np.concatenate([anywhere, corners, sides]).astype(np.int32)
 
 
-def _check_points_between_values(
-    scope: CheckScope, low: Int32Array, high: Int32Array, rng: np.random.Generator
-) -> None:
+def _check_points_between_values(scope: CheckScope, low: Int32Array, high: Int32Array, rng: Generator) -> None:
     """Ask the models about numbers between the values of the domains: as points of a space that has those numbers."""
     every = zip(scope.space.features, low.tolist(), high.tolist(), strict=True)
     features = [_draw_numbers(feature, first, last, rng) for feature, first, last in every]
@@ -90,7 +89,7 @@ def _check_points_between_values(
                 raise ClaimFailed(f"there is an exception between the values of the domains: {', '.join(values)}")
 
 
-def _draw_numbers(feature: CheckerFeature, low: int, high: int, rng: np.random.Generator) -> CheckerFeature:
+def _draw_numbers(feature: CheckerFeature, low: int, high: int, rng: Generator) -> CheckerFeature:
     """A numeric feature with other numbers of the box in its domain: drawn ones, and neighbours of those it has."""
     known = feature.values[low : min(high, feature.last_code) + 1]
     if not is_interval_feature(feature) or not known or max(abs(known[0]), abs(known[-1])) > LARGEST_DRAWN_INTEGER:
@@ -111,7 +110,6 @@ MAX_COMBINATIONS_PER_PIECE = 4096
 MAX_HALVINGS = 16  # how often what bounds do not close is halved
 MAX_SUBPIECES = 1 << 14
 MAX_ASKED_POINTS = 1_000_000
-CHUNK_POINTS = 1 << 16
 PIECES_PER_CALL = 256  # pieces whose points are put to the model at once
 
 
@@ -197,14 +195,11 @@ def ask_model_about_pieces(pieces: Pieces, model: ModelWithBounds, scope: CheckS
     """
     codes, counts = _list_cell_representatives(pieces, model), _count_cells(pieces, model).prod(axis=1)
     if len(counts) and counts.max() > MAX_COMBINATIONS_PER_PIECE:
-        raise ClaimFailed(
-            f"no bound shows that a piece with {int(counts.max()):,} kinds of points has no desired one, and up to "
-            f"{MAX_COMBINATIONS_PER_PIECE:,} are put to the model"
-        )
+        open_piece = f"no bound shows that a piece with {int(counts.max()):,} kinds of points has no desired one"
+        raise ClaimFailed(f"{open_piece}, and up to {MAX_COMBINATIONS_PER_PIECE:,} are put to the model")
     if counts.sum() > MAX_ASKED_POINTS:
-        raise ClaimFailed(
-            f"more than {MAX_ASKED_POINTS:,} points would have to be put to the model, so it proves nothing"
-        )
+        many = f"more than {MAX_ASKED_POINTS:,} points would have to be put to the model"
+        raise ClaimFailed(f"{many}, so it proves nothing")
     ends = np.cumsum(counts).astype(np.intp)
     for start in range(0, len(pieces), PIECES_PER_CALL):  # some pieces at a time
         some = range(start, min(start + PIECES_PER_CALL, len(pieces)))
@@ -259,7 +254,7 @@ def _check_enumeration(certificate: CertificateClaim, scope: CheckScope, answers
     if size > MAX_ENUMERATED_POINTS:
         raise ClaimUndecided(f"the box has {size:,} points, and up to {MAX_ENUMERATED_POINTS:,} are asked about again")
     asked = 0
-    for points in _iterate_points(certificate):
+    for points in iterate_points(np.array(certificate.low), np.array(certificate.high)):
         occurring = points[scope.space.admits(points)]
         asked += len(occurring)
         desired = occurring[scope.user_models.desired(occurring)]
@@ -268,15 +263,3 @@ def _check_enumeration(certificate: CertificateClaim, scope: CheckScope, answers
     if asked != certificate.points:
         raise ClaimFailed(f"{certificate.points:,} points are claimed, but the box has {asked:,} that can occur")
     return f"the model was asked again about all {asked:,} points of the box, and denies every one"
-
-
-def _iterate_points(certificate: CertificateClaim) -> Iterator[Int32Array]:
-    low, high = np.array(certificate.low), np.array(certificate.high)
-    free = np.flatnonzero(high > low)  # a NumPy array has fewer dimensions than a space may have features
-    shape = tuple((high - low + 1)[free].tolist())
-    for start in range(0, math.prod(shape), CHUNK_POINTS):
-        flat = np.arange(start, min(start + CHUNK_POINTS, math.prod(shape)))
-        points = np.repeat(low[None, :].astype(np.int32), len(flat), axis=0)
-        for j, steps in zip(free, np.unravel_index(flat, shape) if shape else (), strict=True):
-            points[:, j] += steps.astype(np.int32)
-        yield points

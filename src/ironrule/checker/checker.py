@@ -9,19 +9,11 @@ from typing import Any, Final
 
 from ironrule.checker.claims import ClaimChecker
 from ironrule.checker.components import describe_rule
-from ironrule.checker.document import (
-    CertificateClaim,
-    DecisionClaim,
-    ExceptionClaim,
-    ExplanationDocument,
-    RuleClaim,
-    compute_digest,
-    parse_document,
-)
+from ironrule.checker.document import CertificateClaim, ExplanationDocument, compute_digest, parse_document
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
-from ironrule.checker.user_models import OutcomeTarget, describe_target, parse_target, require_same_target
+from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError
 
 NOT_GIVEN: Final = object()
@@ -63,30 +55,24 @@ class Checker:
         self._intervals = intervals
         self._expected: OutcomeTarget | None = None
         if desired is not NOT_GIVEN or threshold is not NOT_GIVEN:
-            self._expected = parse_target(
-                None if desired is NOT_GIVEN else desired, None if threshold is NOT_GIVEN else threshold
-            )
+            self._expected = parse_target(*(None if one is NOT_GIVEN else one for one in (desired, threshold)))
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
 
     def check(self, explanation: Any) -> Check:
-        """Check every claim of an explanation, given as such, as plain data or as JSON.
-
-        Raises InputError if it is no explanation, or its document is malformed.
-        """
-        document = parse_document(explanation)
+        """Check every claim of an explanation, its plain data or its JSON; raises InputError if that is malformed."""
+        document, scope = parse_document(explanation), None
         findings = [run_claim_check("digest", partial(_check_digest, document))]
-        scope: CheckScope | None = None
         try:
             scope = self._find_scope(document)
         except ClaimUndecided as reason:
             findings.append(Finding("decision", "undecided", str(reason)))
-        if scope is not None:
+        else:
             findings += self._check_claims(document, scope)
         best = document.rules[0]
         sentence = describe_rule(best.components, best.outcome)
         notes = tuple(self._list_notes(document))
-        return Check(sentence, _name_verdict(best), tuple(findings), _find_reading_source(document, scope), notes)
+        return Check(sentence, best.verdict.kind, tuple(findings), _find_reading_source(document, scope), notes)
 
     def _list_notes(self, document: ExplanationDocument) -> Iterator[str]:
         """What was taken from the document without comparing it with what the caller means."""
@@ -105,14 +91,13 @@ class Checker:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
         key = repr((document.decision, document.breakpoints))
         if key not in self._scopes:
-            target = _read_target(document.decision)
+            target = _read_target(document)
             try:
                 scope = build_scope(self._materials, target, document.breakpoints)
             except OutcomeError as error:
-                raise ClaimUndecided(
-                    f"the explanation's outcomes are not those of the model at hand: {error.statement}"
-                ) from None
-            while len(self._scopes) >= MAX_CACHED_SCOPES:
+                differs = "the explanation's outcomes are not those of the model at hand"
+                raise ClaimUndecided(f"{differs}: {error.statement}") from None
+            if len(self._scopes) >= MAX_CACHED_SCOPES:
                 self._scopes.pop(next(iter(self._scopes)))
             self._scopes[key] = scope
         return self._scopes[key]
@@ -120,12 +105,8 @@ class Checker:
     def _check_claims(self, document: ExplanationDocument, scope: CheckScope) -> list[Finding]:
         """What is spoken of first: of another space or model nothing can be said."""
         findings = []
-        for claim, check in (
-            ("decision", self._check_decision),
-            ("space", self._check_space),
-            ("model", _check_model),
-            ("models", _check_models),
-        ):
+        own = {"decision": self._check_decision, "space": self._check_space}
+        for claim, check in (own | {"model": _check_model, "models": _check_models}).items():
             findings.append(run_claim_check(claim, partial(check, document, scope)))
             if findings[-1].status != "holds":
                 return findings
@@ -136,24 +117,25 @@ class Checker:
         return [*findings, *claims.check_claims()]
 
     def _check_decision(self, _: ExplanationDocument, scope: CheckScope) -> str:
-        sentence = describe_target(scope.user_models.decision, scope.target.margin)
+        margin = scope.target.margin
+        moved = f", where every score may move by {margin!r}" if margin else ""
+        sentence = f"desired is {scope.user_models.decision.desired_name}{moved}"
         if self._expected is None:
             return f"{sentence}, as the document says; this was not compared with what the caller means"
         try:
             require_same_target(scope.target, self._expected, scope.user_models.decision, scope.models[0])
         except InputError as reason:
             raise ClaimFailed(f"the document speaks of another decision than the caller: {reason.statement}") from None
-        if self._margin is not None and scope.target.margin != self._margin:
-            raise ClaimFailed(f"the margin is {scope.target.margin!r} in the document, got {self._margin!r}")
+        if self._margin is not None and margin != self._margin:
+            raise ClaimFailed(f"the margin is {margin!r} in the document, got {self._margin!r}")
         return f"{sentence}, as the caller says"
 
     def _check_space(self, document: ExplanationDocument, scope: CheckScope) -> str:
         named, known = document.constraints, scope.space.constraints
         if document.space != scope.space.fingerprint:
             given = "" if named in (None, known) else f"; it was made with --constraint {shlex.join(named or ())}"
-            raise ClaimUndecided(
-                f"the explanation is about another space: other domains, features or constraints{given}"
-            )
+            differs = "the explanation is about another space: other domains, features or constraints"
+            raise ClaimUndecided(f"{differs}{given}")
         if named not in (None, known):
             raise ClaimFailed("the explanation names other constraints than those of the space that it speaks of")
         if self._intervals and not scope.intervals:
@@ -205,7 +187,8 @@ def _check_digest(document: ExplanationDocument) -> str:
     return "the document is as it was written"
 
 
-def _read_target(decision: DecisionClaim) -> OutcomeTarget:
+def _read_target(document: ExplanationDocument) -> OutcomeTarget:
+    decision = document.decision
     try:
         desired = None if decision.desired is None else tuple(map(value_from_json, decision.desired))
         return parse_target(desired, decision.threshold, decision.margin)
@@ -229,21 +212,12 @@ def _check_models(document: ExplanationDocument, scope: CheckScope) -> str:
     return "it is about that model alone" if claimed == 1 else f"it is about all {claimed} together"
 
 
-def _name_verdict(claim: RuleClaim) -> Any:
-    if isinstance(claim.verdict, CertificateClaim):
-        return "proven"
-    return "refuted" if isinstance(claim.verdict, ExceptionClaim) else "unrefuted"
-
-
 def _find_reading_source(document: ExplanationDocument, scope: CheckScope | None) -> ReadingSource:
     """Who read the model, where a claim rests on a reading."""
     claims = [*document.rules, *([document.wider] if document.wider is not None else [])]
     covered = any(isinstance(one.verdict, CertificateClaim) and one.verdict.method == "cover" for one in claims)
-    if (
-        scope is None
-        or not covered
-        or "models_with_bounds" not in scope.__dict__
-        or isinstance(scope.models_with_bounds, str)
-    ):
+    # looked up in the dictionary, so that a model that nobody needed to read is not read now
+    models = scope.__dict__.get("models_with_bounds", "") if scope is not None and covered else ""
+    if isinstance(models, str):
         return "none"
-    return "shared" if any(model.source == "shared" for model in scope.models_with_bounds) else "own"
+    return "shared" if any(model.source == "shared" for model in models) else "own"

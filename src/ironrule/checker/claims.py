@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
+from ironrule.checker import components
 from ironrule.checker.arrays import Int32Array
 from ironrule.checker.certificates import check_certificate
-from ironrule.checker.components import (
-    CodeRange,
-    PermittedComponents,
-    describe_changes,
-    encode_component,
-    encode_counterfactual,
-    encode_point,
-    find_permitted_components,
-    intersect_ranges,
-)
+from ironrule.checker.components import CodeRange, PermittedComponents
 from ironrule.checker.document import (
     CertificateClaim,
     ExceptionClaim,
@@ -50,10 +43,8 @@ class ClaimChecker:
 
     @classmethod
     def build(cls, document: ExplanationDocument, scope: CheckScope) -> ClaimChecker:
-        """The claims about an instance, with every point that they name put to the models at once; raises ClaimFailed
-        if the instance is no point of the space.
-        """
-        instance = encode_point(scope.space, document.instance)
+        """Put every point that the document names to the models at once; raises ClaimFailed if its instance is none."""
+        instance = components.encode_point(scope.space, document.instance)
         answers = AnswerCache(scope.user_models, scope.space, instance)
         answers.desired(np.stack([instance, *_find_named_points(document, scope, instance)]))
         return cls(document, scope, answers)
@@ -64,7 +55,8 @@ class ClaimChecker:
         yield run_claim_check("past rows", self._check_history)
         yield run_claim_check("counterfactuals", self._check_counterfactuals)
         try:
-            permitted = find_permitted_components(self.scope.space, self.answers.instance, self.document.restrictions)
+            restrictions = self.document.restrictions
+            permitted = components.find_permitted_components(self.scope.space, self.answers.instance, restrictions)
         except ClaimFailed as reason:
             yield Finding("permitted rules", "fails", str(reason))
             return
@@ -96,7 +88,7 @@ class ClaimChecker:
         return f"{rows:,}, as claimed"
 
     def _check_counterfactuals(self) -> str:
-        encode = partial(encode_counterfactual, self.scope.space, self.answers.instance)
+        encode = partial(components.encode_counterfactual, self.scope.space, self.answers.instance)
         points = [encode(plain) for plain in self.document.counterfactuals]
         alone = self.scope.user_models.members == (self.scope.user_models.primary,)
         self._require_desired(points, self.answers if alone else self.answers.for_model(self.scope.user_models.primary))
@@ -137,8 +129,8 @@ class ClaimChecker:
             raise ClaimFailed(f"the witnesses need no more than {permitted.weigh(found)}, but {bound} is claimed")
         if bound == 0:
             return "none is claimed"
-        count = f"{len(points):,}"
-        return f"the {count} counterfactuals that it rests on need a permitted rule that weighs at least {bound}"
+        needed = f"need a permitted rule that weighs at least {bound}"
+        return f"the {len(points):,} counterfactuals that it rests on {needed}"
 
     def _check_maximal(self) -> str:
         points = [_build_witness_point(point, self.scope) for point in self.document.wider_witnesses]
@@ -198,11 +190,11 @@ class ClaimChecker:
             raise ClaimFailed(f"the rule's outcome must be {outcome}, got {claim.outcome}")
 
     def _find_box(self, claim: RuleClaim) -> BoxCorners:
-        return intersect_ranges(self.scope.space, [self._find_range(plain) for plain in claim.components])
+        return components.intersect_ranges(self.scope.space, [self._find_range(plain) for plain in claim.components])
 
     def _find_range(self, plain: JsonObject) -> CodeRange:
         if id(plain) not in self.ranges:  # the document keeps it alive
-            self.ranges[id(plain)] = encode_component(self.scope.space, plain)
+            self.ranges[id(plain)] = components.encode_component(self.scope.space, plain)
         return self.ranges[id(plain)]
 
     def _rule_to_bits(self, claim: RuleClaim, permitted: PermittedComponents) -> int:
@@ -231,11 +223,12 @@ class ClaimChecker:
         return f"proven: {sentence}"
 
     def _check_exception(self, claimed: ExceptionClaim, box: BoxCorners) -> str:
-        point = encode_counterfactual(self.scope.space, self.answers.instance, claimed.counterfactual)
+        point = components.encode_counterfactual(self.scope.space, self.answers.instance, claimed.counterfactual)
         if not ((box[0] <= point) & (point <= box[1])).all():
             raise ClaimFailed("the exception must be covered by the rule, but it is not")
         self._require_desired([point], self.answers)
-        return f"refuted, as is claimed: {describe_changes(self.scope.space, self.answers.instance, point)}"
+        changes = components.describe_changes(self.scope.space, self.answers.instance, point)
+        return f"refuted, as is claimed: {changes}"
 
     def _check_search(self, claimed: SearchClaim, box: BoxCorners) -> str:
         if not math.isclose(claimed.bound, _compute_exception_bound(claimed), rel_tol=1e-9):
@@ -269,12 +262,8 @@ def _find_named_points(document: ExplanationDocument, scope: CheckScope, instanc
     verdicts = [claim.verdict for claim in document.rules]
     shown = [verdict.counterfactual for verdict in verdicts if isinstance(verdict, ExceptionClaim)]
     for plain in (*document.counterfactuals, *shown):
-        try:
-            yield encode_counterfactual(scope.space, instance, plain)
-        except ClaimFailed:
-            continue
+        with suppress(ClaimFailed):
+            yield components.encode_counterfactual(scope.space, instance, plain)
     for codes in (*document.witnesses, *document.wider_witnesses):
-        try:
+        with suppress(ClaimFailed):
             yield _build_witness_point(codes, scope)
-        except ClaimFailed:
-            continue

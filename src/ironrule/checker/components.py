@@ -67,10 +67,8 @@ def _counterfactual_to_json(space: CheckerSpace, instance: Int32Array, point: In
     before, after = ({f.name: value_to_json(f.value(c)) for f, c in zip(space.features, codes, strict=True)}
                      for codes in (instance.tolist(), point.tolist()))  # fmt: skip
     moved = [name for name, old, new in zip(space.names, instance, point, strict=True) if old != new]
-    return {
-        "values": after,
-        "changes": [{"feature": name, "before": before[name], "after": after[name]} for name in moved],
-    }
+    changes = [{"feature": name, "before": before[name], "after": after[name]} for name in moved]
+    return {"values": after, "changes": changes}
 
 
 def describe_changes(space: CheckerSpace, instance: Int32Array, point: Int32Array) -> str:
@@ -157,13 +155,14 @@ class UsableComponent:
     admits: CodeRange
 
 
+Components = dict[int, UsableComponent]  # by number
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PermittedComponents:
-    """The components by number, those that may be used, the sets of which one must be, and the weights as whole
-    numbers of ``unit``.
-    """
+    """The components, those allowed, the sets of which one must be used, and weights as whole numbers of ``unit``."""
 
-    components: dict[int, UsableComponent]
+    components: Components
     allowed: int
     required: tuple[int, ...]
     weights: tuple[int, ...]
@@ -205,14 +204,13 @@ def find_permitted_components(
     weights = _list_weights(space, components, restrictions)
     unit = Fraction(1, math.lcm(*(weight.denominator for weight in weights)))
     if max(unit.denominator, *(weight.numerator for weight in weights)) > MAX_WEIGHT_SIZE:
-        raise ClaimFailed(
-            "weights must be multiples of one unit that is not finer than 10**-300, nor larger than 10**300"
-        )
+        limits = "not finer than 10**-300, nor larger than 10**300"
+        raise ClaimFailed(f"weights must be multiples of one unit that is {limits}")
     return PermittedComponents(components, allowed, required, tuple(int(weight / unit) for weight in weights), unit)
 
 
-def _list_usable_components(space: CheckerSpace, instance: Int32Array) -> dict[int, UsableComponent]:
-    found: dict[int, UsableComponent] = {}
+def _list_usable_components(space: CheckerSpace, instance: Int32Array) -> Components:
+    found: Components = {}
     for j, feature in enumerate(space.features):
         code = int(instance[j])
         if feature.ordered and code != feature.missing_code:
@@ -220,14 +218,11 @@ def _list_usable_components(space: CheckerSpace, instance: Int32Array) -> dict[i
             found[2 * j + 1] = UsableComponent(">=", CodeRange(j, code, feature.last_code))
         else:
             found[2 * j] = UsableComponent("==", CodeRange(j, code, code))
-    return {
-        bit: one
-        for bit, one in found.items()
-        if one.admits.high - one.admits.low + 1 < space.features[one.admits.feature].size
-    }
+    sizes = space.sizes.tolist()
+    return {bit: one for bit, one in found.items() if one.admits.high - one.admits.low + 1 < sizes[bit // 2]}
 
 
-def _select_components(space: CheckerSpace, components: dict[int, UsableComponent], name: str) -> int:
+def _select_components(space: CheckerSpace, components: Components, name: str) -> int:
     """The components that a text names: a feature, or a feature with an operator behind it."""
     feature, op = name, ""
     if name not in space.names and name.endswith((" <=", " >=", " ==")):
@@ -238,9 +233,7 @@ def _select_components(space: CheckerSpace, components: dict[int, UsableComponen
     return sum(1 << bit for bit, one in components.items() if bit // 2 == place and op in ("", one.op))
 
 
-def _list_weights(
-    space: CheckerSpace, components: dict[int, UsableComponent], restrictions: RestrictionsClaim
-) -> list[Fraction]:
+def _list_weights(space: CheckerSpace, components: Components, restrictions: RestrictionsClaim) -> list[Fraction]:
     each = [Fraction(1)] * (2 * len(space.features))
     if restrictions.weights == "paper":
         return [Fraction(1 if space.features[bit // 2].ordered or bit % 2 else 2) for bit in range(len(each))]

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 from ironrule.errors import InputError, build_format_error
 
@@ -28,6 +28,7 @@ MAX_FRACTION_LENGTH = 200  # characters of a weight such as "3/10"
 JsonObject = Mapping[str, Any]
 SplitRange = tuple[int, int]
 Parser = Callable[[Any], Any]  # what a part of the document means; raises TypeError or ValueError if it is malformed
+Parsers = dict[str, Parser]  # of fields, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class CoverClaim:
 class CertificateClaim:
     """A claimed proof that a box, given by the first and last code of every feature, holds no desired point."""
 
+    kind: ClassVar[Literal["proven"]] = "proven"
     method: Literal["cover", "enumeration"]
     points: int
     space: str
@@ -60,6 +62,7 @@ class CertificateClaim:
 class ExceptionClaim:
     """A claimed exception to a rule."""
 
+    kind: ClassVar[Literal["refuted"]] = "refuted"
     counterfactual: JsonObject
 
 
@@ -67,6 +70,7 @@ class ExceptionClaim:
 class SearchClaim:
     """A claimed search that found no exception."""
 
+    kind: ClassVar[Literal["unrefuted"]] = "unrefuted"
     tried: int
     samples: int
     confidence: float
@@ -134,7 +138,10 @@ def parse_document(given: Any) -> ExplanationDocument:
     try:
         data = _load_json(given)
         if isinstance(data, dict) and repr(data.get("format")) == str(FORMAT):
-            return _build_document(data)
+            fields = _parse_document(data)
+            if not fields["rules"]:
+                raise ValueError("expected at least one rule, got none")
+            return ExplanationDocument(data=data, **fields)
     except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise InputError(f"malformed explanation: {error}") from None
     got, remedy = data.get("format") if isinstance(data, dict) else data, "explain the row again"
@@ -145,9 +152,8 @@ def _load_json(given: Any) -> Any:
     """What JSON says, each name once, every number finite."""
     data = given.to_dict() if hasattr(given, "to_dict") else given
     text = data if isinstance(data, (str, bytes)) else json.dumps(data, allow_nan=False)
-    return json.loads(
-        text, object_pairs_hook=_build_object, parse_constant=_raise_not_finite, parse_float=_parse_finite
-    )
+    checks: dict[str, Any] = {"parse_constant": _raise_not_finite, "parse_float": _parse_finite}
+    return json.loads(text, object_pairs_hook=_build_object, **checks)
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -164,13 +170,6 @@ def _raise_not_finite(name: str) -> NoReturn:
 def _parse_finite(text: str) -> float:
     number = float(text)
     return number if math.isfinite(number) else _raise_not_finite(text[:20])
-
-
-def _build_document(data: JsonObject) -> ExplanationDocument:
-    fields = _parse_document(data)
-    if not fields["rules"]:
-        raise ValueError("expected at least one rule, got none")
-    return ExplanationDocument(data=data, **fields)
 
 
 def _parse_text(value: Any) -> str:
@@ -281,10 +280,7 @@ def _object_of(parse: Parser) -> Parser:
 
 
 def _record(
-    build: Callable[..., Any],
-    fields: dict[str, Parser],
-    options: dict[str, Parser] | None = None,
-    checked_only: Sequence[str] = (),
+    build: Callable[..., Any], fields: Parsers, options: Parsers | None = None, checked_only: Sequence[str] = ()
 ) -> Parser:
     """An object with exactly these fields, and of the optional ones any; ``build`` gets what they mean, by name, but
     for fields that only have to be well formed.
@@ -302,7 +298,7 @@ def _record(
     return parse_record
 
 
-def _variant(what: str, name: str, parsers: dict[str, Parser]) -> Parser:
+def _variant(what: str, name: str, parsers: Parsers) -> Parser:
     """An object of several kinds; one of its fields tells which."""
 
     def parse_variant(data: Any) -> Any:

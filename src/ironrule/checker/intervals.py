@@ -18,14 +18,15 @@ the gap; such claims are left undecided, so the gaps of features with terms are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.checker.arrays import BoolArray
-from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn
-from ironrule.checker.readers.normal_form import Reading, Split, SumForm, SumMargin
+from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn, EstimatorColumns
+from ironrule.checker.readers.normal_form import MarginPart, Reading, Split, SumForm
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace
 from ironrule.checker.space.table import UserTable
@@ -50,8 +51,7 @@ def find_gaps(feature: CheckerFeature) -> BoolArray:
     values are whole, a float64 otherwise.
     """
     if feature.whole:
-        pairs = zip(feature.values, feature.values[1:], strict=False)
-        return np.array([after - before > 1 for before, after in pairs], dtype=np.bool_)
+        return np.array([after - before > 1 for before, after in pairwise(feature.values)], dtype=np.bool_)
     numbers = np.array(feature.values, dtype=np.float64)
     return np.asarray(np.nextafter(numbers[:-1], np.inf) < numbers[1:])
 
@@ -65,7 +65,7 @@ def require_float64_columns(table: UserTable, space: CheckerSpace) -> None:
 
 
 def find_dominated_gaps(
-    reading: Reading, columns: Sequence[EstimatorColumn], preprocessing: ColumnwisePreprocessing, space: CheckerSpace
+    reading: Reading, columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
 ) -> GapMasks:
     """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
     between the values of the domains is dominated by a point with values of the domains.
@@ -74,19 +74,18 @@ def find_dominated_gaps(
         raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
     preprocessing.require_monotone()
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
-    for j in gaps:
-        name, values = space.features[j].name, space.features[j].values
-        if space.features[j].whole and max(abs(values[0]), abs(values[-1])) > MAX_EXACT_INTEGER:
-            raise ClaimUndecided(
-                f"{name!r} has whole numbers beyond 2**53, which libraries round each in their own way"
-            )
-    parts = [part for margins in reading.alternatives for margin in margins for part in margin.parts]
+    for feature in (space.features[j] for j in gaps):
+        if feature.whole and max(abs(feature.values[0]), abs(feature.values[-1])) > MAX_EXACT_INTEGER:
+            beyond = f"{feature.name!r} has whole numbers beyond 2**53"
+            raise ClaimUndecided(f"{beyond}, which libraries round each in their own way")
+    ways = [[part for margin in margins for part in margin.parts] for margins in reading.alternatives]
+    parts = list(chain(*ways))
     for split in {split for part in parts for tree in part.trees for split in tree.splits if split is not None}:
         column = columns[split.column]
         if column.feature in gaps:
             _require_no_turn_in_gaps(split, column, gaps[column.feature], space.features[column.feature])
-    for margins in reading.alternatives:
-        _require_same_direction(margins, columns, gaps, space)
+    for way in ways:
+        _require_same_direction(way, columns, gaps, space)
     for formula in space.formulas:
         _require_constant_comparisons(formula, gaps, space)
     with_terms = {columns[term.column].feature for part in parts for term in part.terms}
@@ -107,11 +106,11 @@ def _require_no_turn_in_gaps(split: Split, column: EstimatorColumn, gaps: BoolAr
 
 
 def _require_same_direction(
-    margins: Sequence[SumMargin], columns: Sequence[EstimatorColumn], gaps: GapMasks, space: CheckerSpace
+    parts: list[MarginPart], columns: EstimatorColumns, gaps: GapMasks, space: CheckerSpace
 ) -> None:
     """Of a feature with gaps all terms that meet in one way to be desired must rise, or all must fall."""
     rising: dict[int, bool] = {}
-    for term in (term for margin in margins for part in margin.parts for term in part.terms):
+    for term in (term for part in parts for term in part.terms):
         column = columns[term.column]
         if column.feature not in gaps or not gaps[column.feature].any():
             continue
@@ -120,9 +119,8 @@ def _require_same_direction(
         if not term.monotone or not ((steps >= 0).all() or (steps <= 0).all()):
             raise ClaimUndecided(f"what {name!r} adds may be more between two values than at both")
         if steps.any() and rising.setdefault(column.feature, bool((steps >= 0).all())) != bool((steps >= 0).all()):
-            raise ClaimUndecided(
-                f"{name!r} raises one score and lowers another, so that the decision may turn in between"
-            )
+            both = f"{name!r} raises one score and lowers another"
+            raise ClaimUndecided(f"{both}, so that the decision may turn in between")
 
 
 def _require_constant_comparisons(node: FormulaNode, gaps: GapMasks, space: CheckerSpace) -> None:
@@ -132,7 +130,7 @@ def _require_constant_comparisons(node: FormulaNode, gaps: GapMasks, space: Chec
             _require_constant_comparisons(part, gaps, space)
         return
     open_features = {j for j in _list_feature_indices(node, space) if j in gaps and gaps[j].any()}
-    for left, right in zip(node.parts, node.parts[1:], strict=False):
+    for left, right in pairwise(node.parts):
         named = {j for side in (left, right) for j in _list_feature_indices(side, space)} & open_features
         if not named:
             continue

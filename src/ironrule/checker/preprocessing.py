@@ -31,7 +31,8 @@ FEATURE_SELECTORS = frozenset((
     "VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe",
     "GenericUnivariateSelect", "SelectFromModel", "SequentialFeatureSelector", "RFE", "RFECV",
 ))  # fmt: skip
-MONOTONE_TRANSFORMERS = frozenset(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer"))
+SCALERS = frozenset(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"))
+MONOTONE_TRANSFORMERS = SCALERS | {"Binarizer", "VarianceThreshold"}
 IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
 ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
 COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS | IMPUTERS | frozenset(
@@ -112,9 +113,7 @@ def _require_monotone(step: Any) -> None:
     elif name in IMPUTERS:
         if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
             raise NoReading(f"a {name} for a value other than NaN tells single numbers apart")
-    elif not (
-        name in MONOTONE_TRANSFORMERS | {"VarianceThreshold"} or (name == "FunctionTransformer" and step.func is None)
-    ):
+    elif not (name in MONOTONE_TRANSFORMERS or (name == "FunctionTransformer" and step.func is None)):
         raise NoReading(f"a {type(step).__name__} may fall between two neighbouring numbers, or tell single ones apart")
 
 
@@ -124,6 +123,9 @@ class EstimatorColumn:
 
     feature: int
     values: AnyArray
+
+
+EstimatorColumns = Sequence[EstimatorColumn]
 
 
 def tabulate_columns(
@@ -179,9 +181,7 @@ def _read_series(series: nw.Series[Any]) -> AnyArray:
 
 
 def _require_exact(values: AnyArray) -> AnyArray:
-    """The values; raises NoReading for whole numbers that float64 cannot hold, since libraries round them each in
-    their own way.
-    """
+    """The values; raises NoReading for whole numbers that float64 cannot hold: each library rounds them its own way."""
     whole = [value for value in values.tolist() if isinstance(value, int)] if values.dtype.kind in "iuO" else []
     if any(abs(value) > 2**53 and int(float(value)) != value for value in whole):
         raise NoReading("a column holds integers beyond 2**53 that float64 cannot hold; rescale it, or use strings")

@@ -116,10 +116,9 @@ class Check:
 
     def _repr_html_(self) -> str:
         cell = 'style="padding:2px 10px;text-align:left;border-bottom:1px solid #ccc"'
-        rows = "".join(
-            f"<tr>{''.join(f'<td {cell}>{escape(text)}</td>' for text in (f.status, f.claim, f.sentence))}</tr>"
-            for f in self.findings
-        )
+        texts = [(f.status, f.claim, f.sentence) for f in self.findings]
+        lines = ["".join(f"<td {cell}>{escape(text)}</td>" for text in line) for line in texts]
+        rows = "".join(f"<tr>{line}</tr>" for line in lines)
         remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
         return (
             '<div style="font-family:system-ui,sans-serif;max-width:60em;line-height:1.45">'

@@ -7,7 +7,7 @@ the model's own decisions on past rows, on random points and at every value of e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,13 +16,13 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Int32Array, IntpArray
 from ironrule.checker.bounds.feasible import FeasibleSet, build_feasible_set
-from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.bounds.pieces import Pieces, PieceTest
 from ironrule.checker.intervals import find_dominated_gaps, is_interval_feature, require_float64_columns
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
 from ironrule.checker.readers.normal_form import NoReading, Reading
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
-from ironrule.checker.space.space import CheckerSpace, infer_space, space_from_json
+from ironrule.checker.space.space import CheckerSpace, infer_space, parse_constraints, space_from_json
 from ironrule.checker.space.table import UserTable, read_table
 from ironrule.checker.user_models import (
     OutcomeTarget,
@@ -38,6 +38,7 @@ from ironrule.errors import ConstraintError, InputError, SpaceError
 MAX_PAST_ROWS = 4096
 CHECKED_POINTS = 4096
 MAX_CHECKED_VALUES = 50_000
+Breakpoints = Mapping[str, Sequence[Any]]  # further numbers of features, by name
 
 
 class MarginBounds(Protocol):
@@ -52,15 +53,11 @@ class MarginBounds(Protocol):
     @property
     def halves_pieces(self) -> bool: ...
 
-    def flag_closed(
-        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
-    ) -> BoolArray:
+    def flag_closed(self, pieces: Pieces, alternative: int, flag_feasible: PieceTest | None = None) -> BoolArray:
         """Which pieces surely hold no point that is desired in one way and, by ``flag_feasible``, can occur."""
-        ...
 
     def decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
         """Which points may be desired, and which surely are."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,8 +96,9 @@ def read_user_inputs(
     if given is not None and not isinstance(given, Mapping):
         raise InputError(expected="space must be a Space, such as Space.from_file gives", got=type(space).__name__)
     texts = [constraints] if isinstance(constraints, str) else [str(one) for one in constraints]
-    on_space = tuple(text for text in texts if not _mentions_instance(text))
-    left_out = tuple(text for text in texts if text not in on_space)
+    parsed = parse_constraints(texts)
+    on_space = tuple(one.text for one in parsed if not one.mentions_instance)
+    left_out = tuple(one.text for one in parsed if one.mentions_instance)
     if given is not None:
         known = space_from_json(given)
         table = read_table(data, known.columns if isinstance(data, np.ndarray) else None)
@@ -109,12 +107,6 @@ def read_user_inputs(
         known = infer_space(table, columns if columns is not None else find_fitted_columns(models[0], table))
     known = replace(known, constraints=(*known.constraints, *on_space))
     return UserInputs(models, table, known, allow_shared_reading, left_out)
-
-
-def _mentions_instance(constraint: str) -> bool:
-    from ironrule.checker.space.constraints import parse_constraint
-
-    return parse_constraint(constraint).mentions_instance
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -164,9 +156,8 @@ class CheckScope:
         try:
             from ironrule.shared_reading import read_for_checker
         except ImportError:
-            raise NoReading(
-                "the checker has no reading of its own for this model, and the explainer is not installed"
-            ) from None
+            nobody = "the checker has no reading of its own for this model, and the explainer is not installed"
+            raise NoReading(nobody) from None
         return read_for_checker(estimator, user_model.decision.target, user_model.decision.labels), "shared"
 
     def _agrees_with_model(self, bounds: MarginBounds, user_model: UserModel) -> bool:
@@ -200,12 +191,8 @@ class CheckScope:
         return self.past_rows[mask]
 
 
-def build_scope(
-    inputs: UserInputs, target: OutcomeTarget, breakpoints: Mapping[str, Sequence[Any]] | None
-) -> CheckScope:
-    """The scope of a decision; raises OutcomeError if it does not fit the models, ClaimUndecided if the breakpoints do
-    not fit the space.
-    """
+def build_scope(inputs: UserInputs, target: OutcomeTarget, breakpoints: Breakpoints | None) -> CheckScope:
+    """The scope of a decision; raises OutcomeError if no model decides so, ClaimUndecided for unfitting breakpoints."""
     space = inputs.space if breakpoints is None else _add_breakpoints(inputs.space, breakpoints)
     if breakpoints is not None:
         require_float64_columns(inputs.table, space)
@@ -214,20 +201,19 @@ def build_scope(
     past_rows = past_rows[space.admits(past_rows)]
     if len(past_rows) == 0:
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
-    feasible, lent, intervals = build_feasible_set(space), inputs.allow_shared_reading, breakpoints is not None
     return CheckScope(
         space=space,
         past_rows=past_rows,
         models=inputs.models,
         user_models=user_models,
         target=target,
-        feasible=feasible,
-        allow_shared_reading=lent,
-        intervals=intervals,
+        feasible=build_feasible_set(space),
+        allow_shared_reading=inputs.allow_shared_reading,
+        intervals=breakpoints is not None,
     )
 
 
-def _add_breakpoints(space: CheckerSpace, breakpoints: Mapping[str, Sequence[Any]]) -> CheckerSpace:
+def _add_breakpoints(space: CheckerSpace, breakpoints: Breakpoints) -> CheckerSpace:
     """The space with more numbers in its domains, none of them beyond the smallest and the largest seen."""
     features = list(space.features)
     for name, more in breakpoints.items():
@@ -237,10 +223,8 @@ def _add_breakpoints(space: CheckerSpace, breakpoints: Mapping[str, Sequence[Any
             raise ClaimUndecided(f"the breakpoints must be of features of the space, got {name!r}") from None
         feature = features[place]
         kinds = (int,) if feature.whole else (int, float)
-        fits = is_interval_feature(feature) and all(
-            type(v) in kinds and feature.values[0] <= v <= feature.values[-1] for v in more
-        )
-        if not fits:
+        inside = (type(v) in kinds and feature.values[0] <= v <= feature.values[-1] for v in more)
+        if not (is_interval_feature(feature) and all(inside)):
             raise ClaimUndecided(f"the breakpoints of {name!r} must be numbers in its range")
         features[place] = replace(feature, values=tuple(sorted({*feature.values, *more})))
     return replace(space, features=tuple(features))

@@ -29,6 +29,7 @@ from ironrule.errors import InputError, ModelError, OutcomeError, TableError
 DEFAULT_THRESHOLD = 0.5
 BATCH_ROWS = 1 << 16
 CHECKED_ROWS = 512
+Models = Sequence[Any]
 PointClassifier: TypeAlias = "UserModel | UserModelSet"  # whatever says which points have the desired outcome
 
 
@@ -119,8 +120,8 @@ def list_classes(model: Any) -> list[Any]:
 
 def build_decision(model: Any, target: OutcomeTarget, threshold: float | None) -> ModelDecision:
     """The decision of an estimator (anything with ``predict``) or of a function; raises OutcomeError or ModelError."""
-    if known := list_classes(model):
-        return _build_classifier_decision(model, known, target, threshold)
+    if list_classes(model):
+        return _build_classifier_decision(model, target, threshold)
     if not hasattr(model, "predict") and not callable(model):
         raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
     ask, labels = model.predict if hasattr(model, "predict") else model, target.desired
@@ -137,9 +138,8 @@ def build_decision(model: Any, target: OutcomeTarget, threshold: float | None) -
     return ModelDecision(ask, criterion, *names, EstimatorTarget((), threshold), labels)
 
 
-def _build_classifier_decision(
-    model: Any, known: list[Any], target: OutcomeTarget, threshold: float | None
-) -> ModelDecision:
+def _build_classifier_decision(model: Any, target: OutcomeTarget, threshold: float | None) -> ModelDecision:
+    known = list_classes(model)
     labels = resolve_desired_labels(target.desired, known)
     places = tuple(place for place, label in enumerate(known) if label in labels)
     others = [label for label in known if label not in labels]
@@ -223,11 +223,6 @@ def _flag_function_answer(answer: AnyArray, labels: tuple[Any, ...], threshold: 
     return _flag_labels(answer, labels)
 
 
-def describe_target(decision: ModelDecision, margin: float) -> str:
-    """What counts as desired, in words, with all digits."""
-    return f"desired is {decision.desired_name}" + (f", where every score may move by {margin!r}" if margin else "")
-
-
 def require_same_target(document: OutcomeTarget, caller: OutcomeTarget, decision: ModelDecision, model: Any) -> None:
     """Raise InputError unless the caller means the same by desired as the document."""
     known = list_classes(model)
@@ -269,20 +264,18 @@ class UserModelSet:
         return np.asarray(np.any([member.desired(points) for member in self.members], axis=0), dtype=np.bool_)
 
 
-def build_user_models(
-    models: Sequence[Any], table: UserTable, space: CheckerSpace, target: OutcomeTarget
-) -> UserModelSet:
+def build_user_models(models: Models, table: UserTable, space: CheckerSpace, target: OutcomeTarget) -> UserModelSet:
     """The models as they are asked, checked; raises OutcomeError or ModelError."""
     require_probability_threshold(models[0], target.threshold)  # as it was given: a margin may move it anywhere
-    own = _build_user_model(models[0], table, space, target, target.threshold)
+    build = partial(_build_user_model, table, space, target)
+    own = build(models[0], target.threshold)
     if len(models) == 1 and target.margin == 0:
         return UserModelSet(own, (own,), own.decision)
     asked = list_models_with_thresholds(models, target)
-    members = tuple(_build_user_model(model, table, space, target, level) for model, level in asked)
-    return UserModelSet(own, members, own.decision)
+    return UserModelSet(own, tuple(build(model, level) for model, level in asked), own.decision)
 
 
-def list_models_with_thresholds(models: Sequence[Any], target: OutcomeTarget) -> list[tuple[Any, float | None]]:
+def list_models_with_thresholds(models: Models, target: OutcomeTarget) -> list[tuple[Any, float | None]]:
     """The models with the thresholds of their members. Classifiers that decide by their labels are asked for these
     too: labels need not be those of the largest probability.
     """
@@ -318,7 +311,7 @@ def _find_column(name: str, fitted: set[str], table: UserTable) -> str:
 
 
 def _build_user_model(
-    model: Any, table: UserTable, space: CheckerSpace, target: OutcomeTarget, threshold: float | None
+    table: UserTable, space: CheckerSpace, target: OutcomeTarget, model: Any, threshold: float | None
 ) -> UserModel:
     """A model over a space; rows rebuilt from codes must get the outcome of the user's own rows."""
     order = find_fitted_columns(model, table)

@@ -90,7 +90,7 @@ def test_groups_that_are_too_long_are_not_listed(monkeypatch):
 def test_long_groups_are_listed_chunk_by_chunk(monkeypatch):
     space = CheckerSpace(tuple(CheckerFeature(*one) for one in FEATURES), ("cf.a <= cf.b", "cf.b <= cf.e"))
     whole = build_feasible_set(space).groups[0].feasible
-    monkeypatch.setattr(feasible, "CHUNK_COMBINATIONS", 7)
+    monkeypatch.setattr("ironrule.checker.bounds.pieces.CHUNK_POINTS", 7)
     assert np.array_equal(build_feasible_set(space).groups[0].feasible, whole)
     assert whole.any()
     assert not whole.all()

@@ -72,6 +72,7 @@ from ironrule.checker.bounds.pieces import Pieces
 from ironrule.checker.readers.network_form import ActivationFunction, NetworkLayer
 
 MAX_SET_ENTRIES = 1 << 22
+ArrayPair = tuple[Float64Array, Float64Array]
 
 
 class IndependentColumns(NamedTuple):
@@ -118,9 +119,8 @@ class FirstLayer:
         """Look at every distinct set of codes of some pieces once."""
         columns = zip(self.single.features, self.single.values, strict=True)
         ends = tuple(_find_value_ends(pieces.sets[feature], values) for feature, values in columns)
-        return PreparedPieces(
-            self, pieces, ends, tuple(_flag_present_cells(pieces.sets[group.feature], group) for group in self.groups)
-        )
+        present = tuple(_flag_present_cells(pieces.sets[group.feature], group) for group in self.groups)
+        return PreparedPieces(self, pieces, ends, present)
 
     def bound_sums(self, block: PieceBlock) -> tuple[Float64Array, Float64Array]:
         """The smallest and the largest of what all features add to every sum."""
@@ -173,11 +173,9 @@ class PreparedPieces:
     def build_block(self, some: slice) -> PieceBlock:
         """Some of the pieces."""
         rows = self.pieces.rows[some]
-        own = [rows[:, feature] for feature in self.layer.single.features]
-        low, high = (
-            np.array([ends[side][row] for ends, row in zip(self.ends, own, strict=True)]).reshape(-1, len(rows)).T
-            for side in (0, 1)
-        )
+        known = list(zip(self.ends, (rows[:, feature] for feature in self.layer.single.features), strict=True))
+        sides = (np.array([ends[side][row] for ends, row in known]) for side in (0, 1))
+        low, high = (side.reshape(-1, len(rows)).T for side in sides)
         groups = zip(self.present_cells, self.layer.groups, strict=True)
         return PieceBlock(low, high, tuple(flags[rows[:, group.feature]] for flags, group in groups))
 
@@ -204,23 +202,16 @@ def build_first_layer(
     features: Sequence[int], values: Sequence[Float64Array], weights: Float64Array, feature_count: int
 ) -> FirstLayer:
     """Sort columns by whether they alone depend on their feature."""
-    changing = [
-        [k for k, of in enumerate(features) if of == feature and np.ptp(values[k]) > 0]
-        for feature in range(feature_count)
-    ]
-    several = {feature: own for feature, own in enumerate(changing) if len(own) > 1}
+    changing = [k for k in range(len(features)) if np.ptp(values[k]) > 0]
+    by_feature = [[k for k in changing if features[k] == feature] for feature in range(feature_count)]
+    several = {feature: own for feature, own in enumerate(by_feature) if len(own) > 1}
     alone = [k for k, feature in enumerate(features) if k not in several.get(feature, ())]
     single = IndependentColumns(tuple(int(features[k]) for k in alone), tuple(values[k] for k in alone), weights[alone])
-    return FirstLayer(
-        single, tuple(_build_column_group(feature, own, values, weights) for feature, own in several.items())
-    )
-
-
-def _build_column_group(
-    feature: int, own: list[int], values: Sequence[Float64Array], weights: Float64Array
-) -> ColumnGroup:
-    distinct, cells = np.unique(np.stack([values[k] for k in own], axis=1), axis=0, return_inverse=True)
-    return ColumnGroup(feature, cells.ravel(), distinct @ weights[own])
+    groups = []
+    for feature, own in several.items():
+        distinct, cells = np.unique(np.stack([values[k] for k in own], axis=1), axis=0, return_inverse=True)
+        groups.append(ColumnGroup(feature, cells.ravel(), distinct @ weights[own]))
+    return FirstLayer(single, tuple(groups))
 
 
 MIN_WIDTH = 1e-6  # intervals on which a rising function is bounded by its values at the ends
@@ -241,10 +232,8 @@ def relax_activation(activation: ActivationFunction, low: Float64Array, high: Fl
     match activation.kind:
         case "identity":
             return LinearRelaxation(np.ones_like(low), np.zeros_like(low), np.ones_like(low), np.zeros_like(low))
-        case "relu":
-            return _relax_piecewise_linear(0.0, low, high)
-        case "leaky":
-            return _relax_piecewise_linear(activation.slope, low, high)
+        case "relu" | "leaky":
+            return _relax_piecewise_linear(activation.slope if activation.kind == "leaky" else 0.0, low, high)
         case "tanh" | "logistic":
             # f(-z) = 2 f(0) - f(z): a line below is a line above, of the interval mirrored at zero, mirrored back
             twice = 0.0 if activation.kind == "tanh" else 1.0
@@ -259,9 +248,7 @@ def _relax_piecewise_linear(slope: float, low: Float64Array, high: Float64Array)
     return LinearRelaxation(below, np.zeros_like(low), chord, np.where(across, high - chord * high, 0.0))
 
 
-def _find_upper_line(
-    activation: ActivationFunction, low: Float64Array, high: Float64Array
-) -> tuple[Float64Array, Float64Array]:
+def _find_upper_line(activation: ActivationFunction, low: Float64Array, high: Float64Array) -> ArrayPair:
     """A line above: through a point of the function, its anchor, with the slope of a tangent or of the chord."""
     narrow = high - low < MIN_WIDTH
     chord = (activation.apply(high) - activation.apply(low)) / np.where(narrow, 1.0, high - low)
@@ -385,20 +372,13 @@ class RelaxedNetwork:
             met.append(factors)
             over, under = np.maximum(factors, 0.0), np.minimum(factors, 0.0)
             passed = over * relaxation.upper_slope[:, None] + under * relaxation.lower_slope[:, None]
-            total += (
-                _multiply_rows(over, relaxation.upper_intercept)
-                + _multiply_rows(under, relaxation.lower_intercept)
-                + passed @ layer.bias
-            )
+            lines = ((over, relaxation.upper_intercept), (under, relaxation.lower_intercept))
+            above, below = ((rows @ starts[:, :, None])[:, :, 0] for rows, starts in lines)
+            total += above + below + passed @ layer.bias
             sizes += (np.abs(factors) + np.abs(passed) + UNDERFLOW) @ (1.0 + self.network.sizes[place])
             factors = passed @ layer.weights.T if place else passed
         most = self.network.first.find_maximum(self.block, factors)
         return TracedBounds(np.asarray(total + most + self.network.rounding * sizes), met[::-1], factors)
-
-
-def _multiply_rows(rows: Float64Array, numbers: Float64Array) -> Float64Array:
-    """For every piece the rows times its numbers."""
-    return np.asarray((rows @ numbers[:, :, None])[:, :, 0])
 
 
 STEP_SIZES = (0.5, 0.35, 0.245, 0.1715)
@@ -419,18 +399,14 @@ def _improve_relaxations(relaxed: RelaxedNetwork, traced: TracedBounds, step: fl
     """The same pieces with lines that are better where the bounds are attained."""
     network, improved = relaxed.network, list[LinearRelaxation]()
     sums = network.first.evaluate_at_maximum(relaxed.block, traced.first[:, 0])
-    for place, (layer, relaxation, ends) in enumerate(
-        zip(network.layers, relaxed.relaxations, relaxed.ends, strict=True)
-    ):
+    for place, layer in enumerate(network.layers):
+        relaxation, ends = relaxed.relaxations[place], relaxed.ends[place]
         factors, sums = traced.factors[place][:, 0], sums + layer.bias
         improved.append(improve_relaxation(layer.activation, relaxation, factors, sums, ends=ends, step=step))
         if place + 1 < len(network.layers):
-            values = np.where(
-                factors >= 0.0,
-                relaxation.upper_slope * sums + relaxation.upper_intercept,
-                relaxation.lower_slope * sums + relaxation.lower_intercept,
-            )
-            sums = values @ network.layers[place + 1].weights
+            upper = relaxation.upper_slope * sums + relaxation.upper_intercept
+            lower = relaxation.lower_slope * sums + relaxation.lower_intercept
+            sums = np.where(factors >= 0.0, upper, lower) @ network.layers[place + 1].weights
     return RelaxedNetwork(network, relaxed.block, improved, relaxed.ends)
 
 
@@ -469,13 +445,5 @@ def _mix_with_tangents(
     wide = ends[1] - ends[0] >= MIN_WIDTH
     over = wide & (factors >= 0.0) & (at >= 0.0) & (slope * ends[0] + start >= activation.apply(ends[0]))
     under = wide & (factors < 0.0) & (at <= 0.0) & (slope * ends[1] + start <= activation.apply(ends[1]))
-    return LinearRelaxation(
-        np.where(under, relaxation.lower_slope + step * (slope - relaxation.lower_slope), relaxation.lower_slope),
-        np.where(
-            under, relaxation.lower_intercept + step * (start - relaxation.lower_intercept), relaxation.lower_intercept
-        ),
-        np.where(over, relaxation.upper_slope + step * (slope - relaxation.upper_slope), relaxation.upper_slope),
-        np.where(
-            over, relaxation.upper_intercept + step * (start - relaxation.upper_intercept), relaxation.upper_intercept
-        ),
-    )
+    towards = zip(relaxation, (under, under, over, over), (slope, start, slope, start), strict=True)
+    return LinearRelaxation(*(np.where(there, line + step * (goal - line), line) for line, there, goal in towards))

@@ -8,21 +8,17 @@ closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ironrule.checker.arrays import BoolArray, Int32Array
-from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.bounds.pieces import CodeSets, Pieces, iterate_points
 from ironrule.checker.space.space import CheckerSpace
 from ironrule.errors import ConstraintError
 
 MAX_COMBINATIONS = 20_000_000
 MAX_DIMENSIONS = 32  # of a NumPy array
-CHUNK_COMBINATIONS = 1 << 16
-CodeSets = Sequence[npt.NDArray[np.intp]]  # some codes of every feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,13 +90,9 @@ def _is_listable(space: CheckerSpace, columns: tuple[int, ...]) -> bool:
 
 def _flag_feasible_combinations(space: CheckerSpace, columns: tuple[int, ...]) -> BoolArray:
     """Which combinations of the features satisfy every constraint that speaks of them."""
-    shape = tuple(space.features[place].size for place in columns)
     concerned = [predicate for predicate in space.predicates if set(predicate.columns) & set(columns)]
-    admitted = np.ones(math.prod(shape), dtype=np.bool_)
-    for start in range(0, len(admitted), CHUNK_COMBINATIONS):
-        here = np.arange(start, min(start + CHUNK_COMBINATIONS, len(admitted)))
-        points = np.zeros((len(here), len(space.features)), dtype=np.int32)
-        points[:, columns] = np.stack(np.unravel_index(here, shape), axis=1)
-        for predicate in concerned:
-            admitted[here] &= predicate(points)
-    return admitted.reshape(shape)
+    last = np.zeros_like(space.sizes)  # the other features do not matter: their first code will do
+    last[list(columns)] = space.sizes[list(columns)] - 1
+    every = iterate_points(np.zeros_like(last), last)
+    admitted = [np.logical_and.reduce([predicate(points) for predicate in concerned]) for points in every]
+    return np.concatenate(admitted).reshape([space.features[place].size for place in columns])

@@ -11,38 +11,26 @@ of its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray
-from ironrule.checker.bounds.bound_propagation import (
-    FirstLayer,
-    PreparedNetwork,
-    RelaxedNetwork,
-    build_first_layer,
-    prepare_network,
-    tighten_bound,
-)
-from ironrule.checker.bounds.pieces import Pieces, halve_pieces
-from ironrule.checker.preprocessing import EstimatorColumn
-from ironrule.checker.readers.network_form import (
-    NetworkForm,
-    NetworkMargin,
-    bound_arithmetic_errors,
-    find_largest_sizes,
-)
+from ironrule.checker.bounds import bound_propagation
+from ironrule.checker.bounds.bound_propagation import FirstLayer, PreparedNetwork, RelaxedNetwork
+from ironrule.checker.bounds.pieces import Pieces, PieceTest, halve_pieces
+from ironrule.checker.preprocessing import EstimatorColumns
+from ironrule.checker.readers import network_form
+from ironrule.checker.readers.network_form import NetworkForm, NetworkMargin
 from ironrule.checker.readers.normal_form import NoReading, to_float64
 
 MAX_HALVINGS = 8
 MAX_SUBPIECES = 1 << 14
 
 
-def flag_closed_by_halving(
-    pieces: Pieces, close: Callable[[Pieces], BoolArray], layer: FirstLayer, cells: Sequence[IntpArray]
-) -> BoolArray:
+def close_by_halving(pieces: Pieces, close: PieceTest, layer: FirstLayer, cells: Sequence[IntpArray]) -> BoolArray:
     """Which pieces are closed, by themselves or part by part."""
     owners, given_up = np.flatnonzero(~close(pieces)), np.zeros(len(pieces), dtype=np.bool_)
     parts = pieces.select(owners)
@@ -76,9 +64,7 @@ class AlternativeMargins(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkBounds:
-    """A network prepared for bounds. ``cells`` has for every feature the cell of every code: codes that no column
-    tells apart are in the same cell.
-    """
+    """A network prepared for bounds; ``cells``: codes of a feature that no column tells apart are in the same cell."""
 
     cells: tuple[IntpArray, ...]
     alternatives: tuple[AlternativeMargins, ...]
@@ -88,12 +74,8 @@ class NetworkBounds:
     network: PreparedNetwork
     halves_pieces: ClassVar[bool] = True
 
-    def flag_closed(
-        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
-    ) -> BoolArray:
-        """Which pieces surely hold no point where all margins of this alternative are positive. ``flag_feasible``
-        says which pieces hold any point that can occur; those that hold none are closed.
-        """
+    def flag_closed(self, pieces: Pieces, alternative: int, flag_feasible: PieceTest | None = None) -> BoolArray:
+        """Which pieces surely hold no feasible point where all margins of this alternative are positive."""
         limits = self.alternatives[alternative]
 
         def close_whole(some: Pieces) -> BoolArray:
@@ -103,7 +85,7 @@ class NetworkBounds:
                 closed[left] = ~flag_feasible(some.select(left))
             return closed
 
-        return flag_closed_by_halving(pieces, close_whole, self.network.first, self.cells)
+        return close_by_halving(pieces, close_whole, self.network.first, self.cells)
 
     def bound(self, pieces: Pieces, margins: AlternativeMargins) -> Float64Array:
         """For every piece and margin an upper bound."""
@@ -121,10 +103,8 @@ class NetworkBounds:
 
     def decide(self, points: Int32Array) -> tuple[BoolArray, BoolArray]:
         """Which points may be desired, and which surely are."""
-        parts = [
-            self._decide(points[start : start + POINTS_PER_BLOCK])
-            for start in range(0, max(1, len(points)), POINTS_PER_BLOCK)
-        ]
+        starts = range(0, max(1, len(points)), POINTS_PER_BLOCK)
+        parts = [self._decide(points[start : start + POINTS_PER_BLOCK]) for start in starts]
         possible, sure = (np.concatenate(some) for some in zip(*parts, strict=True))
         return possible, sure
 
@@ -149,29 +129,22 @@ def _tighten_bounds(
     for margin in range(len(margins.offsets)):
         rows = np.flatnonzero(nearest == margin)
         if len(rows):
-            least = tighten_bound(relaxed.select(rows), margins.factors[margin])
+            least = bound_propagation.tighten_bound(relaxed.select(rows), margins.factors[margin])
             bounds[rows, margin] = np.fmin(bounds[rows, margin], least + margins.offsets[margin] + rounding[margin])
 
 
-def prepare_network_bounds(
-    reading: NetworkForm, columns: Sequence[EstimatorColumn], sizes: Sequence[int]
-) -> NetworkBounds:
-    """Prepare a network for bounds; ``sizes`` has the number of codes of every feature.
-
-    Raises NoReading if its columns are not numbers or its arithmetic may overflow.
-    """
+def prepare_network_bounds(reading: NetworkForm, columns: EstimatorColumns, sizes: Sequence[int]) -> NetworkBounds:
+    """Prepare a network; raises NoReading if its columns are not numbers or its arithmetic may overflow."""
     if len(columns) != reading.width:
         raise NoReading(f"the network takes {reading.width} columns, but {len(columns)} reach it")
     values = tuple(to_float64(column.values) for column in columns)
-    features, largest = [int(column.feature) for column in columns], find_largest_sizes(values)
-    errors = bound_arithmetic_errors(reading, largest)
-    first = build_first_layer(features, values, reading.layers[0].weights, len(sizes))
-    network = prepare_network(reading.layers, first, largest)
+    features, largest = [int(column.feature) for column in columns], network_form.find_largest_sizes(values)
+    errors = network_form.bound_arithmetic_errors(reading, largest)
+    first = bound_propagation.build_first_layer(features, values, reading.layers[0].weights, len(sizes))
+    network = bound_propagation.prepare_network(reading.layers, first, largest)
     limits = [_build_alternative(*both) for both in zip(reading.alternatives, errors, strict=True)]
-    cells = tuple(
-        _find_cells([column.values for column in columns if column.feature == feature], size)
-        for feature, size in enumerate(sizes)
-    )
+    seen = [[column.values for column in columns if column.feature == feature] for feature in range(len(sizes))]
+    cells = tuple(map(_find_cells, seen, sizes))
     return NetworkBounds(cells, tuple(limits), reading, features=np.array(features), values=values, network=network)
 
 

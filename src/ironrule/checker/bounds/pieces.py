@@ -7,16 +7,18 @@ codes: every distinct set of a feature is kept once, and a piece is a row of num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ironrule.checker.arrays import BoolArray, Int32Array, IntpArray
+from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array, IntpArray
 from ironrule.checker.document import NO_SPLIT, CoverClaim
 from ironrule.checker.result import ClaimFailed
 
-CodeSets = list[IntpArray]
+CHUNK_POINTS = 1 << 16
+CodeSets = Sequence[IntpArray]  # some codes of every feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,10 +42,14 @@ class Pieces:
         return Pieces(self.sets, self.rows[chosen])
 
 
+PieceTest = Callable[[Pieces], BoolArray]  # which pieces pass it
+
+
 def split_box(cover: CoverClaim, low: Sequence[int], high: Sequence[int], sizes: Sequence[int]) -> Pieces:
     """Split a box as a cover says; raises ClaimFailed if the cover is not well formed."""
     splits = [_read_split(feature, ranges, sizes) for feature, ranges in cover.splits]
-    known = [_SetRegistry.from_range(first, last) for first, last in zip(low, high, strict=True)]
+    boxes = [_build_range_mask(first, last) for first, last in zip(low, high, strict=True)]
+    known = [_SetRegistry([mask], {mask: 0}) for mask in boxes]
     # The tree lists the parts depth first, so the parts still to be described wait on a stack.
     rows, waiting = list[list[int]](), [[0] * len(sizes)]
     for place in cover.tree:
@@ -87,11 +93,6 @@ class _SetRegistry:
     numbers_by_mask: dict[int, int]
     parts: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
-    @classmethod
-    def from_range(cls, low: int, high: int) -> _SetRegistry:
-        mask = _build_range_mask(low, high)
-        return cls([mask], {mask: 0})
-
     def flags(self, size: int) -> BoolArray:
         """A row of flags over the codes for every set."""
         width = (size + 7) // 8
@@ -122,6 +123,18 @@ def _drop_empty_pieces(known: list[_SetRegistry], rows: Int32Array, sizes: Seque
     for j, some in enumerate(filled):
         kept[:, j] = (np.cumsum(some) - 1)[kept[:, j]]  # the set's number among those that are not empty
     return Pieces(tuple(one[some] for one, some in zip(sets, filled, strict=True)), kept)
+
+
+def iterate_points(low: AnyArray, high: AnyArray) -> Iterator[Int32Array]:
+    """All points of a box in order, some at a time."""
+    free = np.flatnonzero(high > low)  # a NumPy array has fewer dimensions than a space may have features
+    shape = tuple((high - low + 1)[free].tolist())
+    for start in range(0, math.prod(shape), CHUNK_POINTS):
+        flat = np.arange(start, min(start + CHUNK_POINTS, math.prod(shape)))
+        points = np.repeat(low[None, :].astype(np.int32), len(flat), axis=0)
+        for j, steps in zip(free, np.unravel_index(flat, shape) if shape else (), strict=True):
+            points[:, j] += steps.astype(np.int32)
+        yield points
 
 
 def halve_pieces(pieces: Pieces, features: IntpArray, cells: Sequence[IntpArray]) -> Pieces:

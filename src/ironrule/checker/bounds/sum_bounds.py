@@ -26,7 +26,7 @@ error: the sign of a sum of two doubles is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -34,7 +34,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray, UInt8Array
-from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.bounds.pieces import Pieces, PieceTest
 from ironrule.checker.preprocessing import EstimatorColumn
 from ironrule.checker.readers.normal_form import LinkFunction, MarginPart, RegressionTree, Split, SumForm, SumMargin
 
@@ -96,16 +96,13 @@ def build_split_sets(reading: SumForm, columns: Sequence[EstimatorColumn], sizes
     places = {key: found.locate(tree) for key, tree in trees.items()}
     starts = np.concatenate([[0], np.cumsum([len(known) for known in found.known])])
     used = sorted({term.column for part in parts for term in part.terms})
+    every = zip(found.known, sizes, strict=True)
     return SplitSets(
         tuple(sizes),
-        tuple(_stack_sets(known, size) for known, size in zip(found.known, sizes, strict=True)),
+        tuple(np.frombuffer(b"".join(known), np.uint8).reshape(len(known), (size + 7) // 8) for known, size in every),
         {key: np.where(place < 0, -1, starts[feature] + place) for key, (feature, place) in places.items()},
         tuple(tuple(columns[k].values for k in used if columns[k].feature == j) for j in range(len(sizes))),
     )
-
-
-def _stack_sets(known: dict[bytes, int], size: int) -> UInt8Array:
-    return np.frombuffer(b"".join(known), dtype=np.uint8).reshape(len(known), (size + 7) // 8)
 
 
 @dataclass(slots=True)
@@ -280,10 +277,8 @@ def _flatten_trees(trees: Sequence[RegressionTree], split_sets: SplitSets) -> _F
     left, right = (np.concatenate([empty, *(getattr(tree, name) for tree in trees)]) for name in ("left", "right"))
     asked = [np.where(tree.left < 0, -1, split_sets.sets_by_tree[id(tree.splits)]) for tree in trees]
     value = np.concatenate([np.empty(0), *(tree.value for tree in trees)])
-    owner = np.repeat(np.arange(len(trees)), sizes)
-    return _FlatTrees(
-        roots, owner, left + base, right=right + base, split_set=np.concatenate([empty, *asked]), value=value
-    )
+    owner, split_set = np.repeat(np.arange(len(trees)), sizes), np.concatenate([empty, *asked])
+    return _FlatTrees(roots, owner, left + base, right + base, split_set, value)
 
 
 def _rank_leaves(
@@ -314,9 +309,7 @@ def _rank_leaves(
 
 
 def find_best_leaves(trees: TreeLevels, possible: BoolArray) -> Float64Array:
-    """For every tree, those with most leaves first, and every piece the largest value in reach; ``possible`` says which
-    path sets each piece meets.
-    """
+    """Per tree, those with most leaves first, and piece the best value in reach; ``possible``: path sets it meets."""
     if trees.roots == 0:
         return np.zeros((0, possible.shape[1]))
     reached = np.empty((len(trees.split_set), possible.shape[1]), dtype=np.bool_)
@@ -383,12 +376,8 @@ class SumBounds:
         """Per feature the cell of every code; codes of one cell are the same to the model."""
         return self.split_sets.cells
 
-    def flag_closed(
-        self, pieces: Pieces, alternative: int, flag_feasible: Callable[[Pieces], BoolArray] | None = None
-    ) -> BoolArray:
-        """Which pieces surely hold no point where all margins of this alternative are positive. ``flag_feasible``
-        says which pieces hold any point that can occur; those that hold none are closed.
-        """
+    def flag_closed(self, pieces: Pieces, alternative: int, flag_feasible: PieceTest | None = None) -> BoolArray:
+        """Which pieces surely hold no feasible point where all margins of this alternative are positive."""
         features = zip(self.runs, self.split_sets.sizes, pieces.sets, strict=True)
         met = [flag_intersecting_sets(*three) for three in features]
         width = sum(map(len, met))
@@ -436,9 +425,7 @@ class SumBounds:
 
 
 def _sum_parts(margin: PreparedMargin, sums: list[Float64Array], direction: float = 1.0) -> Float64Array:
-    """A margin from the sums of its parts: not below the true one, or with direction -1 not above, but for rounding
-    that the slack covers.
-    """
+    """A margin from the sums of its parts: not below the true one (direction -1: not above) but for the slack."""
     total = np.array(margin.offset)
     for part, value in zip(margin.parts, sums, strict=True):
         plain = part.link.kind == "identity"

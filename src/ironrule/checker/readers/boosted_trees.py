@@ -59,9 +59,8 @@ def identify_listed_class(library: str, instance: Any, names: Sequence[str], uns
 
 
 def build_tree(root: Node, inspect_node: Callable[[Node], InnerNode[Node] | float]) -> RegressionTree:
-    """The tree below a node of a library; ``inspect_node`` gives a node's split and children, or a leaf's value.
-
-    Nodes are numbered level by level, whatever the library's own numbers are.
+    """The tree below a node of a library, numbered level by level; ``inspect_node`` gives a node's split and children,
+    or a leaf's value.
     """
     nodes = [root]
     found: list[tuple[Split | None, int, int, float]] = []  # per node its split, its children and its value

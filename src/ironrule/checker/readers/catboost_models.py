@@ -21,17 +21,9 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray
-from ironrule.checker.readers import boosted_trees, decisions
+from ironrule.checker.readers import boosted_trees, decisions, normal_form
 from ironrule.checker.readers.decisions import ScoreSum
-from ironrule.checker.readers.normal_form import (
-    DOUBLE_ROUNDOFF,
-    EstimatorTarget,
-    NoReading,
-    RegressionTree,
-    Split,
-    SumForm,
-    round_to_float32,
-)
+from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, RegressionTree, Split, SumForm
 
 SUPPORTED, UNSUPPORTED = ("CatBoostClassifier", "CatBoostRegressor"), ("CatBoost", "CatBoostRanker")
 LOGISTIC = ("Logloss", "CrossEntropy")
@@ -52,7 +44,7 @@ class _CatBoostThresholdSplit:
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
-        numbers = round_to_float32(values)
+        numbers = normal_form.round_to_float32(values)
         return np.where(np.isnan(numbers), self.missing_left, ~(numbers > np.float32(self.border)))
 
 
@@ -162,7 +154,7 @@ def _compute_probability_error(scores: list[ScoreSum]) -> float:
     """A probability's error: CatBoost's own exp writes x as a multiple of log 2 / 2048, as rounded, and a rest; that
     moves x by DOUBLE_ROUNDOFF * |x|, and the rest is right to some units. Sums, quotients and one minus it add one.
     """
-    return DOUBLE_ROUNDOFF * (16 + len(scores) + 4 * max(score.size_bound for score in scores))
+    return normal_form.DOUBLE_ROUNDOFF * (16 + len(scores) + 4 * max(score.size_bound for score in scores))
 
 
 def _decide_class(scores: list[ScoreSum], loss: str, estimator: Any, target: EstimatorTarget) -> SumForm:
@@ -205,7 +197,7 @@ def _read_scores(document: dict[str, Any]) -> list[ScoreSum]:
         nested, oblivious = document.get("trees", []), document.get("oblivious_trees", [])
         trees = [_read_nested_tree(tree, read_split, dimension) for tree in nested]
         trees += [_read_oblivious_tree(tree, read_split, dimension, len(biases)) for tree in oblivious]
-        score = boosted_trees.sum_in_any_order(trees, DOUBLE_ROUNDOFF)
+        score = boosted_trees.sum_in_any_order(trees, normal_form.DOUBLE_ROUNDOFF)
         scores.append(score if (scale, bias) == (1, 0) else boosted_trees.scale_and_shift(score, scale, bias))
     return scores
 

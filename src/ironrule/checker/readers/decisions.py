@@ -19,21 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, Float64Array
-from ironrule.checker.readers.normal_form import (
-    ALWAYS_DESIRED,
-    DOUBLE_ROUNDOFF,
-    NEVER_DESIRED,
-    ColumnTerm,
-    LinkFunction,
-    MarginPart,
-    NoReading,
-    RegressionTree,
-    SumForm,
-    SumMargin,
-    compare_classes,
-    find_logit_threshold,
-    to_float64,
-)
+from ironrule.checker.readers import normal_form
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, ColumnTerm, MarginPart, NoReading, SumForm, SumMargin
 
 UNDERFLOW = 1e-290  # more than products lose that are too small for normal numbers; keeps exact ties undecided
 
@@ -47,7 +34,7 @@ class LinearContribution:
 
     def __call__(self, values: AnyArray) -> Float64Array:
         """The products; each is rounded once, so they rise or fall with the numbers."""
-        numbers = to_float64(values)
+        numbers = normal_form.to_float64(values)
         if not np.isfinite(numbers).all():
             raise NoReading("a linear score has no value where a number is missing or infinite")
         with np.errstate(over="ignore"):
@@ -69,7 +56,7 @@ class ScoreSum:
     """
 
     offset: float
-    trees: tuple[RegressionTree, ...] = ()
+    trees: tuple[normal_form.RegressionTree, ...] = ()
     terms: tuple[ColumnTerm, ...] = ()
     error: float = 0.0
     relative_error: float = 0.0
@@ -113,7 +100,7 @@ class ScoreSum:
         return SumMargin(offset, parts, self.error + own + self.relative_error * abs(threshold), self.relative_error)
 
 
-def measure_tree(tree: RegressionTree) -> float:
+def measure_tree(tree: normal_form.RegressionTree) -> float:
     """The largest absolute value of a tree."""
     return float(np.abs(tree.value).max())
 
@@ -183,7 +170,7 @@ def decide_number(score: ScoreSum, threshold: float, noise: float = 0.0) -> SumF
 def decide_exponential(score: ScoreSum, threshold: float, noise: float) -> SumForm:
     """Desired where exp(score) is above the threshold."""
     if threshold < 0.0:
-        return ALWAYS_DESIRED
+        return normal_form.ALWAYS_DESIRED
     if not threshold * (1.0 - noise) > 1e-300:
         raise NoReading(f"a threshold of {threshold!r} on an exponential decides too closely")
     cut = math.log(threshold)
@@ -197,8 +184,8 @@ def decide_logistic(
     is (the first of two classes). A computed probability p is off by at most ``noise`` times (1 + p).
     """
     if threshold < 0.0 or threshold >= 1.0:
-        return ALWAYS_DESIRED if threshold < 0.0 else NEVER_DESIRED
-    cut, error = find_logit_threshold(threshold, noise)
+        return normal_form.ALWAYS_DESIRED if threshold < 0.0 else normal_form.NEVER_DESIRED
+    cut, error = normal_form.find_logit_threshold(threshold, noise)
     if first:  # 1 - p > t where p < 1 - t, that is where -score > logit(t)
         score = score.negate()
     return SumForm(((score.build_margin_above(cut / slope, error / slope),),))
@@ -210,7 +197,7 @@ def decide_largest(scores: Sequence[ScoreSum], wanted: Sequence[int], tie: float
     def lead(good: int, bad: int) -> SumMargin:
         return subtract_scores(scores[good], scores[bad]).build_margin_above(0.0, tie)
 
-    return SumForm(compare_classes(lead, wanted, len(scores)))
+    return SumForm(normal_form.compare_classes(lead, wanted, len(scores)))
 
 
 def decide_softmax(scores: Sequence[ScoreSum], wanted: Sequence[int], threshold: float, noise: float) -> SumForm:
@@ -224,14 +211,13 @@ def decide_softmax(scores: Sequence[ScoreSum], wanted: Sequence[int], threshold:
     """
     others = [place for place in range(len(scores)) if place not in wanted]
     if threshold < 0.0 or threshold >= 1.0 + noise * len(scores):
-        return ALWAYS_DESIRED if threshold < 0.0 else NEVER_DESIRED
-    cut, blur = find_logit_threshold(threshold, noise)
+        return normal_form.ALWAYS_DESIRED if threshold < 0.0 else normal_form.NEVER_DESIRED
+    cut, blur = normal_form.find_logit_threshold(threshold, noise)
     if len(wanted) == len(others) == 1:
         return SumForm(((subtract_scores(scores[wanted[0]], scores[others[0]]).build_margin_above(cut, 2 * blur),),))
     if len(wanted) > 1 and len(others) > 1:
-        raise NoReading(
-            "a threshold on the sum of several probabilities, against several others, is not a sum of trees"
-        )
+        several = "a threshold on the sum of several probabilities, against several others"
+        raise NoReading(f"{several}, is not a sum of trees")
     return SumForm((_build_capped_margins(scores, wanted, others, cut, blur=blur, noise=noise),))
 
 
@@ -268,7 +254,7 @@ def _build_capped_parts(gaps: Sequence[ScoreSum], cut: float, cap: float, alone:
     for gap in gaps:
         # M - M logistic(-x - log M) = M logistic(x + log M) rises with x = s_good - s_bad, as links must
         shift = gap.offset - cut + math.log(cap) * (1 if alone else -1)
-        parts.append(MarginPart(gap.trees, gap.terms, LinkFunction("logistic", cap, 1.0, shift)))
+        parts.append(MarginPart(gap.trees, gap.terms, normal_form.LinkFunction("logistic", cap, 1.0, shift)))
     return tuple(parts)
 
 
@@ -282,7 +268,7 @@ def decide_sigmoids(
 ) -> SumForm:
     """Desired where the wanted classes' own logistic functions of slope * score add up to more than the threshold."""
     chosen = [scores[good] for good in wanted]
-    links = [LinkFunction("logistic", 1.0, slope, slope * score.offset) for score in chosen]
+    links = [normal_form.LinkFunction("logistic", 1.0, slope, slope * score.offset) for score in chosen]
     parts = tuple(MarginPart(score.trees, score.terms, link) for score, link in zip(chosen, links, strict=True))
     # a logistic function is nowhere steeper than a quarter of its slope
     error = sum(slope / 4 * _bound_score_error(score) + 2 * noise for score in chosen) + noise * abs(threshold)

@@ -22,17 +22,9 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
-from ironrule.checker.readers import boosted_trees, decisions
+from ironrule.checker.readers import boosted_trees, decisions, normal_form
 from ironrule.checker.readers.decisions import ScoreSum
-from ironrule.checker.readers.normal_form import (
-    DOUBLE_ROUNDOFF,
-    EstimatorTarget,
-    NoReading,
-    RegressionTree,
-    SumForm,
-    round_to_float32,
-    to_float64,
-)
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, EstimatorTarget, NoReading, RegressionTree, SumForm
 
 SUPPORTED, UNSUPPORTED = ("LGBMClassifier", "LGBMRegressor"), ("LGBMModel", "LGBMRanker")
 LOGISTIC = ("binary", "cross_entropy")
@@ -94,8 +86,8 @@ class _LightGBMCategorySplit:
 
 
 def _apply_to_both_casts(values: AnyArray, ask: Callable[[Float64Array], BoolArray]) -> BoolArray:
-    answer = ask(to_float64(values))
-    if values.dtype.kind in "iu" and (answer != ask(round_to_float32(values))).any():
+    answer = ask(normal_form.to_float64(values))
+    if values.dtype.kind in "iu" and (answer != ask(normal_form.round_to_float32(values))).any():
         raise NoReading("LightGBM takes whole numbers as float64 in a data frame and as float32 in an array; here the"
                          " two differ")  # fmt: skip
     return answer

@@ -91,9 +91,7 @@ Layers = tuple[NetworkLayer, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkMargin:
-    """Coefficients times the outputs, plus an offset. ``error`` is how far off the model's own comparison may be, its
-    outputs taken as they are.
-    """
+    """Coefficients times the outputs, plus an offset; ``error``: how far off the model's comparison of these may be."""
 
     coefficients: Float64Array
     offset: float
@@ -119,10 +117,8 @@ class NetworkForm:
         width = len(self.layers[0].weights)
         for layer in self.layers:
             if layer.weights.shape != (width, len(layer.bias)) or layer.bias.ndim != 1:
-                expected = (
-                    f"weights of {width} rows and {len(layer.bias)} columns are expected in a layer of the network"
-                )
-                raise NoReading(f"{expected}, got {layer.weights.shape}")
+                shape = f"{width} rows and {len(layer.bias)} columns"
+                raise NoReading(f"weights of {shape} are expected in a layer of the network, got {layer.weights.shape}")
             _require_finite(layer.weights, layer.bias)
             width = len(layer.bias)
         for margin in (margin for margins in self.alternatives for margin in margins):

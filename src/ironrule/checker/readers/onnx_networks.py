@@ -204,17 +204,13 @@ def _read_dropout(step: OnnxStep, _: LayerBuilder) -> None:
         raise step.build_error("it must not be in training")
 
 
-def _read_negation(_: OnnxStep, builder: LayerBuilder) -> None:
-    builder.scale(-np.ones(builder.width))
-
-
 StepReader = Callable[[OnnxStep, LayerBuilder], None]
 # the reader of every step, and the attributes that it looks at
 STEP_READERS: dict[str, tuple[StepReader, frozenset[str]]] = {
     "Gemm": (_read_product, frozenset(("alpha", "beta", "transA", "transB"))),
     "MatMul": (_read_product, frozenset()),
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), (_read_arithmetic, frozenset())),
-    "Neg": (_read_negation, frozenset()),
+    "Neg": (lambda _, builder: builder.scale(-np.ones(builder.width)), frozenset()),
     **dict.fromkeys(("Relu", "Tanh", "Sigmoid"), (_read_activation, frozenset())),
     "LeakyRelu": (_read_activation, frozenset(("alpha",))),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Concat"), (_read_end, frozenset(("axis",)))),

@@ -14,16 +14,9 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, Float64Array
+from ironrule.checker.readers import normal_form
 from ironrule.checker.readers.decisions import UNDERFLOW, LinearContribution, ScoreSum
-from ironrule.checker.readers.normal_form import (
-    DOUBLE_ROUNDOFF,
-    SINGLE_ROUNDOFF,
-    ColumnTerm,
-    EstimatorTarget,
-    NoReading,
-    SumForm,
-    to_float64,
-)
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, ColumnTerm, EstimatorTarget, NoReading, SumForm
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.readers.sklearn_outputs import OutputKind, SklearnOutputs, decide_outputs
 
@@ -100,14 +93,15 @@ def _read_linear_scores(estimator: Any) -> tuple[tuple[ScoreSum, ...], float]:
         raise NoReading(f"coefficients must be an array, got {type(coefficients).__name__}; call densify()")
     if coefficients.dtype not in (np.float32, np.float64):
         raise NoReading(f"coefficients must be in single or double precision, got {coefficients.dtype}")
-    roundoff, limit = (SINGLE_ROUNDOFF, 2.0**100) if coefficients.dtype == np.float32 else (DOUBLE_ROUNDOFF, 2.0**1000)
+    single = coefficients.dtype == np.float32
+    roundoff, limit = (normal_form.SINGLE_ROUNDOFF, 2.0**100) if single else (DOUBLE_ROUNDOFF, 2.0**1000)
     rows = np.atleast_2d(coefficients).astype(np.float64)
     starts = np.broadcast_to(np.asarray(intercepts, dtype=np.float64).ravel(), (len(rows),))
     if not (np.isfinite(rows).all() and np.isfinite(starts).all()):
         raise NoReading("a coefficient is not finite")
     relative = (rows.shape[1] + 6) * roundoff
     # where products are too small for normal numbers
-    lost = rows.shape[1] * (2.0**-126 if roundoff == SINGLE_ROUNDOFF else UNDERFLOW)
+    lost = rows.shape[1] * (2.0**-126 if single else UNDERFLOW)
     scores = []
     for row, start in zip(rows, starts, strict=True):
         lines = enumerate(LinearContribution(float(weight), limit) for weight in row)
@@ -125,7 +119,7 @@ class _LogNormalDensity:
     limit: float
 
     def __call__(self, values: AnyArray) -> Float64Array:
-        numbers = to_float64(values)
+        numbers = normal_form.to_float64(values)
         if not np.isfinite(numbers).all():
             raise NoReading("naive Bayes refuses missing and infinite numbers")
         with np.errstate(over="ignore"):
@@ -139,7 +133,7 @@ def _read_gaussian(estimator: Any) -> SklearnOutputs:
     """Terms -(x - mean)^2 / (2 variance), and logarithms of priors and variances as constants."""
     means, variances = np.asarray(estimator.theta_), np.asarray(estimator.var_)
     single = np.float32 in (means.dtype, variances.dtype, np.asarray(estimator.class_prior_).dtype)
-    roundoff, limit = (SINGLE_ROUNDOFF, 2.0**50) if single else (DOUBLE_ROUNDOFF, 2.0**500)
+    roundoff, limit = (normal_form.SINGLE_ROUNDOFF, 2.0**50) if single else (DOUBLE_ROUNDOFF, 2.0**500)
     if not (np.isfinite(means).all() and np.all(variances > 2.0**-60) and np.all(estimator.class_prior_ > 0.0)):
         raise NoReading("a variance or a prior of this naive Bayes is too near zero")
     columns = means.shape[1]
@@ -173,7 +167,7 @@ class _StepContribution:
     amount: float
 
     def __call__(self, values: AnyArray) -> Float64Array:
-        numbers = to_float64(values)
+        numbers = normal_form.to_float64(values)
         if not np.isfinite(numbers).all():
             raise NoReading("naive Bayes refuses missing and infinite numbers")
         nearest = float(np.float32(self.threshold))
@@ -213,7 +207,7 @@ class _CategoryContribution:
     amounts: tuple[float, ...]
 
     def __call__(self, values: AnyArray) -> Float64Array:
-        numbers = np.trunc(to_float64(values))  # the library casts to whole numbers
+        numbers = np.trunc(normal_form.to_float64(values))  # the library casts to whole numbers
         if not np.all((numbers >= 0) & (numbers < len(self.amounts))):
             raise NoReading(f"a category must be an integer from 0 to {len(self.amounts) - 1}")
         return np.asarray(self.amounts)[numbers.astype(np.intp)]

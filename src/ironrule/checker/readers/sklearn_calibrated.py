@@ -13,16 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.checker.readers import normal_form
 from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, decide_logistic
-from ironrule.checker.readers.normal_form import (
-    ALWAYS_DESIRED,
-    DOUBLE_ROUNDOFF,
-    NEVER_DESIRED,
-    EstimatorTarget,
-    NoReading,
-    SumForm,
-    SumMargin,
-)
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, EstimatorTarget, NoReading, SumForm, SumMargin
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.readers.sklearn_outputs import SklearnOutputs, decide_mixture, read_outputs
 
@@ -55,9 +48,7 @@ def read_sklearn_calibrated(estimator: Any, target: EstimatorTarget) -> SumForm 
 
 
 def _read_base_score(fold: Any) -> tuple[ScoreSum, float]:
-    """The number that a calibrator gets: the decision function, or else the second class's probability; and the
-    relative error of numbers in its precision.
-    """
+    """What a calibrator gets, the decision function or else the second class's probability, and its relative error."""
     base = fold.estimator
     if identify_class("sklearn", base) == "FrozenEstimator":
         base = base.estimator
@@ -102,9 +93,9 @@ def _read_isotonic(fold: Any, wanted: int, threshold: float) -> SumForm:
     if wanted == 0:  # 1 - p > t where the mirrored calibration of the score with the other sign is above t
         score, places, levels = score.negate(), -places[::-1], (1.0 - levels)[::-1]
     if threshold + blur < levels[0]:
-        return ALWAYS_DESIRED
+        return normal_form.ALWAYS_DESIRED
     if threshold - blur > levels[-1] or threshold >= 1.0:  # the library cuts off what rounding puts above 1
-        return NEVER_DESIRED
+        return normal_form.NEVER_DESIRED
     own = 16 * DOUBLE_ROUNDOFF * float(np.abs(places).max()) + UNDERFLOW  # of the places where lines are cut here
     low, high = (_find_passing_score(places, levels, level) for level in (threshold - blur, threshold + blur))
     if low == -math.inf:  # below every point the probability is within the error of the threshold

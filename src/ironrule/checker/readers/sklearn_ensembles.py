@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.checker.readers import sklearn_outputs
+from ironrule.checker.readers import normal_form, sklearn_outputs
 from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, measure_tree
-from ironrule.checker.readers.normal_form import (
-    DOUBLE_ROUNDOFF,
-    EstimatorTarget,
-    LinkFunction,
-    MarginPart,
-    NoReading,
-    SumForm,
-    SumMargin,
-)
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, EstimatorTarget, NoReading, SumForm, SumMargin
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.readers.sklearn_outputs import SklearnOutputs, decide_outputs, read_outputs
 from ironrule.checker.readers.sklearn_trees import SINGLE_TREES, SklearnTree, average_trees, read_single_tree
@@ -186,13 +178,13 @@ def _read_hard_vote(estimator: Any, weights: list[float], target: EstimatorTarge
                     if isinstance(vote, SklearnTree):
                         trees = vote.build_vote_trees(count)
                         value = weight * (trees[good].value - trees[bad].value)
-                        parts.append(MarginPart((vote.with_values(value),)))
+                        parts.append(normal_form.MarginPart((vote.with_values(value),)))
                     else:  # two classes: weight where the member votes for the one, -weight for the other
                         certain = False
                         score = sklearn_outputs.build_preference_score(vote, good, bad).bound_by_error(sign)
                         offset -= weight
-                        step = LinkFunction("step", 2.0 * weight, 1.0, -score.offset)
-                        parts.append(MarginPart(score.trees, score.terms, step))
+                        step = normal_form.LinkFunction("step", 2.0 * weight, 1.0, -score.offset)
+                        parts.append(normal_form.MarginPart(score.trees, score.terms, step))
                 offsets.append((offset, tuple(parts)))
             (offset, parts_up), (low, parts_down) = offsets
             margins.append(SumMargin(offset, parts_up, error))

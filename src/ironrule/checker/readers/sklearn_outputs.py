@@ -15,21 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ironrule.checker.readers import decisions, registry
+from ironrule.checker.readers import decisions, normal_form, registry
 from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, subtract_scores
-from ironrule.checker.readers.normal_form import (
-    ALWAYS_DESIRED,
-    DOUBLE_ROUNDOFF,
-    NEVER_DESIRED,
-    EstimatorTarget,
-    LinkFunction,
-    MarginPart,
-    NoReading,
-    RegressionTree,
-    SumForm,
-    SumMargin,
-    compare_classes,
-)
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, EstimatorTarget, NoReading, SumForm, SumMargin
 
 FINEST_GRID = 2.0**-20  # the finest grid that is looked for
 OutputKind = Literal["number", "exponential", "logistic", "huber", "softmax", "shares", "labels"]
@@ -127,7 +115,7 @@ def _decide_label(outputs: SklearnOutputs, target: EstimatorTarget) -> SumForm:
     def lead(good: int, bad: int) -> SumMargin:
         return build_preference_score(outputs, good, bad).build_margin_above(0.0, UNDERFLOW)
 
-    return SumForm(compare_classes(lead, target.desired_classes, outputs.classes))
+    return SumForm(normal_form.compare_classes(lead, target.desired_classes, outputs.classes))
 
 
 def _build_quotient_margin(outputs: SklearnOutputs, score: ScoreSum, threshold: float, addends: int = 1) -> SumMargin:
@@ -138,7 +126,7 @@ def _build_quotient_margin(outputs: SklearnOutputs, score: ScoreSum, threshold: 
         step = math.floor(threshold * total / grid) - 2
         while not step * grid / total > threshold:
             step += 1
-        return SumMargin(-(step - 0.5) * grid, (MarginPart(score.trees),), grid / 4)
+        return SumMargin(-(step - 0.5) * grid, (normal_form.MarginPart(score.trees),), grid / 4)
     # the quotient is rounded, and so is every sum of quotients
     error = 4 * (addends + 1) * DOUBLE_ROUNDOFF * abs(threshold) * total + UNDERFLOW * total
     return score.build_margin_above(threshold * total, error)
@@ -146,13 +134,13 @@ def _build_quotient_margin(outputs: SklearnOutputs, score: ScoreSum, threshold: 
 
 def _decide_huber(outputs: SklearnOutputs, wanted: int, threshold: float) -> SumForm:
     if threshold < 0.0 or threshold >= 1.0:
-        return ALWAYS_DESIRED if threshold < 0.0 else NEVER_DESIRED
+        return normal_form.ALWAYS_DESIRED if threshold < 0.0 else normal_form.NEVER_DESIRED
     score = outputs.scores[0] if wanted else outputs.scores[0].negate()
     # clip(s, -1, 1) + 1, its half and one less that are rounded once each, at numbers of at most 2
     return SumForm(((score.build_margin_above(2.0 * threshold - 1.0, 4 * outputs.noise),),))
 
 
-def decide_leaves(tree: RegressionTree, shares: Sequence[Sequence[float]], target: EstimatorTarget) -> SumForm:
+def decide_leaves(tree: normal_form.RegressionTree, shares: list[list[float]], target: EstimatorTarget) -> SumForm:
     """What one tree decides, given the values of every node (class probabilities, or one predicted number).
 
     Every leaf has one decision, which is known exactly: 1.0 or -1.0, or 0.0 where the order in which three or more
@@ -162,7 +150,7 @@ def decide_leaves(tree: RegressionTree, shares: Sequence[Sequence[float]], targe
     outcomes = np.zeros(len(tree.left))
     outcomes[leaves] = [_decide_leaf(shares[node], target) for node in leaves.tolist()]
     error = 0.5 if np.any(outcomes[leaves] == 0.0) else 0.0
-    return SumForm(((SumMargin(0.0, (MarginPart((replace(tree, value=outcomes),)),), error),),))
+    return SumForm(((SumMargin(0.0, (normal_form.MarginPart((replace(tree, value=outcomes),)),), error),),))
 
 
 def _decide_leaf(shares: Sequence[float], target: EstimatorTarget) -> float:
@@ -183,19 +171,19 @@ def decide_mixture(
     """
     weight = math.fsum(share for share, _ in members)
     if threshold < -rounding or threshold > 1.0 + rounding:
-        return ALWAYS_DESIRED if threshold < 0.0 else NEVER_DESIRED
-    parts: list[MarginPart] = []
+        return normal_form.ALWAYS_DESIRED if threshold < 0.0 else normal_form.NEVER_DESIRED
+    parts: list[normal_form.MarginPart] = []
     offset, error, relative = -threshold * weight, weight * (rounding + 8 * DOUBLE_ROUNDOFF), 0.0
     for share, outputs in members:
         if outputs.kind == "shares":
             score = outputs.get_mean_score(place).scale(share)
-            parts.append(MarginPart(score.trees, score.terms))
+            parts.append(normal_form.MarginPart(score.trees, score.terms))
             offset, error, relative = offset + score.offset, error + score.error, max(relative, score.relative_error)
         elif outputs.kind == "logistic" or (outputs.kind == "softmax" and outputs.classes == 2):
             score = build_preference_score(outputs, place, 1 - place)
             slope = outputs.slope
-            link = LinkFunction("logistic", share, slope, slope * score.offset)
-            parts.append(MarginPart(score.trees, score.terms, link))
+            link = normal_form.LinkFunction("logistic", share, slope, slope * score.offset)
+            parts.append(normal_form.MarginPart(score.trees, score.terms, link))
             # a logistic function is nowhere steeper than a quarter of its slope
             steep, own = share * slope / 4, score.relative_error + 4 * DOUBLE_ROUNDOFF
             error += steep * (score.error + own * score.size) + 2 * share * outputs.noise

@@ -14,18 +14,9 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
-from ironrule.checker.readers import sklearn_outputs
+from ironrule.checker.readers import normal_form, sklearn_outputs
 from ironrule.checker.readers.decisions import UNDERFLOW, ScoreSum, measure_tree
-from ironrule.checker.readers.normal_form import (
-    DOUBLE_ROUNDOFF,
-    EstimatorTarget,
-    NoReading,
-    RegressionTree,
-    Split,
-    SumForm,
-    round_to_float32,
-    to_float64,
-)
+from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, RegressionTree, Split, SumForm
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.readers.sklearn_outputs import OutputKind, SklearnOutputs
 from ironrule.checker.space.table import is_missing
@@ -56,7 +47,7 @@ class _SklearnThresholdSplit:
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
-        numbers = round_to_float32(values) if self.single else to_float64(values)
+        numbers = normal_form.round_to_float32(values) if self.single else normal_form.to_float64(values)
         if self.single and np.isinf(numbers).any():
             raise NoReading("scikit-learn's trees refuse numbers too large for single precision")
         missing = np.isnan(numbers)
@@ -180,7 +171,7 @@ def _build_sum_score(offset: float, trees: Sequence[RegressionTree]) -> ScoreSum
     sizes = abs(offset) + sum(map(measure_tree, trees))
     if not np.isfinite(sizes):
         raise NoReading("a leaf has a value that is not finite")
-    error = (len(trees) + 4) * DOUBLE_ROUNDOFF * sizes + UNDERFLOW
+    error = (len(trees) + 4) * normal_form.DOUBLE_ROUNDOFF * sizes + UNDERFLOW
     return ScoreSum(offset, tuple(trees), error=error, size_bound=1.001 * sizes + UNDERFLOW)
 
 
@@ -220,7 +211,7 @@ def _apply_link(estimator: Any, scores: tuple[ScoreSum, ...], *, regression: boo
         raise NoReading(f"its link {type(estimator._loss.link).__name__} is not known")
     kind, slope = _LINKS["IdentityLink"] if regression else found
     # exponentials and quotients are right to a few units, a sum of n exponentials to n more
-    return SklearnOutputs(kind, scores, noise=(len(scores) + 16) * DOUBLE_ROUNDOFF, slope=slope)
+    return SklearnOutputs(kind, scores, noise=(len(scores) + 16) * normal_form.DOUBLE_ROUNDOFF, slope=slope)
 
 
 def _read_histogram(estimator: Any) -> SklearnOutputs:

@@ -21,16 +21,9 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
-from ironrule.checker.readers import boosted_trees, decisions
+from ironrule.checker.readers import boosted_trees, decisions, normal_form
 from ironrule.checker.readers.decisions import ScoreSum
-from ironrule.checker.readers.normal_form import (
-    SINGLE_ROUNDOFF,
-    EstimatorTarget,
-    NoReading,
-    RegressionTree,
-    SumForm,
-    round_to_float32,
-)
+from ironrule.checker.readers.normal_form import SINGLE_ROUNDOFF, EstimatorTarget, NoReading, RegressionTree, SumForm
 
 CLASSIFIERS = ("XGBClassifier", "XGBRFClassifier")
 REGRESSIONS = ("XGBRegressor", "XGBRFRegressor")
@@ -59,7 +52,7 @@ class _XGBoostThresholdSplit:
 
     def goes_left(self, values: AnyArray) -> BoolArray:
         """Which of these values go left."""
-        numbers = round_to_float32(values)
+        numbers = normal_form.round_to_float32(values)
         return np.where(np.isnan(numbers), self.missing_left, numbers < np.float32(self.number))
 
 
@@ -78,7 +71,7 @@ class _XGBoostCategorySplit:
         return boosted_trees.apply_to_categories(values, self.names, None, self._codes_go_left)
 
     def _codes_go_left(self, codes: Float64Array) -> BoolArray:
-        numbers = round_to_float32(codes)
+        numbers = normal_form.round_to_float32(codes)
         inside = (numbers >= 0) & (numbers < CATEGORY_LIMIT)
         whole = np.where(inside, numbers, -1.0).astype(np.int64)
         return np.where(np.isnan(numbers), self.missing_left, ~np.isin(whole, list(self.listed)))

@@ -105,9 +105,8 @@ def parse_constraint(text: str) -> ParsedConstraint:
     """
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
         got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
-        raise ConstraintError(
-            expected=f"a constraint must be a string of at most {MAX_CHARACTERS:,} characters", got=got
-        )
+        expected = f"a constraint must be a string of at most {MAX_CHARACTERS:,} characters"
+        raise ConstraintError(expected=expected, got=got)
     parser = _Parser(text)
     formula = parser.check(parser.statement(), term=False)
     if parser.kind != "end":
@@ -150,9 +149,8 @@ class _Parser:
             raise self.error(f"expected `{token}`")
 
     def error(self, expected: str, got: str = "") -> ConstraintError:
-        return _build_located_error(
-            self.text, self.place, expected, got or (f"`{self.token[:40]}`" if self.token else "the end")
-        )
+        found = f"`{self.token[:40]}`" if self.token else "the end"
+        return _build_located_error(self.text, self.place, expected, got or found)
 
     def check(self, node: FormulaNode, term: bool) -> FormulaNode:
         """The node, if it is a value where one must stand, or a condition where one must stand."""
@@ -209,9 +207,8 @@ class _Parser:
             items.append(self.sum())
         self.expect(")")
         pairs = [(self.check(left, term=True), self.check(item, term=True)) for item in items]
-        inside = FormulaNode(
-            "or", tuple(FormulaNode("compare", pair, ("==",), pair[1].place) for pair in pairs), None, place
-        )
+        tests = tuple(FormulaNode("compare", pair, ("==",), pair[1].place) for pair in pairs)
+        inside = FormulaNode("or", tests, None, place)
         return FormulaNode("not", (inside,), None, place) if opposite else inside
 
     def sum(self) -> FormulaNode:
@@ -335,9 +332,8 @@ class _Binder:
 
     def bind_ranks(self, left: FormulaNode, right: FormulaNode, dated: bool) -> tuple[Measurement, Measurement]:
         """Dates by rank among all that either side can be, categories by position in the domains, left first."""
-        keys = [
-            (side, [self.build_key(side, value, dated) for value in self.list_values(side)]) for side in (left, right)
-        ]
+        sides = [(side, self.list_values(side)) for side in (left, right)]
+        keys = [(side, [self.build_key(side, value, dated) for value in values]) for side, values in sides]
         known = {key: None for side, own in keys if dated or side.kind == "feature" for key in own}
         if dated and len({moment.utcoffset() is None for moment in known}) > 1:
             raise self.error(right, "dates must all have a time zone or all have none to be compared", "both kinds")

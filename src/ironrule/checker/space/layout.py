@@ -55,8 +55,7 @@ def _build_typed_lookup(entries: list[Any], column: str, table: UserTable) -> Co
     if table.frame is None:
         return _cast_like(entries, table.native[:, table.names.index(column)]).take
     if table.frame.implementation.is_pandas():
-        known = _build_pandas_array(entries, table.native[column])
-        return lambda codes: known.take(codes)
+        return _build_pandas_array(entries, table.native[column]).take  # type: ignore[no-any-return]
     series = table.frame[column]
     if series.dtype.is_float() and series.is_nan().any() and not series.is_null().any():
         entries = [float("nan") if value is None else value for value in entries]

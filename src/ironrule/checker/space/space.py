@@ -64,11 +64,10 @@ class CheckerFeature:
             raise SpaceError(expected=f"the domain of {self.name!r} must have distinct values", got=got)
         extra = len(self.values) - len(self.columns)  # one value more than columns means that all may be 0
         if self.one_hot and (self.missing or extra not in ((0,) if self.ordered else (0, 1))):
-            raise SpaceError(
-                expected=f"the one-hot feature {self.name!r} must have one value per column (or one more for none of "
-                f"them, if it has no order) and no missing value",
-                got=f"{len(self.values)} values{' and missing' * self.missing} for {len(self.columns)} columns",
-            )
+            needed = "one value per column (or one more for none of them, if it has no order) and no missing value"
+            expected = f"the one-hot feature {self.name!r} must have {needed}"
+            got = f"{len(self.values)} values{' and missing' * self.missing} for {len(self.columns)} columns"
+            raise SpaceError(expected=expected, got=got)
 
     @property
     def size(self) -> int:
@@ -136,7 +135,7 @@ class CheckerSpace:
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
                 raise SpaceError(expected="names of features and columns must be unique", got=f"{twice!r} twice")
-        parsed = _parse_constraints(self.constraints) if self.constraints else ()
+        parsed = parse_constraints(self.constraints)
         object.__setattr__(self, "formulas", tuple(one.formula for one in parsed))
         object.__setattr__(self, "predicates", tuple(one.bind(self) for one in parsed))
 
@@ -185,8 +184,10 @@ class CheckerSpace:
         return codes
 
 
-def _parse_constraints(texts: Sequence[str]) -> tuple[ParsedConstraint, ...]:
+def parse_constraints(texts: Sequence[str]) -> tuple[ParsedConstraint, ...]:
     """The constraints; what reads them is loaded when there are any."""
+    if not texts:
+        return ()
     from ironrule.checker.space.constraints import parse_constraint
 
     return tuple(map(parse_constraint, texts))
@@ -246,7 +247,7 @@ def _read_one_hot_columns(table: UserTable, names: Sequence[str]) -> BoolArray:
     return flags
 
 
-def infer_space(data: Any, columns: Sequence[str] | None = None, constraints: Sequence[str] = ()) -> CheckerSpace:
+def infer_space(data: Any, columns: Sequence[str] | None = None) -> CheckerSpace:
     """The space of a table: domains are the distinct values seen.
 
     Numbers and dates are ordered, and so are columns whose type declares an order; text, other categories and booleans
@@ -262,7 +263,7 @@ def infer_space(data: Any, columns: Sequence[str] | None = None, constraints: Se
         if feature.size == 1:
             expected, hint = f"{name!r} must have two or more values", "drop it, or declare its domain"
             raise TableError(expected=expected, got="one", hint=hint, code="constant-column")
-    return CheckerSpace(tuple(features.values()), tuple(constraints))
+    return CheckerSpace(tuple(features.values()))
 
 
 def _infer_feature(name: str, column: MaskedColumn) -> CheckerFeature:
@@ -305,9 +306,8 @@ def _is_one_hot_group(table: UserTable, names: Sequence[str]) -> bool:
 
 def _build_one_hot_feature(group: str, names: Sequence[str]) -> CheckerFeature:
     labels = [re.sub(rf"^{re.escape(group)}[{PREFIX_SEPARATORS}](?=.)", "", name) for name in names]
-    return CheckerFeature(
-        group, tuple(labels if len(set(labels)) == len(labels) else names), False, columns=tuple(names)
-    )
+    values = labels if len(set(labels)) == len(labels) else names
+    return CheckerFeature(group, tuple(values), False, columns=tuple(names))
 
 
 def _feature_to_json(feature: CheckerFeature) -> dict[str, Any]:
@@ -316,13 +316,11 @@ def _feature_to_json(feature: CheckerFeature) -> dict[str, Any]:
     return entry if feature.columns == (feature.name,) else entry | {"columns": list(feature.columns)}
 
 
-def space_from_json(document: Any, constraints: Sequence[str] = ()) -> CheckerSpace:
-    """The space that plain data declares, every domain listed in full, with constraints added to its own; raises
-    SpaceError if the data is not of that form.
-    """
+def space_from_json(document: Any) -> CheckerSpace:
+    """The space that plain data declares, every domain listed in full; raises SpaceError for data of another form."""
     try:
         features = [_feature_from_json(name, entry) for name, entry in document["features"].items()]
-        return CheckerSpace(tuple(features), (*document["constraints"], *constraints))
+        return CheckerSpace(tuple(features), tuple(document["constraints"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise SpaceError(f"a space must have 'features' by name and 'constraints': {error}") from None
 

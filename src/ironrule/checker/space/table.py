@@ -18,11 +18,8 @@ import numpy as np
 from ironrule.checker.arrays import AnyArray, BoolArray
 from ironrule.errors import TableError
 
-TIME_ZONE_ERROR = {
-    "expected": "dates must have no time zone",
-    "got": "one",
-    "hint": "with pandas: .dt.tz_convert(None)",
-}
+TIME_ZONE_HINT = "with pandas: .dt.tz_convert(None)"
+TIME_ZONE_ERROR = {"expected": "dates must have no time zone", "got": "one", "hint": TIME_ZONE_HINT}
 VALUE_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
 
 
