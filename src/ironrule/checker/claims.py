@@ -199,7 +199,7 @@ class ClaimChecker:
 
     def _rule_to_bits(self, claim: RuleClaim, permitted: PermittedComponents) -> int:
         """The rule as a set of the instance's components."""
-        return sum({1 << permitted.find_number(self._find_range(plain), plain["op"]) for plain in claim.components})
+        return sum({1 << permitted.find_number(self._find_range(plain)) for plain in claim.components})
 
     def _check_coverage(self, claim: RuleClaim, box: BoxCorners) -> str:
         rows = len(self.scope.find_rows_inside(*box))

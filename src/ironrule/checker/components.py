@@ -25,11 +25,12 @@ MAX_WEIGHT_SIZE = 10**300
 
 @dataclass(frozen=True, slots=True)
 class CodeRange:
-    """What a component admits: the feature's position, and the first and the last code."""
+    """What a component admits: the feature's position, the first and the last code; and its operator."""
 
     feature: int
     low: int
     high: int
+    op: str
 
 
 def encode_value(feature: CheckerFeature, plain: Any) -> int:
@@ -119,7 +120,7 @@ def encode_component(space: CheckerSpace, plain: JsonObject) -> CodeRange:
     if to_canonical_json(plain) != to_canonical_json(_component_to_json(feature, op, code)):
         raise ClaimFailed(f"the component {feature.name} {op} must name its columns as the space has them")
     low, high = {"<=": (0, code), ">=": (code, feature.last_code), "==": (code, code)}[op]
-    return CodeRange(place, low, high)
+    return CodeRange(place, low, high, op)
 
 
 def _component_to_json(feature: CheckerFeature, op: str, code: int) -> JsonObject:
@@ -147,15 +148,7 @@ def intersect_ranges(space: CheckerSpace, ranges: list[CodeRange]) -> tuple[Int3
     return low, high
 
 
-@dataclass(frozen=True, slots=True)
-class UsableComponent:
-    """A component relevant to the instance: its operator, and what it admits."""
-
-    op: str
-    admits: CodeRange
-
-
-Components = dict[int, UsableComponent]  # by number
+Components = dict[int, CodeRange]  # those relevant to the instance, by number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,10 +161,10 @@ class PermittedComponents:
     weights: tuple[int, ...]
     unit: Fraction
 
-    def find_number(self, admits: CodeRange, op: str) -> int:
+    def find_number(self, component: CodeRange) -> int:
         """A component's number; raises ClaimFailed if it is not one that was permitted for the instance."""
         for bit, one in self.components.items():
-            if one.admits == admits and one.op == op:
+            if one == component:
                 if not self.allowed >> bit & 1:
                     raise ClaimFailed("the rule must use permitted components alone, but one of it was forbidden")
                 return bit
@@ -181,7 +174,7 @@ class PermittedComponents:
         """The permitted components that are false on a point."""
         false = 0
         for bit, one in self.components.items():
-            if not one.admits.low <= point[one.admits.feature] <= one.admits.high:
+            if not one.low <= point[one.feature] <= one.high:
                 false |= 1 << bit
         return false & self.allowed
 
@@ -214,12 +207,11 @@ def _list_usable_components(space: CheckerSpace, instance: Int32Array) -> Compon
     for j, feature in enumerate(space.features):
         code = int(instance[j])
         if feature.ordered and code != feature.missing_code:
-            found[2 * j] = UsableComponent("<=", CodeRange(j, 0, code))
-            found[2 * j + 1] = UsableComponent(">=", CodeRange(j, code, feature.last_code))
+            found[2 * j] = CodeRange(j, 0, code, "<=")
+            found[2 * j + 1] = CodeRange(j, code, feature.last_code, ">=")
         else:
-            found[2 * j] = UsableComponent("==", CodeRange(j, code, code))
-    sizes = space.sizes.tolist()
-    return {bit: one for bit, one in found.items() if one.admits.high - one.admits.low + 1 < sizes[bit // 2]}
+            found[2 * j] = CodeRange(j, code, code, "==")
+    return {bit: one for bit, one in found.items() if one.high - one.low + 1 < space.features[one.feature].size}
 
 
 def _select_components(space: CheckerSpace, components: Components, name: str) -> int:

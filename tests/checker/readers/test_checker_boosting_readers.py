@@ -19,10 +19,11 @@ import pytest
 import xgboost
 from reading_values import decide, margin_values
 
+from ironrule.checker.readers.boosted_trees import Float32Split
 from ironrule.checker.readers.catboost_models import hash_category, read_catboost
 from ironrule.checker.readers.lightgbm_models import _LightGBMThresholdSplit, read_lightgbm
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
-from ironrule.checker.readers.xgboost_models import _XGBoostThresholdSplit, read_xgboost
+from ironrule.checker.readers.xgboost_models import read_xgboost
 
 SEED = 20
 ROWS = 160
@@ -561,7 +562,7 @@ def test_ordered_categories_of_lightgbm_are_refused() -> None:
 
 
 def test_values_beyond_float32_and_objects() -> None:
-    split = _XGBoostThresholdSplit(0, 1.0, True)
+    split = Float32Split(0, 1.0, True, inclusive=False)
     assert split.goes_left(np.array([1e300, -1e300, np.inf, np.nan])).tolist() == [False, True, False, True]
     assert split.goes_left(np.array([0, 2.5, None, True], dtype=object)).tolist() == [True, False, True, False]
     with pytest.raises(NoReading, match="'text'"):

@@ -341,7 +341,7 @@ class RelaxedNetwork:
     def _bound_sums(self, layer: NetworkLayer, size: Float64Array) -> tuple[Float64Array, Float64Array]:
         """The ends between which a layer's sums lie; the layers before it have been bounded."""
         if self.relaxations:
-            tops = self.bound(np.concatenate([layer.weights.T, -layer.weights.T]))
+            tops = self.trace_bounds(np.concatenate([layer.weights.T, -layer.weights.T])).bounds
             low, high = layer.bias - tops[:, len(size) :], layer.bias + tops[:, : len(size)]
         else:
             low, high = self.network.first.bound_sums(self.block)
@@ -357,12 +357,8 @@ class RelaxedNetwork:
         ends = [(low[rows], high[rows]) for low, high in self.ends]
         return RelaxedNetwork(self.network, self.block.select(rows), relaxations, ends)
 
-    def bound(self, wanted: Float64Array) -> Float64Array:
-        """For every piece an upper bound of each row of factors times the outputs of the last layer bounded."""
-        return self.trace_bounds(wanted).bounds
-
     def trace_bounds(self, wanted: Float64Array) -> TracedBounds:
-        """The same with the factors on the way."""
+        """For every piece an upper bound of each row of factors times the outputs of the last layer bounded."""
         factors, met = np.broadcast_to(wanted, (len(self.block.low), *wanted.shape)), list[Float64Array]()
         total, sizes = np.zeros((2, *factors.shape[:2]))
         # From the last layer to the first: above a line where the factor is positive, below one where it is negative.

@@ -67,7 +67,9 @@ class FeasibleSet:
 def build_feasible_set(space: CheckerSpace) -> FeasibleSet:
     """List what the constraints on a space admit; raises ConstraintError if nothing can occur."""
     tied = _find_tied_features(space)
-    listed = [columns for columns in tied if _is_listable(space, columns)]
+    sizes = space.sizes.tolist()
+    listed = [own for own in tied if len(own) <= MAX_DIMENSIONS]
+    listed = [own for own in listed if math.prod(sizes[j] for j in own) <= MAX_COMBINATIONS]
     groups = tuple(TiedFeatures(columns, _flag_feasible_combinations(space, columns)) for columns in listed)
     if not all(group.feasible.any() for group in groups):
         raise ConstraintError(f"no point satisfies {list(space.constraints)}", code="unsatisfiable-constraints")
@@ -81,11 +83,6 @@ def _find_tied_features(space: CheckerSpace) -> list[tuple[int, ...]]:
         merged = set(predicate.columns).union(*(group for group in groups if group & set(predicate.columns)))
         groups = [group for group in groups if not group & merged] + ([merged] if merged else [])
     return [tuple(sorted(group)) for group in groups]
-
-
-def _is_listable(space: CheckerSpace, columns: tuple[int, ...]) -> bool:
-    sizes = [space.features[place].size for place in columns]
-    return len(columns) <= MAX_DIMENSIONS and math.prod(sizes) <= MAX_COMBINATIONS
 
 
 def _flag_feasible_combinations(space: CheckerSpace, columns: tuple[int, ...]) -> BoolArray:

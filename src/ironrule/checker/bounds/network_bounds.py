@@ -97,7 +97,7 @@ class NetworkBounds:
         with np.errstate(over="ignore", invalid="ignore"):
             for some in (slice(start, start + step) for start in range(0, len(pieces), step)):
                 relaxed = RelaxedNetwork.build(self.network, prepared.build_block(some))
-                bounds[some] = relaxed.bound(margins.factors) + margins.offsets + rounding
+                bounds[some] = relaxed.trace_bounds(margins.factors).bounds + margins.offsets + rounding
                 _tighten_bounds(bounds[some], relaxed, margins, rounding)
         return np.where(np.isfinite(bounds), bounds, np.inf)
 

@@ -5,18 +5,37 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array
+from ironrule.checker.readers import normal_form
 from ironrule.checker.readers.decisions import ScoreSum, measure_tree
-from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, NoReading, RegressionTree, Split, to_float64
+from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, NoReading, RegressionTree, Split, round_to_float32
 from ironrule.checker.readers.registry import identify_class
 from ironrule.checker.space.table import is_missing
 
 Node = TypeVar("Node")
 InnerNode = tuple[Split, Node, Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Float32Split:
+    """A float32 below a number goes left; where ``inclusive`` so does one that equals it."""
+
+    column: int
+    number: float
+    missing_left: bool
+    inclusive: bool
+    turns_once: bool = True  # casting to float32 never falls
+
+    def goes_left(self, values: AnyArray) -> BoolArray:
+        """Which of these values go left."""
+        numbers, limit = round_to_float32(values), np.float32(self.number)
+        below = numbers <= limit if self.inclusive else numbers < limit
+        return np.where(np.isnan(numbers), self.missing_left, below)
 
 
 def apply_to_categories(
@@ -30,7 +49,7 @@ def apply_to_categories(
     codes = {name: float(code) for code, name in enumerate(names)}
     if values.dtype == object and not names:
         raise NoReading("the names of this column's categories are not known to the model")
-    answer = None if values.dtype == object else ask(to_float64(values))
+    answer = None if values.dtype == object else ask(normal_form.to_float64(values))
     if names:
         looked_up = [math.nan if is_missing(value) else codes.get(value, unknown) for value in values.tolist()]
         if None in looked_up:

@@ -34,21 +34,6 @@ K0, K1, K2, K3 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F, 0xC
 
 
 @dataclass(frozen=True, slots=True)
-class _CatBoostThresholdSplit:
-    """A float32 that is not above a border goes left."""
-
-    column: int
-    border: float
-    missing_left: bool
-    turns_once: bool = True  # casting to float32 never falls
-
-    def goes_left(self, values: AnyArray) -> BoolArray:
-        """Which of these values go left."""
-        numbers = normal_form.round_to_float32(values)
-        return np.where(np.isnan(numbers), self.missing_left, ~(numbers > np.float32(self.border)))
-
-
-@dataclass(frozen=True, slots=True)
 class _CatBoostCategorySplit:
     """A category with another hash goes left."""
 
@@ -185,8 +170,8 @@ def _read_scores(document: dict[str, Any]) -> list[ScoreSum]:
         if split["split_type"] == "FloatFeature":
             feature = numbers[split["float_feature_index"]]
             missing_right = feature["has_nans"] and feature["nan_value_treatment"] == "AsTrue"
-            border = float(np.float32(split["border"]))
-            return _CatBoostThresholdSplit(feature["flat_feature_index"], border, not missing_right)
+            column, border = feature["flat_feature_index"], float(np.float32(split["border"]))
+            return boosted_trees.Float32Split(column, border, not missing_right, inclusive=True)
         if split["split_type"] == "OneHotFeature":
             return _CatBoostCategorySplit(texts[split["cat_feature_index"]]["flat_feature_index"], split["value"])
         raise NoReading(f"splits of the kind {split['split_type']} are not read")

@@ -42,21 +42,6 @@ CATEGORY_LIMIT = 2.0**24  # what is not below it is never one of the listed cate
 
 
 @dataclass(frozen=True, slots=True)
-class _XGBoostThresholdSplit:
-    """A float32 below a number goes left."""
-
-    column: int
-    number: float
-    missing_left: bool
-    turns_once: bool = True  # casting to float32 never falls
-
-    def goes_left(self, values: AnyArray) -> BoolArray:
-        """Which of these values go left."""
-        numbers = normal_form.round_to_float32(values)
-        return np.where(np.isnan(numbers), self.missing_left, numbers < np.float32(self.number))
-
-
-@dataclass(frozen=True, slots=True)
 class _XGBoostCategorySplit:
     """A category that is not listed goes left; ``names`` are the categories of the data frame that it was fitted on."""
 
@@ -199,7 +184,7 @@ def _read_tree(document: dict[str, Any], names: list[tuple[Hashable, ...]], vers
             return number  # a leaf keeps its value there
         column, missing_left = document["split_indices"][node], bool(document["default_left"][node])
         if not document["split_type"][node]:
-            return _XGBoostThresholdSplit(column, number, missing_left), left, right
+            return boosted_trees.Float32Split(column, number, missing_left, inclusive=False), left, right
         known = names[column] if column < len(names) else ()
         return _XGBoostCategorySplit(column, listed[node], known, missing_left), left, right
 

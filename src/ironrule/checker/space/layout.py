@@ -18,7 +18,6 @@ from ironrule.checker.space.table import UserTable, is_missing
 from ironrule.errors import SpaceError
 
 ColumnLookup = Callable[[Int32Array], Any]  # a table column for the codes of its feature
-TableBuilder = Callable[[Sequence[str], list[Any]], Any]  # a table of such columns
 
 
 def build_layout(
@@ -35,8 +34,14 @@ def build_layout(
             raise SpaceError(expected=f"the {what} must have the column {absent[0]!r}", got=f"columns {list(others)}")
     chosen = [name for name in table.names if name in carriers] if order is None else list(order)
     pickers = [(_build_lookup(space.features[carriers[name]], name, table), carriers[name]) for name in chosen]
-    build = _build_matrix if as_array else _choose_builder(table)
-    return lambda points: build(chosen, [pick(points[:, place]) for pick, place in pickers])
+
+    def lay_out(points: Int32Array) -> Any:
+        columns = [pick(points[:, place]) for pick, place in pickers]
+        if as_array or table.frame is None:
+            return _build_matrix(columns)
+        return _build_frame(dict(zip(chosen, columns, strict=True)), table.frame.implementation)
+
+    return lay_out
 
 
 def _build_lookup(feature: CheckerFeature, column: str, table: UserTable) -> ColumnLookup:
@@ -55,7 +60,8 @@ def _build_typed_lookup(entries: list[Any], column: str, table: UserTable) -> Co
     if table.frame is None:
         return _cast_like(entries, table.native[:, table.names.index(column)]).take
     if table.frame.implementation.is_pandas():
-        return _build_pandas_array(entries, table.native[column]).take  # type: ignore[no-any-return]
+        known = _build_pandas_array(entries, table.native[column])
+        return lambda codes: known.take(codes)
     series = table.frame[column]
     if series.dtype.is_float() and series.is_nan().any() and not series.is_null().any():
         entries = [float("nan") if value is None else value for value in entries]
@@ -100,15 +106,7 @@ def _build_pandas_array(values: list[Any], series: Any) -> Any:
     return type(series)(values, dtype=series.dtype).array
 
 
-def _choose_builder(table: UserTable) -> TableBuilder:
-    if table.frame is None:
-        return _build_matrix
-    if table.frame.implementation.is_pandas():
-        return _build_pandas_frame
-    return _build_arrow_table if table.frame.implementation.is_pyarrow() else _build_native_frame
-
-
-def _build_matrix(_: Sequence[str], columns: list[Any]) -> AnyArray:
+def _build_matrix(columns: list[Any]) -> AnyArray:
     arrays = [np.asarray(column) for column in columns]
     kinds = {array.dtype.kind for array in arrays}
     common = np.result_type(*arrays) if len(kinds) == 1 or kinds <= set("biuf") else np.dtype(object)
@@ -118,18 +116,14 @@ def _build_matrix(_: Sequence[str], columns: list[Any]) -> AnyArray:
     return matrix
 
 
-def _build_pandas_frame(names: Sequence[str], columns: list[Any]) -> Any:
-    import pandas as pd
+def _build_frame(columns: dict[str, Any], library: nw.Implementation) -> Any:
+    if library.is_pandas():
+        import pandas as pd
 
-    kept = [pd.Series(column, dtype=object) if column.dtype == object else column for column in columns]  # no guessing
-    return pd.DataFrame(dict(zip(names, kept, strict=True)))
+        kept = {name: pd.Series(own, dtype=object) if own.dtype == object else own for name, own in columns.items()}
+        return pd.DataFrame(kept)  # with the types as they are: nothing is guessed
+    if library.is_pyarrow():
+        import pyarrow as pa
 
-
-def _build_arrow_table(names: Sequence[str], columns: list[Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(dict(zip(names, columns, strict=True)))
-
-
-def _build_native_frame(names: Sequence[str], columns: list[Any]) -> Any:
-    return nw.from_dict(dict(zip(names, columns, strict=True))).to_native()
+        return pa.table(columns)
+    return nw.from_dict(columns).to_native()

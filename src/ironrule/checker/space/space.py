@@ -53,9 +53,6 @@ class CheckerFeature:
         object.__setattr__(self, "temporal", all(isinstance(value, datetime.date) for value in self.values))
         object.__setattr__(self, "naturally_ordered", (self.numeric or self.temporal) and _is_increasing(self.values))
         object.__setattr__(self, "columns", self.columns or (self.name,))
-        self._check()
-
-    def _check(self) -> None:
         for value in self.values:
             if type(value).__hash__ is None or is_missing(value) or (isinstance(value, float) and math.isinf(value)):
                 raise SpaceError(expected=f"the domain of {self.name!r} must be finite single values", got=repr(value))
