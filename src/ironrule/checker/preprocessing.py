@@ -194,7 +194,7 @@ def _flag_same(left: AnyArray, right: Any) -> BoolArray:
 
 
 def _check_tables(
-    columns: Sequence[EstimatorColumn], preprocess: Callable[[Int32Array], list[AnyArray]], sizes: Any, past: Int32Array
+    columns: EstimatorColumns, preprocess: Callable[[Int32Array], list[AnyArray]], sizes: Any, past: Int32Array
 ) -> None:
     random = np.random.default_rng(0).integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)
     points = np.concatenate([random, past[np.unique(np.linspace(0, len(past) - 1, CHECKED_POINTS).astype(np.intp))]])

@@ -122,7 +122,7 @@ class FirstLayer:
         present = tuple(_flag_present_cells(pieces.sets[group.feature], group) for group in self.groups)
         return PreparedPieces(self, pieces, ends, present)
 
-    def bound_sums(self, block: PieceBlock) -> tuple[Float64Array, Float64Array]:
+    def bound_sums(self, block: PieceBlock) -> ArrayPair:
         """The smallest and the largest of what all features add to every sum."""
         rising, falling = np.maximum(self.single.weights, 0.0), np.minimum(self.single.weights, 0.0)
         low = block.low @ rising + block.high @ falling
@@ -167,7 +167,7 @@ class PreparedPieces:
 
     layer: FirstLayer
     pieces: Pieces
-    ends: tuple[tuple[Float64Array, Float64Array], ...]
+    ends: tuple[ArrayPair, ...]
     present_cells: tuple[BoolArray, ...]
 
     def build_block(self, some: slice) -> PieceBlock:
@@ -180,7 +180,7 @@ class PreparedPieces:
         return PieceBlock(low, high, tuple(flags[rows[:, group.feature]] for flags, group in groups))
 
 
-def _find_value_ends(sets: BoolArray, values: Float64Array) -> tuple[Float64Array, Float64Array]:
+def _find_value_ends(sets: BoolArray, values: Float64Array) -> ArrayPair:
     """The smallest and the largest of a column's values in every set of codes."""
     order = np.argsort(values, kind="stable")
     step = max(1, MAX_SET_ENTRIES // len(values))
@@ -323,7 +323,7 @@ class RelaxedNetwork:
     block: PieceBlock
     relaxations: list[LinearRelaxation] = field(default_factory=list)
     # between which the sums of every layer lie
-    ends: list[tuple[Float64Array, Float64Array]] = field(default_factory=list)
+    ends: list[ArrayPair] = field(default_factory=list)
 
     @classmethod
     def build(cls, network: PreparedNetwork, block: PieceBlock) -> RelaxedNetwork:
@@ -338,7 +338,7 @@ class RelaxedNetwork:
             relaxed.ends.append((low, high))
         return relaxed
 
-    def _bound_sums(self, layer: NetworkLayer, size: Float64Array) -> tuple[Float64Array, Float64Array]:
+    def _bound_sums(self, layer: NetworkLayer, size: Float64Array) -> ArrayPair:
         """The ends between which a layer's sums lie; the layers before it have been bounded."""
         if self.relaxations:
             tops = self.trace_bounds(np.concatenate([layer.weights.T, -layer.weights.T])).bounds
@@ -411,7 +411,7 @@ def improve_relaxation(
     relaxation: LinearRelaxation,
     factors: Float64Array,
     sums: Float64Array,
-    ends: tuple[Float64Array, Float64Array],
+    ends: ArrayPair,
     step: float,
 ) -> LinearRelaxation:
     """Lines between two ends that are better at these sums, whose outputs have these factors, by a step."""
@@ -432,7 +432,7 @@ def _mix_with_tangents(
     relaxation: LinearRelaxation,
     factors: Float64Array,
     at: Float64Array,
-    ends: tuple[Float64Array, Float64Array],
+    ends: ArrayPair,
     step: float,
 ) -> LinearRelaxation:
     """Lines mixed with tangents that lie on the same side of an s-shaped function on the whole interval."""

@@ -35,7 +35,7 @@ import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray, UInt8Array
 from ironrule.checker.bounds.pieces import Pieces, PieceTest
-from ironrule.checker.preprocessing import EstimatorColumn
+from ironrule.checker.preprocessing import EstimatorColumns
 from ironrule.checker.readers.normal_form import LinkFunction, MarginPart, RegressionTree, Split, SumForm, SumMargin
 
 SETS_PER_BLOCK = 512
@@ -88,7 +88,7 @@ def _find_cells(size: int, rows: UInt8Array, seen: tuple[AnyArray, ...]) -> Intp
     return np.asarray(cells.ravel(), dtype=np.intp)
 
 
-def build_split_sets(reading: SumForm, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> SplitSets:
+def build_split_sets(reading: SumForm, columns: EstimatorColumns, sizes: Sequence[int]) -> SplitSets:
     """All split sets of a reading over columns."""
     parts = [part for margins in reading.alternatives for margin in margins for part in margin.parts]
     found = _SplitSetCollector(columns, [{} for _ in sizes])
@@ -109,7 +109,7 @@ def build_split_sets(reading: SumForm, columns: Sequence[EstimatorColumn], sizes
 class _SplitSetCollector:
     """Per feature the split sets that have come up, numbered, by the codes that go left."""
 
-    columns: Sequence[EstimatorColumn]
+    columns: EstimatorColumns
     known: list[dict[bytes, int]]
     place_by_split: dict[Split, tuple[int, int]] = field(default_factory=dict)
 
@@ -440,7 +440,7 @@ def _apply_link(link: LinkFunction, total: Float64Array) -> Float64Array:
         return np.asarray(link.scale / (1.0 + np.exp(-(link.slope * total + link.shift))))
 
 
-def prepare_sum_bounds(reading: SumForm, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> SumBounds:
+def prepare_sum_bounds(reading: SumForm, columns: EstimatorColumns, sizes: Sequence[int]) -> SumBounds:
     """Prepare a reading; raises NoReading where it cannot answer for a value of a column."""
     split_sets = build_split_sets(reading, columns, sizes)
     path_sets = PathSets(split_sets)
@@ -449,7 +449,7 @@ def prepare_sum_bounds(reading: SumForm, columns: Sequence[EstimatorColumn], siz
     return SumBounds(split_sets, tuple(map(tuple, margins)), tuple(numbers), tuple(runs))
 
 
-def _prepare_margin(margin: SumMargin, columns: Sequence[EstimatorColumn], path_sets: PathSets) -> PreparedMargin:
+def _prepare_margin(margin: SumMargin, columns: EstimatorColumns, path_sets: PathSets) -> PreparedMargin:
     adds = [_compute_contributions(part, columns) for part in margin.parts]
     sizes = [_measure_sizes(part, own) for part, own in zip(margin.parts, adds, strict=True)]
     errors = [(len(own) + 1) * ROUNDOFF * sum(own) if len(own) > 1 else 0.0 for own in sizes]
@@ -462,7 +462,7 @@ def _prepare_margin(margin: SumMargin, columns: Sequence[EstimatorColumn], path_
     return PreparedMargin(margin.offset, tuple(parts), slack if rising and np.isfinite(slack) else np.nan)
 
 
-def _compute_contributions(part: MarginPart, columns: Sequence[EstimatorColumn]) -> list[tuple[int, Float64Array]]:
+def _compute_contributions(part: MarginPart, columns: EstimatorColumns) -> list[tuple[int, Float64Array]]:
     """For every term its feature, and what it adds for every code."""
     terms = [(columns[term.column], term.contribution) for term in part.terms]
     return [(column.feature, np.asarray(add(column.values), np.float64)) for column, add in terms]

@@ -30,7 +30,7 @@ from ironrule.checker.readers import normal_form
 from ironrule.checker.readers.normal_form import DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF, EstimatorTarget, NoReading
 
 if TYPE_CHECKING:
-    from ironrule.checker.preprocessing import EstimatorColumn
+    from ironrule.checker.preprocessing import EstimatorColumns
     from ironrule.checker.scope import MarginBounds
 
 SMALLEST_NORMAL = {DOUBLE_ROUNDOFF: 2.0**-1022, SINGLE_ROUNDOFF: 2.0**-126}  # normal numbers
@@ -111,6 +111,12 @@ class NetworkForm:
     roundoff: float = DOUBLE_ROUNDOFF
     kind: ClassVar[str] = "network"
 
+    def prepare_bounds(self, columns: EstimatorColumns, sizes: Sequence[int]) -> MarginBounds:
+        """Upper bounds by bound propagation."""
+        from ironrule.checker.bounds.network_bounds import prepare_network_bounds
+
+        return prepare_network_bounds(self, columns, sizes)
+
     def __post_init__(self) -> None:
         if not self.layers or not len(self.layers[0].weights) or self.roundoff not in SMALLEST_NORMAL:
             raise NoReading("a network must have columns and layers, in single or double precision")
@@ -125,12 +131,6 @@ class NetworkForm:
             if margin.coefficients.shape != (width,) or not margin.error >= 0.0:
                 raise NoReading(f"a margin must have {width} coefficients and an error that is not negative")
             _require_finite(margin.coefficients, np.array([margin.offset, margin.error]))
-
-    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
-        """Upper bounds by bound propagation."""
-        from ironrule.checker.bounds.network_bounds import prepare_network_bounds
-
-        return prepare_network_bounds(self, columns, sizes)
 
     @property
     def width(self) -> int:

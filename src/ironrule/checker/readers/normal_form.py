@@ -31,7 +31,7 @@ from ironrule.checker.arrays import AnyArray, BoolArray, Float64Array, IntpArray
 from ironrule.checker.space.table import is_missing
 
 if TYPE_CHECKING:
-    from ironrule.checker.preprocessing import EstimatorColumn
+    from ironrule.checker.preprocessing import EstimatorColumns
     from ironrule.checker.scope import MarginBounds
 
 Margin = TypeVar("Margin")
@@ -47,7 +47,7 @@ class Reading(Protocol):
     @property
     def kind(self) -> str: ...
 
-    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
+    def prepare_bounds(self, columns: EstimatorColumns, sizes: Sequence[int]) -> MarginBounds:
         """What bounds its margins, loaded when it is needed; raises NoReading where it cannot answer for a value."""
 
 
@@ -136,7 +136,7 @@ class SumForm:
     alternatives: tuple[tuple[SumMargin, ...], ...]
     kind: ClassVar[str] = "sum of trees"
 
-    def prepare_bounds(self, columns: Sequence[EstimatorColumn], sizes: Sequence[int]) -> MarginBounds:
+    def prepare_bounds(self, columns: EstimatorColumns, sizes: Sequence[int]) -> MarginBounds:
         """Upper bounds by the best leaves."""
         from ironrule.checker.bounds.sum_bounds import prepare_sum_bounds
 
