@@ -28,6 +28,7 @@ from ironrule.model.normal_form.network import (
     Layer,
     Network,
     OutputMargin,
+    _propagate_errors,
     bound_arithmetic_errors,
     find_largest_sizes,
 )
@@ -36,7 +37,7 @@ from ironrule.oracles.protocol import BoxQuery
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.verdict import Proven, Refuted
-from random_networks import KINDS, columns_of, decided
+from random_networks import KINDS, columns_of
 from tiny_cases import case_of, every_point, exceptions_in, rules_of, run_of
 
 Rng = np.random.Generator
@@ -82,12 +83,28 @@ def hostile(inputs: int, kinds: list[str], unit: float, rng: Rng) -> Network:
     return Network(tuple(layers), ((OutputMargin(np.ones(1), 0.0),),), unit)
 
 
+def decided_precisely(network: Network, columns: Any, points: Any) -> tuple[Any, Any, float]:
+    """Which points may be desired and which surely are, by the model's own rounding alone; and how far that may reach.
+
+    What rounding in the search adds is not the model's: a point beyond the model's own reach is not decided at will.
+    """
+    values = columns.look_up(points).astype(PRECISE)
+    for layer in network.layers:
+        values = layer.activation.apply(values @ layer.weights.astype(PRECISE) + layer.bias.astype(PRECISE))
+    ((margin,),) = network.alternatives
+    precise = values @ margin.coefficients.astype(PRECISE) + PRECISE(margin.offset)
+    ((reach,),) = _propagate_errors(network, find_largest_sizes(columns.values), network.roundoff)
+    return precise > -reach, precise > reach, reach
+
+
 def at_the_edge(network: Network, columns: Any, points: Any, rng: Rng) -> Network:
     """The network with its threshold next to what one of its highest points comes to."""
     outputs = np.sort(network.outputs(columns.look_up(points))[:, 0])
     output = float(outputs[-1 - int(rng.integers(0, min(3, len(outputs))))])
     ((slack,),) = bound_arithmetic_errors(network, find_largest_sizes(columns.values))
     beside = [np.nextafter(output, -np.inf), np.nextafter(output, np.inf), output, output + slack, output - slack]
+    _, _, reach = decided_precisely(network, columns, points)
+    beside += [output + 0.99 * reach, output - 0.99 * reach]
     limit = float(rng.choice([*beside, output + 1.01 * slack, output - 1.01 * slack]))
     return replace(network, alternatives=((OutputMargin(np.ones(1), -limit),),))
 
@@ -116,7 +133,7 @@ def hostile_settings(draw: st.DrawFn) -> Hostile:
     kinds = draw(st.lists(st.sampled_from(KINDS), max_size=3))
     network = hostile(len(columns.values), kinds, draw(st.sampled_from([DOUBLE_ROUNDOFF, SINGLE_ROUNDOFF])), rng)
     network = at_the_edge(network, columns, points, rng)
-    possible, sure = decided(network, columns, points)
+    possible, sure, _ = decided_precisely(network, columns, points)
     _, alike = np.unique(columns.look_up(points), axis=0, return_inverse=True)
     desired = sure | (possible & (rng.random(len(points)) < 0.5)[alike.ravel()])
     if desired.all():
