@@ -22,14 +22,14 @@ import ironrule
 from ironrule.arrays import Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.options import SearchOptions, normalize_weights
-from ironrule.explain.query import ask_oracle, build_problem, confirm_points
+from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery
 from ironrule.results.background import Background, HistoryRows, build_background
-from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions, Statistics
+from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions
 from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
@@ -93,7 +93,7 @@ class ExplanationBuilder:
         """All of it in the user's terms."""
         context, problem, result = self.context, self.problem, self.search_result
         require, forbid = tuple(options.require), tuple(options.forbid)
-        statistics = Statistics.from_meter(problem.meter, algorithm, options.seed, result.stopped)  # before witnesses
+        statistics = build_statistics(problem.meter, algorithm, options.seed, result.stopped)  # before witnesses
         needed, limits = self._witnesses(), None if self.wider is None else self.wider.limits
         return Explanation(
             instance=context.space.decode_row(problem.case.instance),

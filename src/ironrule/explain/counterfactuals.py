@@ -17,14 +17,13 @@ from ironrule.backends.registry import find_nearest
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import ask_oracle, build_case, require_desired
+from ironrule.explain.query import ask_oracle, build_case, build_statistics, require_desired
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.counterfactuals import Counterfactuals
-from ironrule.results.explanation import Statistics
 from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
@@ -66,7 +65,7 @@ def find_counterfactuals(
             nearest, name = _find_by_geco(query, run), "GeCo"
         require_desired(nearest.points, case.model, case.model)
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
-    statistics = Statistics.from_meter(meter, name, options.seed, nearest.stopped)
+    statistics = build_statistics(meter, name, options.seed, nearest.stopped)
     proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
 

@@ -23,14 +23,31 @@ from ironrule.model.protocol import Model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
+from ironrule.results.explanation import Statistics
 from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
 from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
 from ironrule.space.constraints.syntax import Constraint
-from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.budget import BudgetExhausted, Meter
 from ironrule.verdict.verdict import Refuted, Verdict
+
+
+def build_statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
+    """What a search did, by its meter."""
+    return Statistics(
+        algorithm=algorithm,
+        seed=seed,
+        seconds=meter.elapsed,
+        generations=meter.events["generations"],
+        candidates=meter.events["candidates"],
+        oracle_calls=meter.events["oracle calls"],
+        model_calls=meter.calls,
+        evaluations=meter.evaluations,
+        operator_seconds=dict(meter.seconds),
+        stopped=stopped,
+    )
 
 
 @dataclass(slots=True, eq=False)

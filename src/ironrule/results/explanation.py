@@ -57,22 +57,6 @@ class Statistics:
     operator_seconds: Mapping[str, float]
     stopped: str | None = None
 
-    @classmethod
-    def from_meter(cls, meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
-        """What a search did, by its meter."""
-        return cls(
-            algorithm=algorithm,
-            seed=seed,
-            seconds=meter.elapsed,
-            generations=meter.events["generations"],
-            candidates=meter.events["candidates"],
-            oracle_calls=meter.events["oracle calls"],
-            model_calls=meter.calls,
-            evaluations=meter.evaluations,
-            operator_seconds=dict(meter.seconds),
-            stopped=stopped,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class RuleRestrictions:

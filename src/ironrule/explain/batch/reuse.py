@@ -22,12 +22,12 @@ from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.explain.batch.worker import PendingRows
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions, parse_weights
-from ironrule.explain.query import select_components
+from ironrule.explain.query import build_statistics, select_components
 from ironrule.hitting.bits import list_members
 from ironrule.hitting.weights import multiply_exactly
 from ironrule.jit import kernel, kernel_helper
 from ironrule.results.batch_storage import BatchRow
-from ironrule.results.explanation import Explanation, RankedRule, Statistics
+from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents, build_instance_components
 
@@ -179,7 +179,7 @@ def build_covered_row(
         return covered
     source = rules.explanation(by)
     proof = source.verdict if source.wider is None or by.wider_low is None else source.wider.verdict
-    nothing_done = Statistics.from_meter(options.start_meter(), REUSED_ALGORITHM, options.seed, None)
+    nothing_done = build_statistics(options.start_meter(), REUSED_ALGORITHM, options.seed, None)
     explanation = replace(
         source,
         instance=context.space.decode_row(point),
