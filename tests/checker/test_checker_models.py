@@ -138,7 +138,7 @@ def test_rules_that_withstand_a_margin_and_other_versions_are_confirmed(name: st
 def test_rules_over_whole_intervals_are_confirmed() -> None:
     table, outcome = loans()
     model = pipeline(MODELS["boosting"], table, np.where(outcome == "good", "good", "bad"))
-    explanation = explained(Explainer(model, table, desired="good", intervals=True), 1)[0]
+    explanation = explained(Explainer(model, table, desired="good", domain="interval"), 1)[0]
     assert_proven(check(explanation, model, table, intervals=True))
     assert_proven(check(explanation, model, table))
 

@@ -162,7 +162,7 @@ def test_a_preparation_that_may_fall_between_neighbours_says_nothing_of_interval
     with pytest.raises(NoReading, match="QuantileTransformer"):
         preparation.require_monotone()
     with pytest.raises(ironrule.ModelError, match="QuantileTransformer"):
-        Explainer(model, GRID, desired=True, intervals=True)
+        Explainer(model, GRID, desired=True, domain="interval")
 
 
 def test_a_single_desired_point_refutes_whatever_the_bounds_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_claims_about_values_seen_are_none_about_intervals() -> None:
     model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
     seen = Explainer(model, GRID, desired=True).explain(1)
     assert check(seen, model, GRID, intervals=True).status == "undecided"
-    whole = Explainer(model, GRID, desired=True, intervals=True).explain(1)
+    whole = Explainer(model, GRID, desired=True, domain="interval").explain(1)
     assert check(whole, model, GRID, intervals=True).status == "proven"
     assert "every number" in sentences(check(whole, model, GRID))["space"]
 
@@ -219,18 +219,18 @@ def test_columns_of_a_shorter_type_are_not_spoken_of_between_their_values(kind: 
     table = pd.DataFrame({"a": np.array([0.1, 0.2, 0.7, 0.9] * 3, dtype=kind), "b": [0, 1, 2] * 4})
     model = DecisionTreeClassifier(random_state=0).fit(table, table.a > 0.5)
     if kind is np.float64:
-        explanation = Explainer(model, table, desired=True, intervals=True).explain(0)
+        explanation = Explainer(model, table, desired=True, domain="interval").explain(0)
         assert check(explanation, model, table, intervals=True).status == "proven"
         assert check(explanation, model, table.astype({"a": np.float32})).status == "undecided"
     else:
         with pytest.raises(ironrule.ModelError, match="convert the column to float64"):
-            Explainer(model, table, desired=True, intervals=True)
+            Explainer(model, table, desired=True, domain="interval")
 
 
 def test_a_box_of_missing_values_alone_has_no_numbers_to_draw() -> None:
     table = pd.DataFrame({"a": [0.0, 1.0, np.nan, 3.0] * 3, "b": [0.0, 1.0, 2.0] * 4})
     model = DecisionTreeClassifier(random_state=0).fit(table, (table.a > 2) | (table.b == 2))
-    explainer = Explainer(model, table, desired=True, intervals=True)
+    explainer = Explainer(model, table, desired=True, domain="interval")
     missing = explainer.explain({"a": None, "b": 0.0}, require=["a"])
     assert check(missing, model, table, intervals=True).status == "proven"
 

@@ -138,4 +138,4 @@ def test_whole_intervals_cannot_be_appended_to() -> None:
     frame = past(60)[["income", "accounts"]]
     tree = DecisionTreeClassifier(random_state=0).fit(frame, decide(past(60)))
     with pytest.raises(InputError, match="not whole intervals"):
-        Explainer(tree, frame, desired="good", intervals=True).with_more_rows(frame)
+        Explainer(tree, frame, desired="good", domain="interval").with_more_rows(frame)

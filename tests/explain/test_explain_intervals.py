@@ -69,7 +69,7 @@ def anybody(explainer: Explainer, table: pd.DataFrame, rows: int = 4000) -> pd.D
 @pytest.mark.parametrize("estimator", MODELS, ids=lambda model: type(model).__name__)
 def test_no_number_between_the_extremes_is_an_exception(estimator: Any) -> None:
     model, table = fitted(estimator)
-    explainer = Explainer(model, table, desired=1, intervals=True)
+    explainer = Explainer(model, table, desired=1, domain="interval")
     listed = Explainer(model, table, desired=1)
     everybody = anybody(explainer, table)
     desired = model.predict(everybody) == 1
@@ -84,7 +84,7 @@ def test_no_number_between_the_extremes_is_an_exception(estimator: Any) -> None:
 @pytest.mark.parametrize("estimator", MODELS[:5], ids=lambda model: type(model).__name__)
 def test_every_number_is_decided_like_a_neighbour_in_the_domain(estimator: Any) -> None:
     model, table = fitted(estimator)
-    explainer = Explainer(model, table, desired=1, intervals=True)
+    explainer = Explainer(model, table, desired=1, domain="interval")
     space, everybody = explainer.space, anybody(explainer, table, 2000)
     for name in ("income", "debt", "accounts"):
         values = np.array(space[name].values, dtype=np.float64)
@@ -101,13 +101,13 @@ def test_columns_may_be_passed_on_as_they_are() -> None:
     table, outcome = measured()
     encode = make_column_transformer((OneHotEncoder(sparse_output=False), ["home"]), remainder="passthrough")
     model = make_pipeline(encode, DecisionTreeClassifier(random_state=0)).fit(table, outcome)
-    explainer = Explainer(model, table, desired=1, intervals=True)
+    explainer = Explainer(model, table, desired=1, domain="interval")
     assert len(explainer.space["income"].values) > table["income"].nunique()
 
 
 def test_whole_numbers_stay_whole() -> None:
     model, table = fitted(MODELS[0])
-    space = Explainer(model, table, desired=1, intervals=True).space
+    space = Explainer(model, table, desired=1, domain="interval").space
     assert all(isinstance(value, int) for value in space["accounts"].values)
     assert len(space["income"].values) > table["income"].nunique()
 
@@ -115,13 +115,13 @@ def test_whole_numbers_stay_whole() -> None:
 def test_a_model_that_may_be_higher_in_between_is_refused() -> None:
     model, table = fitted(GaussianNB())
     with pytest.raises(ModelError, match="between two values"):
-        Explainer(model, table, desired=1, intervals=True)
+        Explainer(model, table, desired=1, domain="interval")
 
 
 def test_a_network_is_refused_with_the_reason() -> None:
     model, table = fitted(MLPClassifier((3,), solver="lbfgs", random_state=0))
     with pytest.raises(ModelError, match="between two values its decision may turn anywhere"):
-        Explainer(model, table, desired=1, intervals=True)
+        Explainer(model, table, desired=1, domain="interval")
 
 
 def test_preparation_that_tells_single_numbers_apart_is_refused() -> None:
@@ -129,11 +129,11 @@ def test_preparation_that_tells_single_numbers_apart_is_refused() -> None:
     encode = make_column_transformer((OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["debt", "home"]))
     model = make_pipeline(encode, DecisionTreeClassifier(random_state=0)).fit(table[["debt", "home"]], outcome)
     with pytest.raises(ModelError, match="single numbers"):
-        Explainer(model, table, desired=1, intervals=True)
+        Explainer(model, table, desired=1, domain="interval")
 
 
 def test_a_model_that_can_only_be_asked_is_refused() -> None:
     table, _ = measured()
     with pytest.raises(ModelError, match="whole intervals need a model whose thresholds can be read") as refused:
-        Explainer(lambda rows: (rows["income"] > 700).to_numpy().astype(float), table, intervals=True)
+        Explainer(lambda rows: (rows["income"] > 700).to_numpy().astype(float), table, domain="interval")
     assert refused.value.code == "intervals-unavailable"

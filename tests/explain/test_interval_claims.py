@@ -77,14 +77,14 @@ class Small:
         regression = is_regressor(model)
         model.fit(table, score if regression else outcome)
         settings = {"threshold": float(score.quantile(0.6))} if regression else {"desired": True}
-        explainer = Explainer(model, table, intervals=True, **settings)
+        explainer = Explainer(model, table, domain="interval", **settings)
         numbers = [_real(explainer, name) if real else _whole(table[name]) for name in table]
         points = pd.DataFrame(product(*numbers), columns=list(table))
         points = points.astype(float) if real else points
         return cls(model, table, settings, points, decided(model, points, settings))
 
     def explainer(self, **more: Any) -> Explainer:
-        return Explainer(self.model, self.table, intervals=True, **self.settings, **more)
+        return Explainer(self.model, self.table, domain="interval", **self.settings, **more)
 
 
 def decided(model: Any, points: pd.DataFrame, settings: dict[str, Any]) -> Mask:
@@ -218,14 +218,14 @@ def assert_changes_are_true(
 def test_where_a_sum_turns_between_values_that_were_seen() -> None:
     data = pd.DataFrame({"income": [0, 10, 20, 30, 40] * 4, "age": [20, 30, 40, 50] * 5})
     model = LogisticRegression().fit(data, data.income >= 25)
-    explainer = Explainer(model, data, desired=True, intervals=True)
+    explainer = Explainer(model, data, desired=True, domain="interval")
     row = {"income": 10, "age": 30}
     explanation, found = explainer.explain(row), explainer.counterfactuals(row)
     assert str(explanation.wider.rule) == "Everyone with income <= 24 gets: False."
     assert explanation.wider_is_maximal
     assert found.proven
     assert found[0].values == {"income": 25, "age": 30}
-    real = Explainer(model, data.astype(float), desired=True, intervals=True)
+    real = Explainer(model, data.astype(float), desired=True, domain="interval")
     explanation, found = real.explain(row), real.counterfactuals(row)
     assert isinstance(explanation.verdict, Proven)
     assert explanation.minimum
@@ -298,7 +298,7 @@ def test_constraints_on_changes_are_part_of_every_claim(kind: str, real: bool, t
 
 def test_a_range_between_two_values_is_not_said_to_have_nothing() -> None:
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 5})
-    explainer = Explainer(LogisticRegression().fit(table, table.a > 1.5), table, desired=True, intervals=True)
+    explainer = Explainer(LogisticRegression().fit(table, table.a > 1.5), table, desired=True, domain="interval")
     with pytest.raises(ConstraintError, match="numbers between them are not tried"):
         explainer.counterfactuals({"a": 0.0}, permitted_range={"a": [2.2, 2.8]})
     assert not explainer.counterfactuals({"a": 0.0}, permitted_range={"a": [0.0, 1.8]}).proven
@@ -332,7 +332,7 @@ def test_a_class_in_the_middle_is_explained_for_whole_numbers_and_refused_for_ot
         assert_rule_is_true(small, explainer, row)
         assert assert_changes_are_true(small, explainer, row)
     with pytest.raises(ModelError, match="rises in one sum and falls in another"):
-        Explainer(model, table.astype(float), desired="middle", intervals=True)
+        Explainer(model, table.astype(float), desired="middle", domain="interval")
 
 
 def test_a_column_that_rises_and_falls_in_one_sum_is_refused() -> None:
@@ -341,7 +341,7 @@ def test_a_column_that_rises_and_falls_in_one_sum_is_refused() -> None:
     twice = make_column_transformer((StandardScaler(), ["a"]), (Binarizer(threshold=2.0), ["a"]))
     model = make_pipeline(twice, LogisticRegression(C=100.0)).fit(table, (table.a > 2) & (table.a < 9))
     with pytest.raises(ModelError, match="rises in one sum and falls in another"):
-        Explainer(model, table, desired=True, intervals=True)
+        Explainer(model, table, desired=True, domain="interval")
 
 
 def test_curves_are_explained_for_whole_numbers() -> None:
@@ -358,11 +358,11 @@ def test_curves_are_explained_for_whole_numbers() -> None:
 def test_long_ranges_of_whole_numbers_are_not_listed_and_nothing_is_claimed_of_them() -> None:
     table = pd.DataFrame({"a": [0, 100, MAX_LISTED_INTEGERS] * 6})
     model = LogisticRegression().fit(table, table.a > 60)
-    explainer = Explainer(model, table, desired=True, intervals=True)
+    explainer = Explainer(model, table, desired=True, domain="interval")
     assert len(explainer.space["a"].values) == 3
     assert not explainer.explain({"a": 0}).wider_is_maximal
     assert not explainer.counterfactuals({"a": 0}).proven
-    listed = Explainer(model, table.clip(upper=MAX_LISTED_INTEGERS - 1), desired=True, intervals=True)
+    listed = Explainer(model, table.clip(upper=MAX_LISTED_INTEGERS - 1), desired=True, domain="interval")
     assert len(listed.space["a"].values) == MAX_LISTED_INTEGERS
     assert listed.explain({"a": 0}).wider_is_maximal
 
@@ -371,14 +371,14 @@ def test_a_number_that_stands_for_missing_is_refused() -> None:
     table = pd.DataFrame({"a": [-9.0, 1.0, 2.0, 3.0] * 5})
     model = make_pipeline(SimpleImputer(missing_values=-9.0), DecisionTreeClassifier()).fit(table, table.a > 1.5)
     with pytest.raises(ModelError, match=r"takes the single number -9\.0 for missing"):
-        Explainer(model, table, desired=True, intervals=True)
+        Explainer(model, table, desired=True, domain="interval")
 
 
 def test_thresholds_of_numbers_on_both_sides_of_zero_are_found() -> None:
     table = pd.DataFrame({"b": [-20.0, -20.0, 3.0, 3.0, 20.0, 20.0, -20.0, 20.0] * 4, "c": [0, 1] * 16})
     model = DecisionTreeClassifier(random_state=0).fit(table, table.b == 3)
     past = table[table.b != 3].reset_index(drop=True)
-    explanation = Explainer(model, past, desired=True, intervals=True).explain(0)
+    explanation = Explainer(model, past, desired=True, domain="interval").explain(0)
     assert explanation.minimum
     covered = explanation.wider.rule.covers(table) if explanation.wider else explanation.rule.covers(table)
     assert not model.predict(table[covered]).any()
@@ -390,7 +390,7 @@ def test_what_rounding_could_turn_between_two_values_is_not_proven() -> None:
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 5, "b": [0.0, 1.0] * 10})
     model = LinearRegression().fit(table, table.a - table.b)
     model.coef_, model.intercept_ = np.array([1.0, -1.0]), 0.0
-    explainer = Explainer(model, table, threshold=1.0, intervals=True)
+    explainer = Explainer(model, table, threshold=1.0, domain="interval")
     explanation = explainer.explain({"a": 1.0, "b": 0.0})
     doubtful = [
         one for one in explanation.ranked if isinstance(one.verdict, Proven) and one.rule.covers(table).sum() > 5
@@ -403,7 +403,7 @@ def test_margins_and_several_models_go_with_intervals(given: dict[str, Any]) -> 
     table = pd.DataFrame(list(product(range(6), range(5))), columns=["a", "b"]).astype(float)
     model, other = (RandomForestClassifier(5, random_state=seed).fit(table, table.a > table.b) for seed in (0, 1))
     others = [other] if given.pop("models", False) else []
-    explainer = Explainer(model, table, desired=True, intervals=True, models=others, **given)
+    explainer = Explainer(model, table, desired=True, domain="interval", models=others, **given)
     explanation = explainer.explain({"a": 0.0, "b": 4.0})
     assert isinstance(explanation.verdict, Proven)
     rng = np.random.default_rng(0)

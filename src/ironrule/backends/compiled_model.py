@@ -8,8 +8,8 @@ scores may move, are compiled side by side: together they desire what any of the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,11 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.model.blackbox import BlackBox, ModelSet, list_targets
 from ironrule.model.decision import DecisionTarget
-from ironrule.model.pipeline import FinalEstimator, build_final_estimator
+from ironrule.model.model_input import TabulatedColumns, compute_model_input
+from ironrule.model.pipeline import FinalEstimator, build_final_estimator, split_pipeline
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel, read_model
+from ironrule.model.readers.registry import get_input_conversion
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
@@ -65,6 +67,34 @@ def compile_model(model: Any, black_box: BlackBox, space: Space, past: Points, t
     _check_decisions(part, outcomes, points)
     quick = build_final_estimator(model, read.columns, black_box, target, points=points, outcomes=outcomes)
     return CompiledModel((part,), backends[0].compute_fingerprint(read), read, quick)
+
+
+def insert_codes(
+    compiled: CompiledModel, model: Any, black_box: BlackBox, space: Space, places: Mapping[int, int], point: Points
+) -> CompiledModel:
+    """A single compiled model over a space with one more number in some intervals, at these places of their domains.
+
+    ``point`` has all of these numbers. Raises Unreadable if the model does not decide it as its parts do.
+    """
+    transform, final = split_pipeline(model)
+    laid = black_box.layout.decode(point[None, :])
+    seen = compute_model_input(transform, laid, get_input_conversion(final), black_box.layout.names)
+    old = compiled.tabulated.columns
+    values = tuple(
+        np.insert(table, places[j], seen[0, column]) if (j := int(feature)) in places else table
+        for column, (feature, table) in enumerate(zip(old.features, old.values, strict=True))
+    )
+    columns = TabulatedColumns(old.features, values)
+    if not np.array_equal(columns.look_up(point[None, :]), seen, equal_nan=seen.dtype.kind == "f"):
+        raise Unreadable("what the model sees of the row does not follow from its single values")
+    read = TabulatedModel(compiled.tabulated.normal_form, columns)
+    (part,) = compiled.parts
+    larger = part._replace(alternatives=part.backends[0].compile(read, space, space.feasible))
+    _check_decisions(larger, black_box.desired(point[None, :]), point[None, :])
+    quick = compiled.final_estimator
+    if quick is not None:
+        quick = replace(quick, starts=np.cumsum([0, *map(len, values[:-1])]), values=np.concatenate(values))
+    return CompiledModel((larger,), compiled.fingerprint, read, quick)
 
 
 def _check_decisions(part: CompiledPart, desired: BoolArray, points: Points) -> None:

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from ironrule.checker.claims import ClaimChecker
 from ironrule.checker.components import describe_rule
-from ironrule.checker.document import CertificateClaim, ExplanationDocument, compute_digest, parse_document
+from ironrule.checker.document import (
+    CertificateClaim,
+    ExplanationDocument,
+    compute_digest,
+    parse_document,
+    to_canonical_json,
+)
+from ironrule.checker.intervals import can_be_interval, is_interval_feature, summarize_domains
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
@@ -29,9 +36,9 @@ class Checker:
 
     Takes the model, the data, the space and the constraints as an :class:`~ironrule.Explainer` does. What counts as
     desired stands in each explanation; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
-    explanation that means something else is refuted. ``intervals=True`` demands that the claims are about whole
-    intervals. A model that the checker cannot read itself is read as the explainer does, and the result says "reading
-    shared"; with ``allow_shared_reading=False`` its proofs stay undecided.
+    explanation that means something else is refuted. ``intervals=True`` demands that the claims are about every number
+    between the values of the domains. A model that the checker cannot read itself is read as the explainer does, and
+    the result says "reading shared"; with ``allow_shared_reading=False`` its proofs stay undecided.
     """
 
     def __init__(
@@ -89,11 +96,12 @@ class Checker:
 
     def _find_scope(self, document: ExplanationDocument) -> CheckScope:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
-        key = repr((document.decision, document.breakpoints))
+        own = {name: document.instance.get(name) for name in document.extended_features}
+        key = repr((document.decision, document.breakpoints, own))
         if key not in self._scopes:
             target = _read_target(document)
             try:
-                scope = build_scope(self._materials, target, document.breakpoints)
+                scope = build_scope(self._materials, target, document.breakpoints, own)
             except OutcomeError as error:
                 differs = "the explanation's outcomes are not those of the model at hand"
                 raise ClaimUndecided(f"{differs}: {error.statement}") from None
@@ -138,11 +146,25 @@ class Checker:
             raise ClaimUndecided(f"{differs}{given}")
         if named not in (None, known):
             raise ClaimFailed("the explanation names other constraints than those of the space that it speaks of")
-        if self._intervals and not scope.intervals:
+        if self._intervals and not all(map(is_interval_feature, filter(can_be_interval, scope.space.features))):
             raise ClaimUndecided("the explanation is about values seen, not about whole intervals")
+        if document.domains is not None and (
+            to_canonical_json(document.domains) != to_canonical_json(summarize_domains(scope.space))
+        ):
+            raise ClaimFailed("the domains that the explanation names are not those of the space that it speaks of")
         where = f", where {' and '.join(known)}" if known else ""
-        what = "every number between the values of the domains" if scope.intervals else "the values seen"
-        return f"the explanation is about the space at hand, {what}{where}"
+        extended = ", ".join(document.extended_features)
+        more = f", extended by the row's own {extended}" if extended else ""
+        return f"the explanation is about the space at hand, {_describe_numbers(scope)}{more}{where}"
+
+
+def _describe_numbers(scope: CheckScope) -> str:
+    """Which numbers the claims are about."""
+    numbers = [feature for feature in scope.space.features if can_be_interval(feature)]
+    seen = ", ".join(feature.name for feature in numbers if not is_interval_feature(feature))
+    if not scope.intervals:
+        return "the values seen"
+    return "every number between the values of the domains" + (f", but of {seen} the values seen" if seen else "")
 
 
 def check(

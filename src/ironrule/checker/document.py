@@ -131,6 +131,8 @@ class ExplanationDocument:
     data: JsonObject
     constraints: tuple[str, ...] | None = None  # None where the document names none
     breakpoints: Mapping[str, tuple[Any, ...]] | None = None  # None where the claims are about values seen
+    extended_features: tuple[str, ...] = ()  # whose domains have a value of the instance that no past row has
+    domains: JsonObject | None = None  # what every feature is said to take
 
 
 def parse_document(given: Any) -> ExplanationDocument:
@@ -390,6 +392,11 @@ _parse_document = _record(dict, {
 }, {
     "constraints": _parse_names,
     "breakpoints": _object_of(_list_of(_parse_number)),
+    "extended_features": _parse_names,
+    "domains": _object_of(_record(dict, {
+        "kind": _one_of("the kind of a domain", "interval", "integers", "seen", "list"),
+        "missing": _one_of("missing", True, False),
+    }, {"low": _parse_value, "high": _parse_value, "count": _parse_count, "values": _list_of(_parse_value)})),
 }, checked_only=("format", "statistics"))  # fmt: skip
 
 

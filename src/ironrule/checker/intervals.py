@@ -28,7 +28,7 @@ from ironrule.checker.arrays import BoolArray
 from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn, EstimatorColumns
 from ironrule.checker.readers.normal_form import MarginPart, Reading, Split, SumForm
 from ironrule.checker.result import ClaimUndecided
-from ironrule.checker.space.space import CheckerFeature, CheckerSpace
+from ironrule.checker.space.space import CheckerFeature, CheckerSpace, value_to_json
 from ironrule.checker.space.table import UserTable
 
 if TYPE_CHECKING:
@@ -40,10 +40,30 @@ GapMasks = dict[int, BoolArray]
 MAX_EXACT_INTEGER = 2**53
 
 
-def is_interval_feature(feature: CheckerFeature) -> bool:
-    """Whether a feature may take any number between its smallest and its largest value."""
+def can_be_interval(feature: CheckerFeature) -> bool:
+    """Whether a feature is an ordered number, so that it may take any between its smallest and its largest value."""
     rises = feature.ordered and feature.numeric and feature.naturally_ordered
     return rises and not feature.one_hot and bool(feature.values)
+
+
+def is_interval_feature(feature: CheckerFeature) -> bool:
+    """Whether a feature may take any number between its smallest and its largest value."""
+    return feature.interval is True
+
+
+def summarize_domains(space: CheckerSpace) -> dict[str, dict[str, Any]]:
+    """What every feature can take, as a document says it."""
+    return {feature.name: _summarize_domain(feature) for feature in space.features}
+
+
+def _summarize_domain(feature: CheckerFeature) -> dict[str, Any]:
+    if not feature.values or not feature.ordered or not feature.naturally_ordered:
+        values = [value_to_json(value) for value in feature.values]
+        return {"kind": "list", "missing": feature.missing, "values": values}
+    kind = ("integers" if feature.whole else "interval") if is_interval_feature(feature) else "seen"
+    low, high = value_to_json(feature.values[0]), value_to_json(feature.values[-1])
+    count = {"count": len(feature.values)} if kind == "seen" else {}
+    return {"kind": kind, "missing": feature.missing, "low": low, "high": high} | count
 
 
 def find_gaps(feature: CheckerFeature) -> BoolArray:

@@ -7,6 +7,7 @@ the model's own decisions on past rows, on random points and at every value of e
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,12 +18,18 @@ import numpy as np
 from ironrule.checker.arrays import BoolArray, Int32Array, IntpArray
 from ironrule.checker.bounds.feasible import FeasibleSet, build_feasible_set
 from ironrule.checker.bounds.pieces import Pieces, PieceTest
-from ironrule.checker.intervals import find_dominated_gaps, is_interval_feature, require_float64_columns
+from ironrule.checker.intervals import can_be_interval, find_dominated_gaps, require_float64_columns
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
 from ironrule.checker.readers.normal_form import NoReading, Reading
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
-from ironrule.checker.space.space import CheckerSpace, infer_space, parse_constraints, space_from_json
+from ironrule.checker.space.space import (
+    CheckerSpace,
+    infer_space,
+    parse_constraints,
+    space_from_json,
+    value_from_json,
+)
 from ironrule.checker.space.table import UserTable, read_table
 from ironrule.checker.user_models import (
     OutcomeTarget,
@@ -191,9 +198,17 @@ class CheckScope:
         return self.past_rows[mask]
 
 
-def build_scope(inputs: UserInputs, target: OutcomeTarget, breakpoints: Breakpoints | None) -> CheckScope:
-    """The scope of a decision; raises OutcomeError if no model decides so, ClaimUndecided for unfitting breakpoints."""
-    space = inputs.space if breakpoints is None else _add_breakpoints(inputs.space, breakpoints)
+def build_scope(
+    inputs: UserInputs,
+    target: OutcomeTarget,
+    breakpoints: Breakpoints | None,
+    extended: Mapping[str, Any] | None = None,
+) -> CheckScope:
+    """The scope of a decision; raises OutcomeError if no model decides so, ClaimUndecided for unfitting breakpoints.
+
+    ``extended`` has values of the instance, by feature, that join the domains.
+    """
+    space = _add_breakpoints(_add_own_values(inputs.space, extended or {}), breakpoints or {})
     if breakpoints is not None:
         require_float64_columns(inputs.table, space)
     user_models = build_user_models(inputs.models, inputs.table, space, target)
@@ -213,8 +228,32 @@ def build_scope(inputs: UserInputs, target: OutcomeTarget, breakpoints: Breakpoi
     )
 
 
+def _add_own_values(space: CheckerSpace, own: Mapping[str, Any]) -> CheckerSpace:
+    """The space with values of the instance that no past row has: more is claimed than of the values seen."""
+    features = list(space.features)
+    for name, plain in own.items():
+        if name not in space.names:
+            raise ClaimUndecided(f"the extended features must be features of the space, got {name!r}")
+        place = space.index(name)
+        feature, value = features[place], value_from_json(plain)
+        if value is None:
+            features[place] = replace(feature, missing=True)
+        elif feature.one_hot or (feature.ordered and not feature.naturally_ordered):
+            raise ClaimUndecided(f"{value!r} has no place in the domain of {name!r}")
+        elif value not in feature.values:
+            values = (*feature.values, value)
+            try:
+                features[place] = replace(feature, values=tuple(sorted(values)) if feature.ordered else values)
+            except TypeError:
+                raise ClaimUndecided(f"{value!r} has no place in the order of {name!r}") from None
+    return replace(space, features=tuple(features))
+
+
 def _add_breakpoints(space: CheckerSpace, breakpoints: Breakpoints) -> CheckerSpace:
-    """The space with more numbers in its domains, none of them beyond the smallest and the largest seen."""
+    """The space in which the features with breakpoints are intervals, with these numbers in their domains.
+
+    Numbers beyond the smallest and the largest seen make the range longer, so that more is claimed.
+    """
     features = list(space.features)
     for name, more in breakpoints.items():
         try:
@@ -223,8 +262,8 @@ def _add_breakpoints(space: CheckerSpace, breakpoints: Breakpoints) -> CheckerSp
             raise ClaimUndecided(f"the breakpoints must be of features of the space, got {name!r}") from None
         feature = features[place]
         kinds = (int,) if feature.whole else (int, float)
-        inside = (type(v) in kinds and feature.values[0] <= v <= feature.values[-1] for v in more)
-        if not (is_interval_feature(feature) and all(inside)):
-            raise ClaimUndecided(f"the breakpoints of {name!r} must be numbers in its range")
-        features[place] = replace(feature, values=tuple(sorted({*feature.values, *more})))
+        finite = (type(v) in kinds and math.isfinite(v) for v in more)
+        if not (can_be_interval(feature) and feature.interval is not False and all(finite)):
+            raise ClaimUndecided(f"the breakpoints of {name!r} must be finite numbers like its values")
+        features[place] = replace(feature, values=tuple(sorted({*feature.values, *more})), interval=True)
     return replace(space, features=tuple(features))

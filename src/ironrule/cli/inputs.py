@@ -6,7 +6,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,6 @@ def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constrain
     wanted = parse_row(options.row)
     files = read_files(options)
     row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files.data, options.target)
-    if options.extend_domain and isinstance(row, Mapping):
-        files = replace(files, space=files.space.extend_domains(row))
     explainer = files.build_explainer(options, constraints)
     if isinstance(wanted, int):
         _check_undesired(wanted, explainer)
@@ -61,7 +59,7 @@ class InputFiles:
     cache: Path | None = None
 
     def build_explainer(self, options: argparse.Namespace, constraints: Sequence[Constraint]) -> Explainer:
-        """An explainer for them; ``ironrule counterfactual`` has neither margin nor intervals."""
+        """An explainer for them; ``ironrule counterfactual`` has no margin."""
         from ironrule.explain.explainer import Explainer
 
         return Explainer(
@@ -73,7 +71,7 @@ class InputFiles:
             constraints=constraints,
             margin=getattr(options, "margin", 0.0),
             models=self.models,
-            intervals=getattr(options, "intervals", False),
+            domain=options.domain,
             cache=self.cache,
         )
 

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ironrule.results.scope import DOMAIN_MODES
 from ironrule.search.algorithms import ALGORITHM_CHOICES
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ def add_row_option(parser: argparse.ArgumentParser, required: bool = True) -> No
     group = parser.add_argument_group("row")
     text = "a row number from 0, or a JSON object of column: value"
     group.add_argument("--row", metavar="ROW", required=required, help=text)
-    group.add_argument("--extend-domain", action="store_true", help="add the row's values to domains that lack them")
 
 
 def add_search_options(parser: argparse.ArgumentParser, several: bool = True) -> None:
@@ -80,10 +80,15 @@ def add_robustness_options(group: argparse._ActionsContainer) -> None:
     """What a rule must hold for beyond the model and the values seen."""
     text = "the rule must hold even if every score moved by M"
     group.add_argument("--margin", metavar="M", type=float, default=0.0, help=text)
-    text = "numbers may take any value between the smallest and the largest seen"
-    group.add_argument("--intervals", action="store_true", help=text)
+    add_domain_option(group)
     text = "the rule must hold for these models too"
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
+
+
+def add_domain_option(group: argparse._ActionsContainer) -> None:
+    """``--domain``."""
+    text = "numbers: any value in their range where the model can be read so (auto, interval), or those seen"
+    group.add_argument("--domain", choices=DOMAIN_MODES, default="auto", help=text)
 
 
 def add_rule_options(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from ironrule.arrays import AnyArray, BoolArray, Int64Array
 from ironrule.errors import InputError, TableError
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, OutcomeSource, RowStore
 from ironrule.model.blackbox import BlackBox
-from ironrule.space.codes import EncodedTable, choose_code_type
+from ironrule.space.codes import EncodedTable, build_recoding, look_up_codes
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.column_store.storage import BLOCK_ROWS, TempFolder, open_or_write_columns, select_rows
 from ironrule.space.feature import Feature, Value
@@ -46,8 +46,16 @@ class AppendedRows:
 
     @property
     def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
-        """The numbers in the domains of the old rows that no row has."""
-        return self.old.breakpoints or {}
+        """The numbers in the domains of the old rows that no row has, the new ones among them."""
+        return {name: self._drop_seen(name, numbers) for name, numbers in (self.old.breakpoints or {}).items()}
+
+    def _drop_seen(self, name: str, numbers: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Those of the numbers that no new row has."""
+        if not numbers:
+            return ()
+        present = self.new.table.column(self.old.space[name].columns[0]).present
+        seen = {*np.unique(look_up_codes(Feature(name, numbers, ordered=True), present)).tolist()}
+        return tuple(number for place, number in enumerate(numbers) if place not in seen)
 
     @property
     def row_numbers(self) -> Int64Array | None:
@@ -160,11 +168,7 @@ def _build_recoding(old: Space, feature: Feature) -> AnyArray | None:
     if feature.name not in old.names or old[feature.name].columns != feature.columns:
         statement = f"the new rows change which columns form the feature {feature.name!r}"
         raise InputError(statement, hint="make a new explainer of all rows")
-    before = old[feature.name]
-    values = [*before.values, *([None] if before.missing else [])]
-    lut = np.array([feature.code(value) for value in values], dtype=choose_code_type(feature.size))
-    same = np.array_equal(lut, np.arange(len(lut))) and choose_code_type(before.size) == choose_code_type(feature.size)
-    return None if same else lut
+    return build_recoding(old[feature.name], feature)
 
 
 def _iterate_chunks(column: AnyArray, lut: AnyArray | None) -> Iterator[AnyArray]:

@@ -21,6 +21,7 @@ import numpy as np
 import ironrule
 from ironrule.arrays import Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
+from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
 from ironrule.hitting.bits import list_members, unpack_sets
@@ -48,6 +49,7 @@ OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pyga
 
 def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> Explanation:
     """The shortest rule found for a row with the undesired outcome, with what is known of it."""
+    context, row = extend_to_row(context, row)
     algorithm = options.choose_algorithm(context.oracle is not None)
     problem = build_problem(context, row, options)
     result = solve(problem, algorithm)
@@ -116,6 +118,8 @@ class ExplanationBuilder:
             model_count=context.model.model_count,
             constraints=tuple(map(str, context.space.constraints)),
             breakpoints=context.breakpoints,
+            extended_features=context.extended_features,
+            domains=context.domains,
             lazy_background=LazyValue(self._background),
         )
 

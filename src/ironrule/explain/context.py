@@ -1,16 +1,23 @@
 """What an explainer knows before it is asked anything: the space, the model in normal form, and the history.
 
 ``build_context`` reads the data and the model; what cannot be used is refused here, before any search.
-``restrict_context`` adds constraints on what can occur: data, domains and the outcomes of past rows stay, past rows
-that break a constraint are left out, and the model is read again, since the constraints are part of what the exact
-oracle works on. The result is what a new explainer with all constraints would know. ``decide_row`` turns a row into
-codes and says whether it has the desired outcome.
+``derive_context`` is for the same data and models over another space, with more constraints or with more values in its
+domains: the outcomes of past rows stay, past rows that break a constraint are left out, and the model is read again.
+The result is what a new explainer would know. ``decide_row`` turns a row into codes and says whether it has the desired
+outcome.
+
+**Domains.** A numeric feature may take any number from the smallest to the largest value where the model can be read
+so far that all places are known at which it turns (:mod:`ironrule.model.intervals`); elsewhere the values seen are all
+that is spoken of. ``DomainMode`` says what the user wants: "auto" takes intervals where they can be had, "interval"
+refuses a model without them, "seen" takes the values alone.
 """
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,9 +32,10 @@ from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTa
 from ironrule.model.blackbox import ModelSet, build_model_set, match_column_names
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.history import History, build_history, fingerprint_outcomes
-from ironrule.model.intervals import Gaps, find_gaps, refine_space
+from ironrule.model.intervals import Gaps, RefinedSpace, find_gaps, refine_space
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import read_models
+from ironrule.results.scope import DOMAIN_MODES, DomainMode, DomainSummary, summarize_domains
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.ingest import open_source
@@ -48,6 +56,43 @@ if TYPE_CHECKING:
 CHECKED_ROWS = 4096
 
 
+def parse_domain(domain: Any) -> DomainMode:
+    """What numeric features may take, by its name."""
+    for mode in DOMAIN_MODES:
+        if domain == mode:
+            return mode
+    raise InputError(expected=f"domain must be one of {', '.join(map(repr, DOMAIN_MODES))}", got=repr(domain))
+
+
+MAX_CACHED_CONTEXTS = 16
+
+
+class ContextCache:
+    """The contexts of the last few rows with new values, by these values. It is not copied along with its owner."""
+
+    __slots__ = ("_contexts", "_lock")
+
+    def __init__(self) -> None:
+        self._contexts: OrderedDict[Any, ExplainerContext] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], ExplainerContext]) -> ExplainerContext:
+        """The context under a key, made if it is not there."""
+        with self._lock:
+            if key in self._contexts:
+                self._contexts.move_to_end(key)
+                return self._contexts[key]
+        made = make()
+        with self._lock:
+            self._contexts[key] = made
+            if len(self._contexts) > MAX_CACHED_CONTEXTS:
+                self._contexts.popitem(last=False)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ContextCache, ()
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ExplainerContext:
     """Everything about a model and its data that stays the same from row to row."""
@@ -64,13 +109,22 @@ class ExplainerContext:
     oracle: Oracle | None  # the exact oracle, if there is one
     point_model: Model  # decides single points: the models, a final estimator, or a tree whose leaves they confirmed
     fingerprint: str
+    arguments: ExplainerArguments
     target: DecisionTarget
     row_numbers: Int64Array | None  # which rows of the table the history has; None if it has all
     engine: BoundEngine | None = None  # where networks are bounded, if not on the cores
-    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # by interval, the numbers put between those seen
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
+    obstacles: Mapping[str, str] = field(default_factory=dict)  # why a numeric feature is no interval, by its name
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
+    extended_features: tuple[str, ...] = ()  # whose domains have a value of the row explained that is outside them
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
+    row_contexts: ContextCache = field(default_factory=ContextCache, repr=False)  # of rows with new values
+
+    @property
+    def domains(self) -> dict[str, DomainSummary]:
+        """What every feature can take."""
+        return summarize_domains(self.space)
 
     @property
     def table(self) -> Table:
@@ -114,7 +168,7 @@ class ExplainerArguments:
     space: Space | None
     constraints: tuple[str | Constraint, ...]
     columns: Sequence[str] | None
-    intervals: bool
+    domain: DomainMode
     device: str | None
     oracle: Oracle | None = None  # for a model that can only be asked
 
@@ -147,15 +201,16 @@ def build_context(
         bind_constraint(constraint, whole.features)
     if isinstance(row_store, OnDiskRows):
         row_store.encode(whole, progress)  # first of all: a value of any row that does not fit is refused here
-    model_set, gaps = build_model_set(models, row_store.table, whole, target), None
-    if arguments.intervals:
-        whole, gaps = _extend_to_intervals(whole, models, model_set, row_store, target)
+    model_set = build_model_set(models, row_store.table, whole, target)
+    checked = _filter_rows(whole, row_store, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
+    refined, gaps = _refine_domains(arguments, whole, model_set, checked, row_store.table, {})
+    if gaps is not None:
+        whole = refined.space
         model_set = build_model_set(models, row_store.table, whole, target)
     codes, row_numbers = _filter_rows(whole, row_store, progress, warn)
     exact = _read_exactly(models, model_set, whole, codes, target=target, engine=engine, gaps=gaps)
-    why = exact.unreadable_reason
-    if gaps is not None and why is not None:
-        raise ModelError(f"whole intervals need a model that can be read: {why}", code="intervals-unavailable")
+    if gaps is not None and exact.unreadable_reason is not None:
+        _require_intervals(arguments, exact.unreadable_reason)
     cache_key = None
     if not isinstance(row_store, InMemoryRows):
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
@@ -170,29 +225,33 @@ def build_context(
         row_count=len(row_store),
         change_constraints=change_constraints,
         **exact._asdict(),
-        fingerprint=_fingerprint_model(history, exact.compiled_model),
+        fingerprint=fingerprint_model(history, exact.compiled_model),
+        arguments=arguments,
         target=target,
         row_numbers=row_numbers,
         engine=engine,
-        breakpoints=_find_breakpoints(space, whole, row_store) if arguments.intervals else None,
+        breakpoints=None if gaps is None else _find_breakpoints(space, whole, row_store.breakpoints),
         gaps=gaps,
+        obstacles=refined.obstacles,
         black_box_oracle=arguments.oracle,
     )
 
 
-def _fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
+def fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
     """A model by what it decides on past rows, which needs no reading of it, and behind that by its structure."""
-    decisions = fingerprint_outcomes(history)[:32]  # so that both together are as long as a SHA-256
+    decisions = fingerprint_outcomes(history.codes, history.outcomes)
     return decisions if compiled_model is None else f"{decisions}-{compiled_model.fingerprint[:31]}"
 
 
-def _find_breakpoints(seen: Space, whole: Space, past: RowStore) -> Mapping[str, tuple[Value, ...]]:
-    """The numbers that are in domains although no past row has them."""
+def _find_breakpoints(
+    seen: Space, whole: Space, earlier: Mapping[str, tuple[Value, ...]]
+) -> Mapping[str, tuple[Value, ...]]:
+    """By interval, the numbers in its domain that no past row has."""
+    pairs = zip(seen.features, whole.features, strict=True)
     added = {
-        new.name: {*new.values} - {*old.values} | {*past.breakpoints.get(new.name, ())}
-        for old, new in zip(seen.features, whole.features, strict=True)
+        new.name: {*new.values} - {*old.values} | {*earlier.get(new.name, ())} for old, new in pairs if new.interval
     }
-    return {name: tuple(sorted(numbers)) for name, numbers in added.items() if numbers}
+    return {name: tuple(sorted(numbers)) for name, numbers in added.items()}
 
 
 def _open_rows(arguments: ExplainerArguments, data: Any, cache: str | Path | None, progress: bool | None) -> RowStore:
@@ -225,20 +284,42 @@ def _build_history(
     return build_history(space, codes, withstood, past.take(codes, withstood, desired)), outcomes
 
 
-def _extend_to_intervals(
-    space: Space, models: Sequence[Any], model_set: ModelSet, past: RowStore, target: DecisionTarget
-) -> tuple[Space, Gaps]:
-    """The space of whole intervals, and what its domains leave out."""
-    checked = _filter_rows(space, past, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
+def _refine_domains(
+    arguments: ExplainerArguments,
+    space: Space,
+    model_set: ModelSet,
+    checked: Points,
+    table: Table,
+    inserted: Mapping[str, Value],
+) -> tuple[RefinedSpace, Gaps | None]:
+    """The space with its intervals and what their domains leave out; None where there are no intervals."""
+    if arguments.domain == "seen":
+        return RefinedSpace(space, {}), None
+    numbers = [feature.name for feature in space.features if feature.can_be_interval]
     try:
-        each = read_models(models, model_set, space, checked, target)
+        each = read_models(arguments.models, model_set, space, checked, arguments.target)
         reads = [read for _, read in each]
-        refined = refine_space(space, [model for model, _ in each], reads, past.table)
-        return refined, find_gaps(refined, reads)
+        refined = refine_space(space, [model for model, _ in each], reads, table)
     except Unreadable as reason:
+        _require_intervals(arguments, str(reason))
+        return RefinedSpace(space, dict.fromkeys(numbers, str(reason))), None
+    for name, obstacle in refined.obstacles.items():
+        if space[name].interval is not False:
+            _require_intervals(arguments, f"{name!r}: {obstacle}")
+    if not any(feature.interval for feature in refined.space.features):
+        return refined, None
+    refined = replace(refined, space=refined.space.extend_domains(inserted))
+    return refined, find_gaps(refined.space, reads)
+
+
+def _require_intervals(arguments: ExplainerArguments, reason: str) -> None:
+    """Raise ModelError if the user insists on intervals."""
+    if arguments.domain == "interval":
         raise ModelError(
-            f"whole intervals need a model whose thresholds can be read: {reason}", code="intervals-unavailable"
-        ) from None
+            f"whole intervals are not available for this model: {reason}",
+            hint='pass domain="auto" for intervals where they can be had, or domain="seen"',
+            code="intervals-unavailable",
+        )
 
 
 class ExactReading(NamedTuple):
@@ -300,23 +381,70 @@ def _filter_rows(
     return past.take(codes, kept, space.fingerprint[:32]), rows if past.row_numbers is None else past.row_numbers[rows]
 
 
-def restrict_context(context: ExplainerContext, models: Sequence[Any], more: Sequence[Constraint]) -> ExplainerContext:
+def restrict_context(context: ExplainerContext, more: Sequence[Constraint]) -> ExplainerContext:
     """The same under further constraints; raises ConstraintError if no past row satisfies them."""
-    space = replace(context.space, constraints=(*context.space.constraints, *more))
-    kept = _find_satisfying_rows(space, context.history.codes)
-    codes = _take_rows(context, context.history.codes, kept, space.fingerprint[:32])
-    withstood = context.history.outcomes[kept]
-    exact = _read_exactly(models, context.model, space, codes, target=context.target, engine=context.engine)
-    history = build_history(space, codes, withstood, _take_rows(context, codes, withstood, None))
+    arguments = replace(context.arguments, constraints=(*context.arguments.constraints, *more))
+    space = list_seen_values(context)
+    return derive_context(
+        replace(context, arguments=arguments), replace(space, constraints=(*space.constraints, *more))
+    )
+
+
+def list_seen_values(context: ExplainerContext) -> Space:
+    """The space without the numbers that were put between the values seen."""
+    added = context.breakpoints or {}
+    features = (
+        replace(f, values=tuple(v for v in f.values if v not in {*added[f.name]}), interval=None)
+        if f.name in added
+        else f
+        for f in context.space.features
+    )
+    return replace(context.space, features=tuple(features))
+
+
+def derive_context(
+    context: ExplainerContext, space: Space, inserted: Mapping[str, Value] | None = None
+) -> ExplainerContext:
+    """The same data and models over another space of values seen: with more constraints, or with more values.
+
+    ``inserted`` has a further number for some intervals. Raises ConstraintError if no past row satisfies the
+    constraints.
+    """
+    arguments, history = context.arguments, context.history
+    models, target = arguments.models, arguments.target
+    gaps, obstacles, seen = context.gaps, context.obstacles, space
+    if gaps is not None:  # numbers that constraints name, and turns beyond the old ends, join the domains
+        model_set = build_model_set(models, context.table, seen, target)
+        checked = history.codes.recode(context.space.features, space.features).points(slice(0, CHECKED_ROWS))
+        refined, gaps = _refine_domains(arguments, space, model_set, checked, context.table, inserted or {})
+        space, obstacles = refined.space, refined.obstacles
+    same_features = space.features == context.space.features
+    model_set = context.model if same_features else build_model_set(models, context.table, space, target)
+    codes = history.codes.recode(context.space.features, space.features)
+    desired = history.desired.recode(context.space.features, space.features)
+    outcomes, withstood, row_numbers = context.outcomes, history.outcomes, context.row_numbers
+    kept = _find_satisfying_rows(space, codes) if space.feasible.predicates else np.ones(len(codes), dtype=np.bool_)
+    if not kept.all():
+        codes = _take_rows(context, codes, kept, space.fingerprint[:32])
+        outcomes, withstood = outcomes[kept], withstood[kept]
+        desired = _take_rows(context, codes, withstood, None)
+        row_numbers = context.get_row_numbers(np.flatnonzero(kept))
+    exact = _read_exactly(models, model_set, space, codes, target=target, engine=context.engine, gaps=gaps)
+    history = build_history(space, codes, withstood, desired)
     return replace(
         context,
         space=space,
+        model=model_set,
         history=history,
-        outcomes=context.outcomes[kept],
+        outcomes=outcomes,
         **exact._asdict(),
-        fingerprint=_fingerprint_model(history, exact.compiled_model),
-        row_numbers=context.get_row_numbers(np.flatnonzero(kept)),
+        fingerprint=fingerprint_model(history, exact.compiled_model),
+        row_numbers=row_numbers,
+        breakpoints=None if gaps is None else _find_breakpoints(seen, space, {}),
+        gaps=gaps,
+        obstacles=obstacles,
         component_cache=ComponentCache(),
+        row_contexts=ContextCache(),
     )
 
 

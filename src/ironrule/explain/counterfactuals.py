@@ -16,6 +16,7 @@ from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.registry import find_nearest
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import ask_oracle, build_case, build_statistics, require_desired
 from ironrule.model.intervals import Gaps
@@ -45,6 +46,7 @@ def find_counterfactuals(
     constraints: Sequence[Constraint],
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
+    context, row = extend_to_row(context, row)
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
     case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)

@@ -13,6 +13,7 @@ from typing import Any
 from ironrule.backends.registry import build_case_oracle
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, as_list, parse_integer
 from ironrule.explain.query import build_problem, choose_black_box_oracle, confirm_points
 from ironrule.model.protocol import Unreadable
@@ -30,6 +31,7 @@ def list_rules(
     context: ExplainerContext, row: Any, options: SearchOptions, minimum_only: bool, limit: int | None
 ) -> Listing[RankedRule]:
     """All irredundant rules for a row, lightest first, or the minimum ones alone."""
+    context, row = extend_to_row(context, row)
     search = RuleEnumeration(build_problem(context, row, options))
     items = _iterate_rules(context, search, minimum_only)
     return Listing(items, search, search.problem.meter, _parse_limit(limit))
@@ -63,6 +65,7 @@ def list_changes(
     context: ExplainerContext, row: Any, options: SearchOptions, features: Sequence[str] | str, limit: int | None
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
+    context, row = extend_to_row(context, row)
     problem = build_problem(context, row, options, context.change_constraints, own_model_only=True)
     case, space = problem.case, context.space
     names = space.names if features == "all" else as_list(features)

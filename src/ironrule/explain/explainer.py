@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array
-from ironrule.errors import InputError
 from ironrule.explain.append import AppendedRowTable, append_rows
-from ironrule.explain.context import ExplainerArguments, build_context, decide_row, restrict_context
+from ironrule.explain.context import (
+    ExplainerArguments,
+    build_context,
+    decide_row,
+    parse_domain,
+    restrict_context,
+)
 from ironrule.explain.options import DEFAULTS, SearchOptions, Weights, as_list, parse_oracle
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
+from ironrule.results.scope import DomainMode
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
@@ -48,10 +54,13 @@ class Explainer:
     features can take (by default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone
     say what can occur at all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``,
     rules hold even if every score moved by that much; with further ``models``, such as other versions, they hold for
-    all of them. With ``intervals``, numbers may take any value between the smallest and the largest of their domain
-    (whole ones any whole value): the space then has every threshold of the model in it, and of whole numbers that a sum
-    speaks of (linear models) every value, if they are few. Of other numbers in sums it is not claimed that a rule is
-    the widest or a counterfactual the nearest, since the decision may turn between any two values. With
+    all of them. ``domain`` says what numbers may be: by default ("auto") a numeric feature takes any value between the
+    smallest and the largest of its domain (whole ones any whole value), where the model can be read so far; a feature
+    where it cannot takes the values seen, and :attr:`obstacles` says why. "interval" refuses a model with such a
+    feature, "seen" speaks of the values seen alone. The space has every threshold of the model in it, and of whole
+    numbers that a sum speaks of (linear models) every value, if they are few. Of other numbers in sums it is not
+    claimed that a rule is the widest or a counterfactual the nearest, since the decision may turn between any two
+    values. With
     ``device="cuda"``, networks are bounded on a GPU through torch (``pip install 'ironrule[torch]'``); the CPU does all
     else, and all where no device is named. ``oracle`` says who looks for counterfactuals where the model cannot be
     read: a name such as ``"geco"``, or any object with the method ``find`` of
@@ -73,24 +82,24 @@ class Explainer:
         columns: Sequence[str] | None = None,
         margin: float = 0.0,
         models: Sequence[Any] = (),
-        intervals: bool = False,
+        domain: DomainMode = "auto",
         progress: bool | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
         oracle: str | UserOracle | None = None,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin)
-        self._arguments = ExplainerArguments(
+        arguments = ExplainerArguments(
             models=(model, *models),
             target=target,
             space=space,
             constraints=tuple(as_list(constraints)),
             columns=columns,
-            intervals=intervals,
+            domain=parse_domain(domain),
             device=device,
             oracle=parse_oracle(oracle),
         )
-        self._context = build_context(self._arguments, data, progress, cache)
+        self._context = build_context(arguments, data, progress, cache)
 
     @property
     def space(self) -> Space:
@@ -101,6 +110,11 @@ class Explainer:
     def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
         return self._context.unreadable_reason
+
+    @property
+    def obstacles(self) -> Mapping[str, str]:
+        """By the names of numeric features of which only the values seen are spoken of, why that is so."""
+        return self._context.obstacles
 
     @property
     def outcomes(self) -> BoolArray:
@@ -125,7 +139,9 @@ class Explainer:
 
     def is_desired(self, row: Any) -> bool:
         """Whether the model gives a row, in any of the forms that ``explain`` takes, the desired outcome."""
-        return decide_row(self._context, row)[1]
+        from ironrule.explain.extend import extend_to_row
+
+        return decide_row(*extend_to_row(self._context, row))[1]
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
@@ -137,29 +153,22 @@ class Explainer:
         It is the explainer that all rows together would give. Values that are new extend the domains, unless these
         were declared by a ``space``. The model is asked about the new rows alone.
         """
-        if self._arguments.intervals:
-            raise InputError("rows can only be appended where domains are values, not whole intervals")
         longer = Explainer.__new__(Explainer)
-        longer._arguments = self._arguments
-        past = append_rows(self._context, rows, self._arguments.space is None, progress)
+        arguments = self._context.arguments
+        past = append_rows(self._context, rows, arguments.space is None, progress)
         encoded = AppendedRowTable(past.table, past.temp_dir)  # the old rows themselves are not needed any more
-        longer._context = replace(build_context(self._arguments, past, progress), row_store=encoded)
+        longer._context = replace(build_context(arguments, past, progress), row_store=encoded)
         return longer
 
     def where(self, constraints: str | Constraint | Sequence[str | Constraint]) -> Explainer:
         """An explainer of the part of the space where further constraints hold, such as ``"cf.age >= 60"``.
 
         Its rules speak of that part alone. It is the explainer that these constraints would give together with its
-        own; what is known of the data stays, and the model is not asked about past rows again, unless there are whole
-        intervals.
+        own; what is known of the data stays, and the model is not asked about past rows again.
         """
         more = tuple(map(as_constraint, as_list(constraints)))
         part = Explainer.__new__(Explainer)
-        part._arguments = replace(self._arguments, constraints=(*self._arguments.constraints, *more))
-        if self._arguments.intervals:  # the numbers that the constraints name must join the domains
-            part._context = build_context(part._arguments, self._context.row_store, progress=False, warn=False)
-        else:
-            part._context = restrict_context(self._context, self._arguments.models, more)
+        part._context = restrict_context(self._context, more)
         return part
 
     def explain(

@@ -12,6 +12,7 @@ import numpy as np
 from ironrule.errors import InputError
 from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.hitting.weights import ExactNumber
@@ -37,6 +38,7 @@ def judge_rules(
     context: ExplainerContext, row: Any, rules: RuleLike | Sequence[RuleLike], options: SearchOptions
 ) -> Judgement | list[Judgement]:
     """The judgement of a rule, or of every rule of a list; the model confirms all exceptions before any is shown."""
+    context, row = extend_to_row(context, row)
     problem = build_problem(context, row, options)
     separate, alone = _split_rules(rules)
     classifier = QualityClassifier(problem)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ironrule.errors import InputError
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
+from ironrule.explain.extend import extend_to_row
 from ironrule.explain.judge import parse_rule
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_problem, confirm_points
@@ -42,7 +43,8 @@ def _recheck_explanation(
 ) -> RecheckedExplanation:
     """What the oracle says of a stored rule, confirmed by the model."""
     try:
-        instance, desired = decide_row(context, dict(explanation.instance))
+        context, row = extend_to_row(context, dict(explanation.instance))
+        instance, desired = decide_row(context, row)
     except InputError as error:
         raise InputError(
             f"the stored explanation {name!r} does not fit the data: {error.statement}",

@@ -80,10 +80,10 @@ def build_history(
     return History(codes, outcomes, desired or codes.take(outcomes), codes.points(places), frequencies)
 
 
-def fingerprint_outcomes(history: History) -> str:
+def fingerprint_outcomes(codes: EncodedTable, outcomes: BoolArray) -> str:
     """A hash of what a model decided on past rows: all that is known of one that can only be asked."""
-    rows = history.codes.points(slice(0, FINGERPRINT_ROWS))
-    return hashlib.sha256(rows.tobytes() + history.outcomes[:FINGERPRINT_ROWS].tobytes()).hexdigest()
+    rows = codes.points(slice(0, FINGERPRINT_ROWS))
+    return hashlib.sha256(rows.tobytes() + outcomes[:FINGERPRINT_ROWS].tobytes()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,8 @@
 """Whole intervals instead of single values: refine a space until nothing between two neighbouring values is left out.
 
-A proof speaks of the values of a domain. Between two of them a model may tell more values apart.
+A proof speaks of the values of a domain. Between two of them a model may tell more values apart. A feature becomes an
+*interval* (``Feature.interval``) where all of these places can be found; a feature where they cannot keeps the values
+that were seen, and the reason is kept beside it (:class:`RefinedSpace`).
 
 - **Splits of trees.** Each asks whether its column lies above or below a threshold, and what prepares the column
   rises or falls with the feature: so every split changes its answer at one place at the most. That place is found
@@ -27,7 +29,7 @@ Whole numbers stay whole. Two neighbours of the refined domain that still have n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -35,7 +37,6 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, Points
-from ironrule.errors import ConstraintError
 from ironrule.model.blackbox import make_layout_builder
 from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
 from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
@@ -127,22 +128,11 @@ def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
     return {int(tabulated_model.columns.features[column]) for column in varying}
 
 
-def is_interval_feature(feature: Feature) -> bool:
-    """Whether a feature is a number that may lie between the values of its domain."""
-    return feature.ordered and feature.numeric and feature.naturally_ordered and not feature.one_hot
-
-
-def has_only_integers(feature: Feature) -> bool:
-    """Whether all values of a feature are whole numbers."""
-    return all(isinstance(value, int) for value in feature.values)
-
-
 def find_open_gaps(feature: Feature) -> BoolArray:
     """For every value of a feature but the last, whether numbers lie between it and the next one."""
-    count = max(len(feature.values) - 1, 0)
-    if not is_interval_feature(feature):
-        return np.zeros(count, dtype=np.bool_)
-    if has_only_integers(feature):
+    if not feature.interval:
+        return np.zeros(max(len(feature.values) - 1, 0), dtype=np.bool_)
+    if feature.has_only_integers:
         pairs = zip(feature.values, feature.values[1:], strict=False)
         return np.array([high - low > 1 for low, high in pairs], dtype=np.bool_)
     values = np.array(feature.values, dtype=np.float64) + 0.0  # no negative zero
@@ -212,28 +202,71 @@ MAX_LISTED_INTEGERS = 4096
 """Whole numbers that a sum speaks of are all listed, if there are at most so many between the extremes."""
 
 
-def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table) -> Space:
+@dataclass(frozen=True, slots=True)
+class RefinedSpace:
+    """A space whose intervals have every place in them at which a model tells numbers apart.
+
+    ``obstacles`` says, by the name of a numeric feature, why only its values seen can be spoken of.
+    """
+
+    space: Space
+    obstacles: Mapping[str, str]
+
+
+def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table) -> RefinedSpace:
     """The space with every place added at which a model or a constraint tells numbers apart.
 
-    Raises Unreadable if these are unknown, and ConstraintError if those of a constraint are.
+    Raises Unreadable if nothing is known of what lies between values, whatever the feature.
     """
+    for model in models:
+        require_monotone(split_pipeline(model)[0])
+    numbers = [j for j, feature in enumerate(space.features) if feature.can_be_interval]
+    obstacles = {j: reason for j in numbers if (reason := _find_obstacle(space, reads, table, j)) is not None}
+    # A constraint may tie features together such that none of them can be an interval: they are left out, and the
+    # rest is tried again.
+    while True:
+        chosen = [j for j in numbers if j not in obstacles]
+        refined = _refine_chosen(space, models, reads, table, chosen)
+        broken = _find_unsafe_features(refined, find_gaps(refined, reads))
+        if not broken:
+            return RefinedSpace(refined, {space.names[j]: reason for j, reason in obstacles.items()})
+        obstacles |= broken
+
+
+def _refine_chosen(
+    space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table, chosen: Sequence[int]
+) -> Space:
+    """The space with the chosen features as intervals."""
     values: list[set[Any]] = [set(feature.values) for feature in space.features]
     # per feature the values join where a model's splits turn, the constants of constraints, and listed whole numbers
     for model, read in zip(models, reads, strict=True):
-        for place, feature in enumerate(_refine_features(space, model, read, table)):
+        for place, feature in enumerate(_refine_features(space, model, read, table, chosen)):
             values[place] |= set(feature.values)
-    for place, constants in _find_constants(space):
+    for place, constants in _find_constants(space, chosen):
         values[place] |= constants
-    for place in _find_listed_features(space, reads):
-        first, *_, last = space.features[place].values
+    for place in _find_listed_features(space, reads) & {*chosen}:
+        first, last = space.features[place].values[0], space.features[place].values[-1]
         values[place] = set(range(first, last + 1))
-    features = (
-        replace(feature, values=tuple(sorted(enlarged))) if len(enlarged) > len(feature.values) else feature
-        for feature, enlarged in zip(space.features, values, strict=True)
-    )
-    refined = replace(space, features=tuple(features))
-    _require_safe_constraints(refined, find_gaps(refined, reads))
-    return refined
+    features = list(space.features)
+    for place in chosen:
+        features[place] = replace(features[place], values=tuple(sorted(values[place])), interval=True)
+    return replace(space, features=tuple(features))
+
+
+def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], table: Table, j: int) -> str | None:
+    """Why the places where models tell numbers of a feature apart cannot all be found; None if they can."""
+    feature = space.features[j]
+    if feature.interval is False:
+        return "it is declared to have only its values"
+    try:
+        _require_exact_integers(feature)
+        _require_float64(feature, table)
+        for read in reads:
+            _require_monotone_terms(space, read, j)
+            _start_split_search(feature, j, read)
+    except Unreadable as reason:
+        return str(reason)
+    return None
 
 
 def _find_listed_features(space: Space, reads: Sequence[TabulatedModel]) -> set[int]:
@@ -246,7 +279,7 @@ def _find_listed_features(space: Space, reads: Sequence[TabulatedModel]) -> set[
 
 
 def _can_be_listed(feature: Feature) -> bool:
-    whole = is_interval_feature(feature) and has_only_integers(feature) and len(feature.values) > 1
+    whole = feature.can_be_interval and feature.has_only_integers and len(feature.values) > 1
     return whole and feature.values[-1] - feature.values[0] < MAX_LISTED_INTEGERS
 
 
@@ -254,14 +287,15 @@ def _iterate_space_comparisons(space: Space) -> chain[ComparisonEvaluator]:
     return chain.from_iterable(iterate_comparisons(predicate.evaluator) for predicate in space.feasible.predicates)
 
 
-def _find_constants(space: Space) -> list[tuple[int, set[Any]]]:
+def _find_constants(space: Space, chosen: Sequence[int]) -> list[tuple[int, set[Any]]]:
     """For features that constraints compare with a constant, the numbers on both sides of it, and the constant."""
     constants = []
     for bound in map(find_constant_bound, _iterate_space_comparisons(space)):
-        if bound is None or not is_interval_feature(feature := space.features[bound.read.index]) or not feature.values:
+        if bound is None or bound.read.index not in chosen:
             continue
+        feature = space.features[bound.read.index]
         if math.isfinite(constant := bound.constant + 0.0):  # no negative zero
-            near = _list_neighbours(constant, has_only_integers(feature))
+            near = _list_neighbours(constant, feature.has_only_integers)
             constants.append((bound.read.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
     return constants
 
@@ -273,28 +307,26 @@ def _list_neighbours(constant: float, whole: bool) -> set[Any]:
     return {math.nextafter(constant, -math.inf), constant, math.nextafter(constant, math.inf)}
 
 
-def _require_safe_constraints(space: Space, gaps: Gaps) -> None:
-    """Raise ConstraintError if a constraint may hold between two values and at neither of them."""
+def _find_unsafe_features(space: Space, gaps: Gaps) -> dict[int, str]:
+    """The features of constraints that may hold between two values and at neither of them, with the reason."""
+    unsafe: dict[int, str] = {}
     for predicate in space.feasible.predicates:
         if not gaps.are_respected_by([predicate]):
             tied = set().union(*map(find_point_features, iterate_comparisons(predicate.evaluator)))
-            names = ", ".join(repr(space.features[place].name) for place in sorted(tied) if gaps.open[place].any())
-            raise ConstraintError(
-                expected=f"with intervals, a constraint must compare each number with a constant, or be about integers "
-                f"with at most {MAX_LISTED_INTEGERS:,} values between their extremes",
-                got=f"'{predicate.constraint}' about {names}",
-                hint="leave intervals out, or write the constraint with constants",
+            reason = (
+                f"the constraint '{predicate.constraint}' does not compare it with a constant, and it is not one of "
+                f"integers with at most {MAX_LISTED_INTEGERS:,} values between their extremes"
             )
+            unsafe |= dict.fromkeys((j for j in tied if gaps.open[j].any()), reason)
+    return unsafe
 
 
-def _refine_features(space: Space, model: Any, tabulated_model: TabulatedModel, table: Table) -> list[Feature]:
+def _refine_features(
+    space: Space, model: Any, tabulated_model: TabulatedModel, table: Table, chosen: Sequence[int]
+) -> list[Feature]:
     transform, final = split_pipeline(model)
-    require_monotone(transform)
-    _require_exact_integers(space)
-    _require_float64(space, table)
-    _require_monotone_terms(space, tabulated_model)
     layout = make_layout_builder(model, table)
-    searches = [_start_split_search(feature, j, tabulated_model) for j, feature in enumerate(space.features)]
+    searches = [_start_split_search(f, j if j in chosen else -1, tabulated_model) for j, f in enumerate(space.features)]
     # All features are halved at once: each round asks the preprocessing about one table with every middle value.
     while any(search.is_open.any() for search in searches):
         middles = [search.middle_values for search in searches]
@@ -312,47 +344,43 @@ def _replace_values(feature: Feature, values: AnyArray) -> Feature:
     return replace(feature, values=tuple(values.tolist()), missing=False) if len(values) else feature
 
 
-def _require_exact_integers(space: Space) -> None:
+def _require_exact_integers(feature: Feature) -> None:
     """Between whole numbers beyond 2**53 there are some that float64 cannot hold, even where it holds both."""
-    for feature in space.features:
-        whole = is_interval_feature(feature) and has_only_integers(feature)
-        if whole and not all(-MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in feature.values):
-            raise Unreadable(
-                f"feature {feature.name!r} has whole numbers beyond 2**53, and float64 cannot hold all those in "
-                f"between; make it a string if it is an identifier, or rescale it (seconds instead of nanoseconds)"
-            )
+    ends = (feature.values[0], feature.values[-1])
+    if feature.has_only_integers and not all(-MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in ends):
+        raise Unreadable(
+            "it has whole numbers beyond 2**53, and float64 cannot hold all those in between; make it a string if it "
+            "is an identifier, or rescale it (seconds instead of nanoseconds)"
+        )
 
 
-def _require_float64(space: Space, table: Table) -> None:
+def _require_float64(feature: Feature, table: Table) -> None:
     """A column of a shorter type cannot hold the numbers on both sides of a threshold."""
-    for feature in filter(is_interval_feature, space.features):
-        kind = table.column(feature.columns[0]).values.dtype
-        if kind.kind == "f" and kind != np.float64:
-            raise Unreadable(
-                f"feature {feature.name!r} comes as {kind}, which does not hold every number in between; convert the "
-                f"column to float64"
-            )
+    kind = table.column(feature.columns[0]).values.dtype
+    if kind.kind == "f" and kind != np.float64:
+        reason = f"it comes as {kind}, which does not hold every number in between; convert the column to float64"
+        raise Unreadable(reason)
 
 
-def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel) -> None:
+def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel, place: int) -> None:
     """Terms of numbers that are not all listed must rise or fall all the way, and in one direction for each way to the
     desired outcome; else a number could be desired although its neighbours in the domain are not.
     """
-    # Features that a sum speaks of and whose values are not all in the domain; the rest needs no condition.
-    for place in sorted(find_summed_features(tabulated_model) - _find_listed_features(space, [tabulated_model])):
-        feature = space.features[place]
-        if not find_open_gaps(feature).any():
-            continue
-        for term in (term for group in tabulated_model.tree_sum.groups for term in group.terms):
-            straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
-            if tabulated_model.columns.features[term.column] == place and not straight:
-                raise Unreadable(f"what it adds for {feature.name!r} may be more between two values than at both")
-        for margins in tabulated_model.tree_sum.alternatives:
-            if len(_find_directions(tabulated_model, margins, place, len(feature.values))) > 1:
-                raise Unreadable(
-                    f"what it adds for {feature.name!r} rises in one sum and falls in another, so that its decision "
-                    f"may turn twice between two values"
-                )
+    feature, summed = space.features[place], find_summed_features(tabulated_model)
+    if place not in summed or place in _find_listed_features(space, [tabulated_model]):
+        return
+    if not find_open_gaps(replace(feature, interval=True)).any():
+        return
+    for term in (term for group in tabulated_model.tree_sum.groups for term in group.terms):
+        straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
+        if tabulated_model.columns.features[term.column] == place and not straight:
+            raise Unreadable("what the model adds for it may be more between two values than at both")
+    for margins in tabulated_model.tree_sum.alternatives:
+        if len(_find_directions(tabulated_model, margins, place, len(feature.values))) > 1:
+            raise Unreadable(
+                "what the model adds for it rises in one sum and falls in another, so that its decision may turn "
+                "twice between two values"
+            )
 
 
 def _find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin], place: int, values: int) -> set[int]:
@@ -396,7 +424,7 @@ class _SplitSearch:
         return self._to_values(np.unique(self._middle_ordinals))
 
     def _to_values(self, places: Int64Array) -> AnyArray:
-        if has_only_integers(self.feature):
+        if self.feature.has_only_integers:
             return places
         return np.asarray((places ^ ((places >> 63) & MAGNITUDE_BITS)).view(np.float64))
 
@@ -419,8 +447,8 @@ class _SplitSearch:
 
 
 def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedModel) -> _SplitSearch:
-    """Where in the domain each split of a feature changes its answer."""
-    places = _to_ordinals(feature) if is_interval_feature(feature) else np.zeros(0, dtype=np.int64)
+    """Where in the domain each split of a feature changes its answer; nowhere for a feature of number -1."""
+    places = _to_ordinals(feature) if j >= 0 else np.zeros(0, dtype=np.int64)
     splits, first = [], []
     ends: list[tuple[int, int]] = []
     # Each split that changes its answer between two neighbours of the domain is searched for between these two.
@@ -428,7 +456,7 @@ def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedMode
         answers = split.goes_left(tabulated_model.columns.values[split.column])[: len(places)]
         changes = np.flatnonzero(answers[1:] != answers[:-1]).tolist()
         if len(changes) > 1 or not turns_once(split):
-            raise Unreadable(f"it tells single values of {feature.name!r} apart, not only lower from higher ones")
+            raise Unreadable("the model tells single values of it apart, not only lower from higher ones")
         if changes:
             splits.append(split)
             first.append(bool(answers[0]))
@@ -446,7 +474,7 @@ def _list_splits(tabulated_model: TabulatedModel, j: int) -> list[TreeSplit]:
 
 def _to_ordinals(feature: Feature) -> Int64Array:
     """The values as whole numbers in the same order, neighbours for neighbouring numbers."""
-    if has_only_integers(feature):
+    if feature.has_only_integers:
         return np.array(feature.values, dtype=np.int64)
     bits = (np.array(feature.values, dtype=np.float64) + 0.0).view(np.int64)  # no negative zero
     return np.asarray(bits ^ ((bits >> 63) & MAGNITUDE_BITS))

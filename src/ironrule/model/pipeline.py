@@ -121,12 +121,12 @@ def _require_monotone_step(step: Any) -> None:
         if _is_number(step.missing_values):
             raise Unreadable(
                 f"its {name} takes the single number {step.missing_values!r} for missing, so it tells that from its "
-                f"neighbours; put NaN in its place in the data, or leave intervals out"
+                f"neighbours; put NaN in its place in the data"
             )
     elif name in NON_MONOTONE_TRANSFORMERS:
         raise Unreadable(
             f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; use a "
-            f"StandardScaler, MinMaxScaler or RobustScaler, or leave intervals out"
+            f"StandardScaler, MinMaxScaler or RobustScaler"
         )
     elif name not in MONOTONE_TRANSFORMERS and not _is_no_operation(step) and not _is_passthrough(step):
         raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")

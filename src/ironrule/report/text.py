@@ -11,6 +11,7 @@ import re
 from ironrule.hitting.weights import ExactNumber
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
+from ironrule.results.scope import describe_domains
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.verdict.verdict import Proven, Quality, Verdict
 from ironrule.wording import format_number, format_value
@@ -35,9 +36,9 @@ def format_explanation(explanation: Explanation) -> str:
 
 
 def describe_scope(explanation: Explanation) -> list[str]:
-    """The constraints under which the rule holds, if there are any."""
+    """For whom the rule holds: the domains of numbers, and the constraints, if there are any."""
     constraints = " and ".join(map(_parenthesize, explanation.constraints))
-    return [f"Only where {constraints}."] if constraints else []
+    return [*describe_domains(explanation), *([f"Only where {constraints}."] if constraints else [])]
 
 
 def _parenthesize(constraint: str) -> str:

@@ -20,6 +20,8 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Points, UInt8Array
 from ironrule.errors import InputError
+from ironrule.model.history import fingerprint_outcomes
+from ironrule.results.scope import rebuild_space
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.phrasing import FeatureLabel, list_labels
@@ -210,18 +212,31 @@ class HistorySource(Protocol):
 def attach_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
     if isinstance(data, HistorySource) and isinstance(data.space, Space):  # tables can have columns of these names
-        if explanation.model != data.fingerprint:
-            raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
-        return _attach_rows(explanation, HistoryRows(data.space, data.codes, data.outcomes))
+        return _attach_rows(explanation, _read_history_source(explanation, data))
     table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
     if space is None:
         named = [name for name in explanation.instance if name in table.names]
-        space = Space.infer(table, columns=named if len(named) == len(explanation.instance) else None, progress=False)
+        chosen = named if len(named) == len(explanation.instance) else None
+        space = Space.infer(table, constraints=explanation.constraints, columns=chosen, progress=False)
+    space = rebuild_space(explanation, space)
     _require_same_space(explanation, space)
     codes = space.encode(table, progress=False)
     if space.feasible.predicates:
         codes = codes.take(space.feasible.admits_rows(codes))
     return _attach_rows(explanation, HistoryRows(space, codes, None))
+
+
+def _read_history_source(explanation: Explanation, source: HistorySource) -> HistoryRows:
+    """The past rows of an explainer over the explanation's space; raises InputError if it has another model."""
+    space = rebuild_space(explanation, source.space)
+    codes = source.codes.recode(source.space.features, space.features)
+    decisions, _, structure = source.fingerprint.partition("-")
+    expected = explanation.model
+    if space.features != source.space.features:  # the row has values of its own, and past rows other codes
+        decisions = expected.partition("-")[0] if structure else fingerprint_outcomes(codes, source.outcomes)
+    if expected != (f"{decisions}-{structure}" if structure else decisions):
+        raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
+    return HistoryRows(space, codes, source.outcomes)
 
 
 def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
@@ -244,5 +259,5 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
 def _require_same_space(explanation: Explanation, space: Space) -> None:
     if space.fingerprint != explanation.space:
         statement = "the explanation was made with another space than this data, space and constraints give"
-        hint = "pass those that it was made with (one made with intervals needs the model too)"
+        hint = "pass those that it was made with"
         raise InputError(statement, hint=hint, code="space-mismatch")

@@ -26,6 +26,7 @@ from ironrule.model.decision import DecisionTarget
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -139,7 +140,9 @@ class Explanation:
     undecided_components: tuple[str, ...] = ()  # of the best rule: it could not be decided whether they are needed
     model_count: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
-    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # by interval, the numbers put between those seen
+    extended_features: tuple[str, ...] = ()  # whose domains have a value of the row that no past row has
+    domains: Mapping[str, DomainSummary] = field(default_factory=dict)  # what every feature can take
     lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -226,6 +229,10 @@ class Explanation:
             document["constraints"] = list(self.constraints)
         if self.breakpoints is not None:
             document["breakpoints"] = {name: list(values) for name, values in self.breakpoints.items()}
+        if self.extended_features:
+            document["extended_features"] = list(self.extended_features)
+        if self.domains:
+            document["domains"] = {name: domain.to_dict() for name, domain in self.domains.items()}
         return add_digest(document)
 
     @classmethod
@@ -261,6 +268,8 @@ class Explanation:
                 model_count=require_integer(data["model_count"]),
                 constraints=tuple(data.get("constraints", ())),
                 breakpoints=None if breakpoints is None else {name: tuple(new) for name, new in breakpoints.items()},
+                extended_features=tuple(data.get("extended_features", ())),
+                domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
         except InputError:
             raise

@@ -41,6 +41,12 @@ class EncodedTable:
         """The chosen rows, still column by column."""
         return EncodedTable(tuple(np.ascontiguousarray(column[rows]) for column in self.columns))
 
+    def recode(self, old: Sequence[Feature], new: Sequence[Feature]) -> EncodedTable:
+        """The same rows as codes of other domains, which must have the rows' values; columns that stay are shared."""
+        tables = [build_recoding(before, after) for before, after in zip(old, new, strict=True)]
+        pairs = zip(self.columns, tables, strict=True)
+        return EncodedTable(tuple(column if table is None else table[column] for column, table in pairs))
+
     def flag_inside(self, low: AnyArray, high: AnyArray, sizes: Iterable[int]) -> BoolArray:
         """Which rows lie in the box; only columns that the box restricts are read."""
         mask = np.ones(len(self), dtype=np.bool_)
@@ -55,6 +61,20 @@ class EncodedTable:
 def choose_code_type(size: int) -> type[np.unsignedinteger[Any]]:
     """The smallest unsigned integer type that holds codes below ``size``."""
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
+
+
+def build_recoding(old: Feature, new: Feature) -> AnyArray | None:
+    """The new code for every old code of a feature; None if all stay as they are.
+
+    An old value that the new domain lacks has no code. No row may have it: its entry lies beyond all codes.
+    """
+    if old.values == new.values and old.missing == new.missing:
+        return None
+    codes = [new.code_by_value.get(value, new.size) for value in old.values]
+    codes += [new.missing_code if new.missing else new.size] if old.missing else []
+    table = np.array(codes, dtype=choose_code_type(new.size + (new.size in codes)))
+    same_type = choose_code_type(old.size) == choose_code_type(new.size)
+    return None if same_type and np.array_equal(table, np.arange(len(table))) else table
 
 
 def encode_feature(feature: Feature, table: Table) -> AnyArray:

@@ -37,6 +37,7 @@ class Feature:
     columns: tuple[str, ...] = ()
     label: str | None = None
     unit: str | None = None
+    interval: bool | None = None  # any number from the smallest to the largest value; None: as the explainer decides
     numeric: bool = field(init=False, repr=False, compare=False)  # every value is a number: arithmetic makes sense
     temporal: bool = field(init=False, repr=False, compare=False)  # every value is a date or a time
     naturally_ordered: bool = field(init=False, repr=False, compare=False)  # as its numbers or dates are
@@ -64,6 +65,9 @@ class Feature:
         object.__setattr__(self, "code_by_value", {value: code for code, value in enumerate(self.values)})
         if self.one_hot:
             self._check_one_hot()
+        if self.interval and not self.can_be_interval:
+            rule = f"feature {self.name!r} must be an ordered number to be an interval"
+            raise SpaceError(expected=rule, got=self.describe())
 
     def _check_one_hot(self) -> None:
         extra = len(self.values) - len(self.columns)  # 1 if all columns may be zero, which is a value of its own
@@ -94,6 +98,16 @@ class Feature:
     def one_hot(self) -> bool:
         """Whether several table columns carry this feature, one per value."""
         return len(self.columns) > 1
+
+    @property
+    def can_be_interval(self) -> bool:
+        """Whether numbers between the values make sense: ordered numbers in one column."""
+        return self.ordered and self.numeric and self.naturally_ordered and not self.one_hot and bool(self.values)
+
+    @property
+    def has_only_integers(self) -> bool:
+        """Whether all values are whole numbers."""
+        return all(isinstance(value, int) for value in self.values)
 
     def value(self, code: int) -> Value:
         """The value that a code stands for; ``None`` for missing."""

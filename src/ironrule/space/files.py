@@ -12,6 +12,9 @@
     missing = true
     label = "Highest education"           # how plots and reports call it; a number may have a unit too
 
+    [features.income]
+    interval = false                      # only the values listed or seen; left out: any number between them
+
     [features.job]
     columns = ["job_clerk", "job_cook"]   # a one-hot group
 
@@ -36,7 +39,7 @@ from ironrule.wording import format_count
 SpaceDocument = dict[str, Any]
 MAX_GRID_VALUES = 1_000_000
 KIND_NAMES: dict[type, str] = {list: "a list", bool: "true or false", str: "a string"}
-FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit"}
+FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit", "interval"}
 
 
 def read_document(path: Path) -> SpaceDocument:
@@ -101,8 +104,8 @@ def _parse_feature(name: str, entry: Mapping[str, Any], table: Table | None) -> 
     else:
         seen = _infer_from_table(name, columns, entry, table)
         values, ordered, missing = seen.values, seen.ordered, entry.get("missing", seen.missing)
-    label, unit = entry.get("label"), entry.get("unit")
-    return Feature(name, values, ordered=ordered, missing=missing, columns=columns, label=label, unit=unit)
+    shown = {key: entry.get(key) for key in ("label", "unit", "interval")}
+    return Feature(name, values, ordered=ordered, missing=missing, columns=columns, **shown)
 
 
 def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
@@ -113,7 +116,7 @@ def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
             "with kind 'ordered' or 'nominal'",
             got=repr(entry),
         )
-    kinds = {"values": list, "columns": list, "missing": bool, "label": str, "unit": str}
+    kinds = {"values": list, "columns": list, "missing": bool, "label": str, "unit": str, "interval": bool}
     for key, kind in kinds.items():
         if not isinstance(entry.get(key, kind()), kind):
             rule = f"{key!r} of feature {name!r} must be {KIND_NAMES[kind]}"
@@ -169,7 +172,8 @@ def _build_entry(feature: Feature) -> SpaceDocument:
     }
     if feature.columns != (feature.name,):
         entry["columns"] = list(feature.columns)
-    return entry | {key: text for key, text in (("label", feature.label), ("unit", feature.unit)) if text is not None}
+    optional = {"label": feature.label, "unit": feature.unit, "interval": feature.interval}
+    return entry | {key: value for key, value in optional.items() if value is not None}
 
 
 def to_toml(document: SpaceDocument, inferred: SpaceDocument, max_values: int = 24) -> str:

@@ -205,6 +205,26 @@ class Space:
             codes.append(code_by_value[value] if is_plain else _encode_feature_of_row(feature, row, others))
         return np.array(codes, dtype=np.int32)
 
+    def find_new_values(self, row: Mapping[str, Value]) -> dict[str, Value]:
+        """The values of a row that the domains lack, by feature; ``None`` for missing. One-hot groups have none.
+
+        Raises TableError for a value that a feature can never have, such as text where there are numbers.
+        """
+        new: dict[str, Value] = {}
+        for feature in self.features:
+            name = feature.columns[0] if feature.columns[0] in row else feature.name
+            if feature.one_hot or name not in row:
+                continue
+            value = row[name]
+            if type(value) in SCALAR_TYPES and value in feature.code_by_value:
+                continue
+            value = _check_value_type(feature, to_python_value(value))
+            if is_missing(value):
+                new |= {} if feature.missing else {feature.name: None}
+            elif type(value).__hash__ is None or value not in feature.code_by_value:
+                new[feature.name] = _check_new_value(feature, value)
+        return new
+
     def decode_row(self, point: Points) -> dict[str, Value]:
         """A point in the user's terms, by feature; missing is None."""
         values = [domain[code] for domain, code in zip(self._domains, point.tolist(), strict=True)]
@@ -317,6 +337,22 @@ def _check_value_type(feature: Feature, value: Value) -> Value:
         rule = f"{feature.name!r} must be a string, {feature.describe()}"
         raise TableError(expected=rule, got=f"the number {value!r}")
     return value
+
+
+def _check_new_value(feature: Feature, value: Value) -> Value:
+    """A value that is not in a domain yet, in the type of those that are; raises TableError if it cannot join them."""
+    if type(value).__hash__ is None:
+        raise TableError(expected=f"{feature.name!r} must be a single value", got=repr(value))
+    if not feature.numeric or not feature.values:
+        return value
+    if not math.isfinite(value):
+        raise TableError(expected=f"{feature.name!r} must be a finite number", got=repr(value))
+    if feature.has_only_integers:
+        if isinstance(value, float) or abs(value) >= 2**63:
+            kind = "an integer of 64 bits" if isinstance(value, int) else "a whole number, as all its values are"
+            raise TableError(expected=f"{feature.name!r} must be {kind}", got=repr(value))
+        return value
+    return value if any(isinstance(known, int) for known in feature.values) else float(value)
 
 
 def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:

@@ -274,10 +274,10 @@ def test_whole_intervals_are_refused_where_zero_is_missing_and_goes_another_way(
     model = lgb.LGBMClassifier(**LGB, zero_as_missing=True).fit(train, y)
     shown = train[train["a"] != 0].reset_index(drop=True)
     with pytest.raises(ModelError, match="single values of 'a'"):
-        Explainer(model, shown, desired=1, intervals=True)
+        Explainer(model, shown, desired=1, domain="interval")
     alias = xgb.XGBClassifier(**XGB, missing=1.0).fit(train, (train["a"] != 1).to_numpy().astype(int))
     with pytest.raises(ModelError, match="single values of 'a'"):
-        Explainer(alias, train[train["a"] != 1].reset_index(drop=True), desired=1, intervals=True)
+        Explainer(alias, train[train["a"] != 1].reset_index(drop=True), desired=1, domain="interval")
 
 
 def test_a_tree_of_hundreds_of_levels_is_read_and_explained() -> None:

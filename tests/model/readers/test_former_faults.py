@@ -92,14 +92,14 @@ def fitted(step: Any) -> Any:
 def test_steps_that_tell_single_numbers_apart_or_waver_are_refused_between_values(step: Any, reason: str) -> None:
     model = fitted(step)
     with pytest.raises(ModelError, match=reason):
-        Explainer(model, DATA, desired=1, intervals=True)
+        Explainer(model, DATA, desired=1, domain="interval")
 
 
 def test_categories_that_are_numbers_among_objects_are_told_apart_too() -> None:
     data = DATA.astype(int).astype(object)
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(max_depth=3))
     with pytest.raises(ModelError, match="tells single numbers apart"):
-        Explainer(model.fit(data, LABELS), data, desired=1, intervals=True)
+        Explainer(model.fit(data, LABELS), data, desired=1, domain="interval")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_categories_that_are_numbers_among_objects_are_told_apart_too() -> None:
 )
 def test_steps_that_rise_or_fall_are_read_between_values(step: Any) -> None:
     model = fitted(step)
-    explainer = Explainer(model, DATA, desired=1, intervals=True)
+    explainer = Explainer(model, DATA, desired=1, domain="interval")
     grid = np.round(np.random.default_rng(1).uniform(0, 7, (4000, 2)), 3)
     table = pd.DataFrame(np.minimum(grid, [7, 5]), columns=["a", "b"])
     own = model.predict(table) == 1

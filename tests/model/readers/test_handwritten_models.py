@@ -247,7 +247,7 @@ def test_whole_intervals_need_bins_in_which_no_number_stands_for_itself() -> Non
     table = pd.DataFrame({"a": [-9.0, 3.0, 8.0, 20.0] * 5, "b": [0.5, 0.5, 7.5, 7.5, 7.5] * 4})
     parts = (Bins("a", edges=(0, 10), points=(1, 0, 2)), Bins("b", edges=(1, 5), points=(0, 3, 1)))
     model = Scorecard(parts, 3)
-    explainer = Explainer(model, table, intervals=True)
+    explainer = Explainer(model, table, domain="interval")
     assert 5.0 in explainer.space["b"].values
     assert 1.0 in explainer.space["b"].values
     explanation = explainer.explain({"a": 3.0, "b": 0.5})
@@ -256,7 +256,7 @@ def test_whole_intervals_need_bins_in_which_no_number_stands_for_itself() -> Non
     assert (model.predict(between[explanation.rule.covers(between)]) == 0).all()
     special = Scorecard((Bins("a", edges=(0,), points=(0, 2), values={-7: 9}), parts[1]), 3)
     with pytest.raises(ModelError, match="single values of 'a'"):
-        Explainer(special, table, intervals=True)
+        Explainer(special, table, domain="interval")
     single = RuleClassifier((Rule((Component("a", "==", 4.0),)),))
     with pytest.raises(ModelError, match="single values of 'a'"):
-        Explainer(single, table[["a"]], intervals=True)
+        Explainer(single, table[["a"]], domain="interval")

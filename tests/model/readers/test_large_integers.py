@@ -187,7 +187,7 @@ def test_whole_intervals_are_refused_beyond_what_float64_holds() -> None:
     model = RandomForestClassifier(3, random_state=0).fit(data, labels)
     assert Explainer(model, data, desired=1).unreadable_reason is None
     with pytest.raises(ModelError, match="feature 'a' has whole numbers beyond"):
-        Explainer(model, data, desired=1, intervals=True)
+        Explainer(model, data, desired=1, domain="interval")
 
 
 def test_what_a_sparse_matrix_leaves_out_is_missing_for_xgboost() -> None:

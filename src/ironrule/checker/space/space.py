@@ -43,6 +43,7 @@ class CheckerFeature:
     ordered: bool
     missing: bool = False
     columns: tuple[str, ...] = ()
+    interval: bool | None = None  # any number from the smallest to the largest value; None: nothing is declared
     numeric: bool = field(init=False, repr=False, compare=False)  # whether every value is a number
     temporal: bool = field(init=False, repr=False, compare=False)  # whether every value is a date or a time
     naturally_ordered: bool = field(init=False, repr=False, compare=False)  # whether it rises, as numbers or as dates
@@ -310,7 +311,9 @@ def _build_one_hot_feature(group: str, names: Sequence[str]) -> CheckerFeature:
 def _feature_to_json(feature: CheckerFeature) -> dict[str, Any]:
     kind, values = "ordered" if feature.ordered else "nominal", list(map(value_to_json, feature.values))
     entry: dict[str, Any] = {"kind": kind, "values": values, "missing": feature.missing}
-    return entry if feature.columns == (feature.name,) else entry | {"columns": list(feature.columns)}
+    if feature.columns != (feature.name,):
+        entry["columns"] = list(feature.columns)
+    return entry if feature.interval is None else entry | {"interval": feature.interval}
 
 
 def space_from_json(document: Any) -> CheckerSpace:
@@ -327,7 +330,10 @@ def _feature_from_json(name: str, entry: Mapping[str, Any]) -> CheckerFeature:
     if entry["kind"] not in ("ordered", "nominal") or not isinstance(entry["missing"], bool):
         got = f"{entry['kind']!r} and {entry['missing']!r}"
         raise SpaceError(expected=f"{name!r} must have kind ordered or nominal and missing true or false", got=got)
-    return CheckerFeature(name, values, entry["kind"] == "ordered", entry["missing"], columns)
+    interval = entry.get("interval")
+    if interval not in (None, True, False):
+        raise SpaceError(expected=f"'interval' of {name!r} must be true or false", got=repr(interval))
+    return CheckerFeature(name, values, entry["kind"] == "ordered", entry["missing"], columns, interval)
 
 
 def value_to_json(value: Any) -> Any:

@@ -37,8 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="DATA", type=Path, required=True, help="the past rows that it was made with")
     shared.add_space_options(group)
-    for option in ("--extend-domain", "--intervals"):
-        group.add_argument(option, action="store_true", help="if the explanation was made with it")
+    text = "exit with 3 unless every number between the values seen is spoken of too"
+    group.add_argument("--intervals", action="store_true", help=text)
     shared.add_constraint_option(group)
 
 
@@ -48,20 +48,16 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.checker.document import parse_document
     from ironrule.cli.render import render_check
     from ironrule.cli.saved import parse_explanation_file
-    from ironrule.space.feature import value_from_json
 
     constraints = shared.parse_constraints(options)
     document = parse_explanation_file(parse_document, options.explanation)
     files = read_files(options)
-    space = files.space
-    if options.extend_domain:
-        space = space.extend_domains({name: value_from_json(value) for name, value in document.instance.items()})
     compared = options.desired is not None or options.threshold is not None
     found = check(
         document.data,
         files.model,
         files.data,
-        space=space,
+        space=files.space,
         constraints=constraints,
         models=files.models,
         intervals=options.intervals,

@@ -28,6 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="default: auto (exact for a model that can be read, geco otherwise)",
     )
+    shared.add_domain_option(group)
     group.add_argument("--vary", metavar="F", **shared.MANY, help="features that may change (default: all)")
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
     group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)

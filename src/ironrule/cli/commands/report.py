@@ -114,21 +114,16 @@ def _build_input_error(options: argparse.Namespace) -> InputError:
 
 def _attach_data(explanations: Sequence[Explanation], options: argparse.Namespace) -> Sequence[Explanation]:
     """The explanations with past rows attached, where the data is given."""
-    from ironrule.cli.saved import attach_interval_history
     from ironrule.space.table import read_table
 
     if options.data is None:
-        alone = [name for name in ("space", "intervals") if getattr(options, name)]
-        if alone:
-            raise InputError(f"--{alone[0]} needs --data, whose values it describes")
+        if options.space:
+            raise InputError("--space needs --data, whose values it describes")
         return explanations
-    if options.intervals:
-        return attach_interval_history(explanations, options)
     constraints = [one for one in shared.parse_constraints(options) if not one.mentions_instance]
     data = read_data(options.data, options.target)
     names, attached = set(read_table(data).names), []
     for one in explanations:
         space = read_space(options, data, list(one.instance) if names.issuperset(one.instance) else None)
-        space = space.extend_domains(one.instance) if options.extend_domain else space
         attached.append(one.with_history(data, replace(space, constraints=(*space.constraints, *constraints))))
     return attached

@@ -1,0 +1,148 @@
+"""Explain any row: a context whose domains have the row's own values.
+
+A row may have values that no past row has. ``extend_to_row`` gives the context in which it can be explained:
+
+- **A number inside an interval** joins the domain. Nothing else changes: the space means the same as before. No model
+  is read again; the compiled model gets one more code per feature (:func:`_insert_numbers`).
+- **A number beyond the smallest or the largest**, a new category, a missing value where there was none, or a new number
+  where only the values seen count: the domain is extended for this row (``extended_features``), and the model is read
+  over the longer domain, since it may turn there.
+
+The explainer itself stays as it is. What was made for the last few rows is kept, so that asking again about the same
+applicant costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ironrule.arrays import Points
+from ironrule.backends.compiled_model import insert_codes
+from ironrule.backends.registry import build_exact_oracle
+from ironrule.errors import IronruleError, TableError
+from ironrule.explain.context import (
+    ContextCache,
+    EncodedRow,
+    ExplainerContext,
+    derive_context,
+    fingerprint_model,
+    list_seen_values,
+)
+from ironrule.explain.options import parse_row
+from ironrule.model.blackbox import ModelSet, make_layout_builder
+from ironrule.model.history import History
+from ironrule.model.intervals import find_open_gaps
+from ironrule.model.protocol import Unreadable
+from ironrule.rule.instance_components import ComponentCache
+from ironrule.space.feature import Value
+from ironrule.space.space import Space
+
+
+def extend_to_row(context: ExplainerContext, row: Any) -> tuple[ExplainerContext, Any]:
+    """The context whose domains have all values of a row, and the row with its numbers as the data's columns hold them.
+
+    Raises TableError if a value can never be one of its feature, or if the model refuses it.
+    """
+    if isinstance(row, EncodedRow) or (isinstance(row, (int, np.integer)) and not isinstance(row, bool)):
+        return context, row  # a past row
+    values = parse_row(row, context.table, context.model.primary.layout.names)
+    new = context.space.find_new_values(values)
+    if not new:
+        return context, row
+    rounded = {name: _round_to_column(context, name, value) for name, value in new.items()}
+    columns = {context.space[name].columns[0]: value for name, value in rounded.items()}
+    values = {**{name: value for name, value in values.items() if name not in rounded}, **columns}
+    new = {name: value for name, value in rounded.items() if value not in context.space[name].code_by_value}
+    if not new:
+        return context, values
+    key = tuple((name, type(value).__name__, value) for name, value in sorted(new.items()))
+    return context.row_contexts.get(key, lambda: _extend(context, new, values)), values
+
+
+def _round_to_column(context: ExplainerContext, name: str, value: Value) -> Value:
+    """A number as a column of a shorter type holds it."""
+    dtype = context.table.column(context.space[name].columns[0]).values.dtype
+    return float(dtype.type(value)) if isinstance(value, float) and dtype.kind == "f" else value
+
+
+def _extend(context: ExplainerContext, new: Mapping[str, Value], row: Mapping[str, Value]) -> ExplainerContext:
+    inside = {name: value for name, value in new.items() if _is_inside(context.space, name, value)}
+    outside = {name: value for name, value in new.items() if name not in inside}
+    if not outside and (inserted := _insert_numbers(context, inside, row)) is not None:
+        return inserted
+    try:
+        extended = derive_context(context, list_seen_values(context).extend_domains(outside), inside)
+    except (IronruleError, ValueError, TypeError, KeyError) as error:
+        shown = ", ".join(f"{name} = {value!r}" for name, value in outside.items())
+        raise TableError(
+            f"the row cannot be explained, since the model or the data's columns refuse {shown}: {error}",
+            hint="use values that the model accepts",
+            code="value-refused",
+        ) from error
+    return replace(extended, extended_features=tuple(name for name in context.space.names if name in outside))
+
+
+def _is_inside(space: Space, name: str, value: Value) -> bool:
+    """Whether a value is a number inside an interval."""
+    feature = space[name]
+    return bool(feature.interval) and value is not None and feature.values[0] < value < feature.values[-1]
+
+
+def _insert_numbers(
+    context: ExplainerContext, inside: Mapping[str, Value], row: Mapping[str, Value]
+) -> ExplainerContext | None:
+    """The context with numbers added to intervals, without reading a model again; None where that is not possible."""
+    compiled, own = context.compiled_model, context.model.primary
+    if compiled is None or context.is_robust or context.gaps is None:
+        return None
+    space, features = context.space.extend_domains(inside), context.space.features
+    layout = make_layout_builder(context.arguments.models[0], context.table)(space.features)
+    box = replace(own, layout=layout)
+    point = space.encode_row(row, ignore=context.table.names)
+    places = {space.index(name): int(point[space.index(name)]) for name in inside}
+    try:
+        larger = insert_codes(compiled, context.arguments.models[0], box, space, places, point)
+        models = ModelSet(box, (box,))
+        opened = list(context.gaps.open)
+        for place in places:
+            opened[place] = find_open_gaps(space.features[place])
+        gaps = replace(context.gaps, open=tuple(opened))
+        oracle = build_exact_oracle(larger.parts, models, space, context.engine, gaps)
+    except Unreadable:  # it is read again, which says why
+        return None
+    old = context.history
+    frequencies = tuple(
+        np.insert(counts, places[j], 0) if j in places else counts for j, counts in enumerate(old.frequencies)
+    )
+    codes, desired = (table.recode(features, space.features) for table in (old.codes, old.desired))
+    history = History(codes, old.outcomes, desired, _shift_codes(old.seeds, places), frequencies)
+    earlier = context.breakpoints or {}
+    return replace(
+        context,
+        space=space,
+        model=models,
+        history=history,
+        compiled_model=larger,
+        oracle=oracle,
+        point_model=oracle.capabilities.point_model or larger.final_estimator or models,
+        fingerprint=fingerprint_model(history, larger),
+        breakpoints={
+            name: tuple(sorted({*numbers, inside[name]})) if name in inside else numbers
+            for name, numbers in earlier.items()
+        },
+        gaps=gaps,
+        component_cache=ComponentCache(),
+        row_contexts=ContextCache(),
+    )
+
+
+def _shift_codes(points: Points, places: Mapping[int, int]) -> Points:
+    """Points as codes of domains with one more value each at these places."""
+    shifted = points.copy()
+    for feature, place in places.items():
+        shifted[:, feature] += shifted[:, feature] >= place
+    return shifted
