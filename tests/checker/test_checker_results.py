@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from ironrule.checker.bounds.sum_bounds import SumBounds
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading
 from ironrule.checker.readers.registry import identify_class, read_estimator
+from ironrule.space.space import Space
 from ironrule.verdict.digest import add_digest
 
 GRID = np.array([[income, accounts] for income in range(6) for accounts in range(4)], dtype=np.float64)
@@ -188,16 +192,33 @@ def test_numbers_between_the_values_are_drawn_too(monkeypatch: pytest.MonkeyPatc
     fine = np.array([[number, debt] for number in range(21) for debt in (0, 1)], dtype=np.float64)
     model = DecisionTreeClassifier(random_state=0).fit(fine, (np.abs(fine[:, 0] - 5) < 3) | (fine[:, 1] == 0))
     seen = fine[fine[:, 0] % 10 == 0]
-    document = document_of(Explainer(model, seen, desired=True).explain(1))
+    explainer = Explainer(model, seen, desired=True, domain="seen")
+    document = document_of(explainer.explain(1))
     assert check(document, model, seen).status == "proven"
     monkeypatch.setattr("ironrule.checker.scope.find_dominated_gaps", lambda *_: {})
-    failures = check(altered(document, lambda d: d.update(breakpoints={})), model, seen).failures
+    failures = check(altered(document, claim_intervals(explainer.space)), model, seen).failures
     assert "an exception between the values" in {one.claim: one.sentence for one in failures}["rule: verdict"]
+
+
+def claim_intervals(space: Space) -> Callable[[dict[str, Any]], None]:
+    """Claim what was proven of values seen for every number between them."""
+    whole = replace(space, features=tuple(replace(feature, interval=True) for feature in space.features)).fingerprint
+
+    def change(document: dict[str, Any]) -> None:
+        document["breakpoints"] = {name: [] for name in document["domains"]}
+        for domain in document["domains"].values():
+            domain["kind"] = "interval"
+            del domain["count"]
+        document["space"] = whole
+        for rule in (*document["rules"], *([document["wider"]] if document["wider"] else [])):
+            rule["verdict"]["certificate"]["space"] = whole
+
+    return change
 
 
 def test_claims_about_values_seen_are_none_about_intervals() -> None:
     model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
-    seen = Explainer(model, GRID, desired=True).explain(1)
+    seen = Explainer(model, GRID, desired=True, domain="seen").explain(1)
     assert check(seen, model, GRID, intervals=True).status == "undecided"
     whole = Explainer(model, GRID, desired=True, domain="interval").explain(1)
     assert check(whole, model, GRID, intervals=True).status == "proven"
@@ -206,12 +227,25 @@ def test_claims_about_values_seen_are_none_about_intervals() -> None:
 
 def test_breakpoints_must_show_where_the_model_turns() -> None:
     model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
-    document = document_of(Explainer(model, GRID, desired=True).explain(1))
-    found = check(altered(document, lambda d: d.update(breakpoints={})), model, GRID)
+    explainer = Explainer(model, GRID, desired=True, domain="seen")
+    document = document_of(explainer.explain(1))
+    found = check(altered(document, claim_intervals(explainer.space)), model, GRID)
     assert found.status != "proven"
     assert "turns somewhere between" in sentences(found)["rule: verdict"]
-    for wrong in ({"x0": [99.0]}, {"x9": [1.0]}):
-        assert check(altered(document, lambda d, w=wrong: d.update(breakpoints=w)), model, GRID).status == "undecided"
+    for wrong in ({"x0": [float("inf")]}, {"x9": [1.0]}):
+        with contextlib.suppress(ironrule.InputError):  # infinity is no number of a document at all
+            found = check(altered(document, lambda d, w=wrong: d.update(breakpoints=w)), model, GRID)
+            assert found.status == "undecided"
+
+
+def test_domains_that_differ_from_the_space_are_refuted() -> None:
+    model = DecisionTreeClassifier(random_state=0).fit(GRID, TARGET > 0)
+    document = document_of(Explainer(model, GRID, desired=True).explain(1))
+    assert check(document, model, GRID).status == "proven"
+    for name, value in (("low", -1.0), ("high", 99.0), ("kind", "seen"), ("missing", True)):
+        found = check(altered(document, lambda d, n=name, v=value: d["domains"]["x0"].update({n: v})), model, GRID)
+        assert found.status == "refuted"
+        assert "the domains that the explanation names" in sentences(found)["space"]
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from applications import decide, past
-from ironrule import Explainer, InputError, Space, TableError
+from ironrule import Explainer, Space, TableError
 
 
 def both(model: Any, frame: Any, cut: int, **more: Any) -> tuple[Explainer, Explainer]:
@@ -132,10 +132,15 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         explainer.with_more_rows(past(10).to_numpy())
 
 
-def test_whole_intervals_cannot_be_appended_to() -> None:
+def test_rows_appended_to_whole_intervals_give_the_explainer_of_all_rows() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
-    frame = past(60)[["income", "accounts"]]
+    frame = past(60)[["income", "accounts"]] * 1.5
     tree = DecisionTreeClassifier(random_state=0).fit(frame, decide(past(60)))
-    with pytest.raises(InputError, match="not whole intervals"):
-        Explainer(tree, frame, desired="good", domain="interval").with_more_rows(frame)
+    half = Explainer(tree, frame.iloc[:20], desired="good", domain="interval")
+    longer, whole = half.with_more_rows(frame.iloc[20:]), Explainer(tree, frame, desired="good", domain="interval")
+    assert longer.space == whole.space
+    assert longer.fingerprint == whole.fingerprint
+    for row in np.flatnonzero(~whole.outcomes)[:5].tolist():
+        assert longer.explain(row).to_dict()["breakpoints"] == whole.explain(row).to_dict()["breakpoints"]
+        assert longer.explain(row).rule == whole.explain(row).rule

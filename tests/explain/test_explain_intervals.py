@@ -70,7 +70,7 @@ def anybody(explainer: Explainer, table: pd.DataFrame, rows: int = 4000) -> pd.D
 def test_no_number_between_the_extremes_is_an_exception(estimator: Any) -> None:
     model, table = fitted(estimator)
     explainer = Explainer(model, table, desired=1, domain="interval")
-    listed = Explainer(model, table, desired=1)
+    listed = Explainer(model, table, desired=1, domain="seen")
     everybody = anybody(explainer, table)
     desired = model.predict(everybody) == 1
     for row in np.flatnonzero(~explainer.outcomes)[:6].tolist():
@@ -134,6 +134,8 @@ def test_preparation_that_tells_single_numbers_apart_is_refused() -> None:
 
 def test_a_model_that_can_only_be_asked_is_refused() -> None:
     table, _ = measured()
-    with pytest.raises(ModelError, match="whole intervals need a model whose thresholds can be read") as refused:
+    with pytest.raises(
+        ModelError, match="whole intervals are not available for this model: a plain function can only be asked"
+    ) as refused:
         Explainer(lambda rows: (rows["income"] > 700).to_numpy().astype(float), table, domain="interval")
     assert refused.value.code == "intervals-unavailable"

@@ -96,9 +96,9 @@ def test_explanations_may_come_as_they_are_or_in_a_list() -> None:
 def test_an_explanation_of_other_data_is_refused_with_what_does_not_fit() -> None:
     explainer, table = make_explainer(), make_history()
     stored = {"first": explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))}
-    richer = table.assign(income=table["income"] + 10)
-    with pytest.raises(InputError, match="'first' does not fit the data: 'income' must be one of 11, 12") as refused:
-        Explainer(fit_boosted_trees(richer), richer, desired="good").recheck(stored)
+    other = table.assign(income=table["income"].map("grade {}".format))
+    with pytest.raises(InputError, match="'first' does not fit the data: 'income' must be a string") as refused:
+        Explainer(lambda rows: rows["job"] == "cook", other, desired=True).recheck(stored)
     assert refused.value.hint is not None
     assert refused.value.hint.startswith("use the data, the space and the constraints that it was made with")
     assert "extend" not in str(refused.value)

@@ -26,7 +26,7 @@ def afresh(*constraints: str, **more: Any) -> Explainer:
 
 
 @pytest.mark.parametrize("own", [(), ('cf.job != "clerk"',)])
-@pytest.mark.parametrize("wanted", [{}, {"intervals": True}, {"margin": 0.05}])
+@pytest.mark.parametrize("wanted", [{}, {"domain": "seen"}, {"margin": 0.05}])
 def test_a_part_is_what_the_constraints_give_from_the_start(own: tuple[str, ...], wanted: dict[str, Any]) -> None:
     part, new = afresh(*own, **wanted).where(RICH), afresh(*own, RICH, **wanted)
     assert part.space == new.space

@@ -96,12 +96,11 @@ class Checker:
 
     def _find_scope(self, document: ExplanationDocument) -> CheckScope:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
-        own = {name: document.instance.get(name) for name in document.extended_features}
-        key = repr((document.decision, document.breakpoints, own))
+        key = repr((document.decision, document.breakpoints, document.extended_values))
         if key not in self._scopes:
             target = _read_target(document)
             try:
-                scope = build_scope(self._materials, target, document.breakpoints, own)
+                scope = build_scope(self._materials, target, document.breakpoints, document.extended_values)
             except OutcomeError as error:
                 differs = "the explanation's outcomes are not those of the model at hand"
                 raise ClaimUndecided(f"{differs}: {error.statement}") from None
@@ -153,8 +152,8 @@ class Checker:
         ):
             raise ClaimFailed("the domains that the explanation names are not those of the space that it speaks of")
         where = f", where {' and '.join(known)}" if known else ""
-        extended = ", ".join(document.extended_features)
-        more = f", extended by the row's own {extended}" if extended else ""
+        extended = ", ".join(document.extended_values)
+        more = f", with values that the document adds to {extended}" if extended else ""
         return f"the explanation is about the space at hand, {_describe_numbers(scope)}{more}{where}"
 
 

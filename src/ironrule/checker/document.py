@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -131,7 +131,7 @@ class ExplanationDocument:
     data: JsonObject
     constraints: tuple[str, ...] | None = None  # None where the document names none
     breakpoints: Mapping[str, tuple[Any, ...]] | None = None  # None where the claims are about values seen
-    extended_features: tuple[str, ...] = ()  # whose domains have a value of the instance that no past row has
+    extended_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # added to domains, for new rows
     domains: JsonObject | None = None  # what every feature is said to take
 
 
@@ -392,7 +392,7 @@ _parse_document = _record(dict, {
 }, {
     "constraints": _parse_names,
     "breakpoints": _object_of(_list_of(_parse_number)),
-    "extended_features": _parse_names,
+    "extended_values": _object_of(_list_of(_parse_value)),
     "domains": _object_of(_record(dict, {
         "kind": _one_of("the kind of a domain", "interval", "integers", "seen", "list"),
         "missing": _one_of("missing", True, False),

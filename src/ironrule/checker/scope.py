@@ -24,6 +24,7 @@ from ironrule.checker.readers.normal_form import NoReading, Reading
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
 from ironrule.checker.space.space import (
+    CheckerFeature,
     CheckerSpace,
     infer_space,
     parse_constraints,
@@ -202,13 +203,13 @@ def build_scope(
     inputs: UserInputs,
     target: OutcomeTarget,
     breakpoints: Breakpoints | None,
-    extended: Mapping[str, Any] | None = None,
+    extended: Mapping[str, Sequence[Any]] | None = None,
 ) -> CheckScope:
     """The scope of a decision; raises OutcomeError if no model decides so, ClaimUndecided for unfitting breakpoints.
 
-    ``extended`` has values of the instance, by feature, that join the domains.
+    ``extended`` has values, by feature, that join the domains.
     """
-    space = _add_breakpoints(_add_own_values(inputs.space, extended or {}), breakpoints or {})
+    space = _add_breakpoints(_add_values(inputs.space, extended or {}), breakpoints or {})
     if breakpoints is not None:
         require_float64_columns(inputs.table, space)
     user_models = build_user_models(inputs.models, inputs.table, space, target)
@@ -228,25 +229,27 @@ def build_scope(
     )
 
 
-def _add_own_values(space: CheckerSpace, own: Mapping[str, Any]) -> CheckerSpace:
-    """The space with values of the instance that no past row has: more is claimed than of the values seen."""
+def _add_values(space: CheckerSpace, extended: Mapping[str, Sequence[Any]]) -> CheckerSpace:
+    """The space with values that no past row has: more is claimed than of the values seen."""
     features = list(space.features)
-    for name, plain in own.items():
+    for name, listed in extended.items():
         if name not in space.names:
-            raise ClaimUndecided(f"the extended features must be features of the space, got {name!r}")
+            raise ClaimUndecided(f"the extended values must be of features of the space, got {name!r}")
         place = space.index(name)
-        feature, value = features[place], value_from_json(plain)
-        if value is None:
-            features[place] = replace(feature, missing=True)
-        elif feature.one_hot or (feature.ordered and not feature.naturally_ordered):
-            raise ClaimUndecided(f"{value!r} has no place in the domain of {name!r}")
-        elif value not in feature.values:
-            values = (*feature.values, value)
-            try:
-                features[place] = replace(feature, values=tuple(sorted(values)) if feature.ordered else values)
-            except TypeError:
-                raise ClaimUndecided(f"{value!r} has no place in the order of {name!r}") from None
+        features[place] = _extend_feature(features[place], [value_from_json(plain) for plain in listed])
     return replace(space, features=tuple(features))
+
+
+def _extend_feature(feature: CheckerFeature, listed: Sequence[Any]) -> CheckerFeature:
+    new = tuple(dict.fromkeys(value for value in listed if value is not None and value not in feature.values))
+    if new and (feature.one_hot or (feature.ordered and not feature.naturally_ordered)):
+        raise ClaimUndecided(f"{new[0]!r} has no place in the domain of {feature.name!r}")
+    values = (*feature.values, *new)
+    try:
+        values = tuple(sorted(values)) if feature.ordered else values
+    except TypeError:
+        raise ClaimUndecided(f"{new[0]!r} has no place in the order of {feature.name!r}") from None
+    return replace(feature, values=values, missing=feature.missing or None in listed)
 
 
 def _add_breakpoints(space: CheckerSpace, breakpoints: Breakpoints) -> CheckerSpace:

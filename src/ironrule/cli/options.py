@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ironrule.results.scope import DOMAIN_MODES
 from ironrule.search.algorithms import ALGORITHM_CHOICES
+from ironrule.space.domain import DOMAIN_MODES
 
 if TYPE_CHECKING:
     from ironrule.explain.options import SearchOptions

@@ -13,6 +13,7 @@ from ironrule.report.text import (
     describe_evidence,
     describe_minimality,
     describe_robustness,
+    describe_scope,
     describe_unreadable,
     describe_wider_rule,
     get_verdict_name,
@@ -48,6 +49,7 @@ def render_explanation(explanation: Explanation) -> str:
         f"Verdict: {explanation.verdict}.",
         f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
         f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
+        *describe_scope(explanation),
         *describe_wider_rule(explanation),
         *describe_robustness(explanation),
         *describe_unreadable(explanation),

@@ -118,7 +118,7 @@ class ExplanationBuilder:
             model_count=context.model.model_count,
             constraints=tuple(map(str, context.space.constraints)),
             breakpoints=context.breakpoints,
-            extended_features=context.extended_features,
+            extended_values=context.extended_values,
             domains=context.domains,
             lazy_background=LazyValue(self._background),
         )

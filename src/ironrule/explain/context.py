@@ -35,12 +35,13 @@ from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, RefinedSpace, find_gaps, refine_space
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import read_models
-from ironrule.results.scope import DOMAIN_MODES, DomainMode, DomainSummary, summarize_domains
+from ironrule.results.scope import DomainSummary, summarize_domains
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.domain import DomainMode
 from ironrule.space.feature import Value
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
@@ -54,14 +55,6 @@ if TYPE_CHECKING:
 
 
 CHECKED_ROWS = 4096
-
-
-def parse_domain(domain: Any) -> DomainMode:
-    """What numeric features may take, by its name."""
-    for mode in DOMAIN_MODES:
-        if domain == mode:
-            return mode
-    raise InputError(expected=f"domain must be one of {', '.join(map(repr, DOMAIN_MODES))}", got=repr(domain))
 
 
 MAX_CACHED_CONTEXTS = 16
@@ -117,7 +110,7 @@ class ExplainerContext:
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
     obstacles: Mapping[str, str] = field(default_factory=dict)  # why a numeric feature is no interval, by its name
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
-    extended_features: tuple[str, ...] = ()  # whose domains have a value of the row explained that is outside them
+    extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # added to domains, for new rows
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
     row_contexts: ContextCache = field(default_factory=ContextCache, repr=False)  # of rows with new values
 
@@ -290,7 +283,7 @@ def _refine_domains(
     model_set: ModelSet,
     checked: Points,
     table: Table,
-    inserted: Mapping[str, Value],
+    inserted: Mapping[str, Sequence[Value]],
 ) -> tuple[RefinedSpace, Gaps | None]:
     """The space with its intervals and what their domains leave out; None where there are no intervals."""
     if arguments.domain == "seen":
@@ -308,7 +301,7 @@ def _refine_domains(
             _require_intervals(arguments, f"{name!r}: {obstacle}")
     if not any(feature.interval for feature in refined.space.features):
         return refined, None
-    refined = replace(refined, space=refined.space.extend_domains(inserted))
+    refined = replace(refined, space=refined.space.add_values(inserted))
     return refined, find_gaps(refined.space, reads)
 
 
@@ -403,11 +396,11 @@ def list_seen_values(context: ExplainerContext) -> Space:
 
 
 def derive_context(
-    context: ExplainerContext, space: Space, inserted: Mapping[str, Value] | None = None
+    context: ExplainerContext, space: Space, inserted: Mapping[str, Sequence[Value]] | None = None
 ) -> ExplainerContext:
     """The same data and models over another space of values seen: with more constraints, or with more values.
 
-    ``inserted`` has a further number for some intervals. Raises ConstraintError if no past row satisfies the
+    ``inserted`` has further numbers for some intervals. Raises ConstraintError if no past row satisfies the
     constraints.
     """
     arguments, history = context.arguments, context.history

@@ -18,9 +18,9 @@ from ironrule.arrays import BoolArray, Int64Array
 from ironrule.explain.append import AppendedRowTable, append_rows
 from ironrule.explain.context import (
     ExplainerArguments,
+    ExplainerContext,
     build_context,
     decide_row,
-    parse_domain,
     restrict_context,
 )
 from ironrule.explain.options import DEFAULTS, SearchOptions, Weights, as_list, parse_oracle
@@ -28,9 +28,9 @@ from ironrule.model.decision import DecisionTarget
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
-from ironrule.results.scope import DomainMode
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.domain import DomainMode, parse_domain
 from ironrule.space.feature import Value
 from ironrule.space.space import Space, as_constraint
 from ironrule.verdict.budget import Budget
@@ -101,6 +101,12 @@ class Explainer:
         )
         self._context = build_context(arguments, data, progress, cache)
 
+    @classmethod
+    def _from_context(cls, context: ExplainerContext) -> Explainer:
+        explainer = cls.__new__(cls)
+        explainer._context = context
+        return explainer
+
     @property
     def space(self) -> Space:
         """The space that rules speak about."""
@@ -153,12 +159,10 @@ class Explainer:
         It is the explainer that all rows together would give. Values that are new extend the domains, unless these
         were declared by a ``space``. The model is asked about the new rows alone.
         """
-        longer = Explainer.__new__(Explainer)
         arguments = self._context.arguments
         past = append_rows(self._context, rows, arguments.space is None, progress)
         encoded = AppendedRowTable(past.table, past.temp_dir)  # the old rows themselves are not needed any more
-        longer._context = replace(build_context(arguments, past, progress), row_store=encoded)
-        return longer
+        return Explainer._from_context(replace(build_context(arguments, past, progress), row_store=encoded))
 
     def where(self, constraints: str | Constraint | Sequence[str | Constraint]) -> Explainer:
         """An explainer of the part of the space where further constraints hold, such as ``"cf.age >= 60"``.
@@ -167,9 +171,7 @@ class Explainer:
         own; what is known of the data stays, and the model is not asked about past rows again.
         """
         more = tuple(map(as_constraint, as_list(constraints)))
-        part = Explainer.__new__(Explainer)
-        part._context = restrict_context(self._context, more)
-        return part
+        return Explainer._from_context(restrict_context(self._context, more))
 
     def explain(
         self,
@@ -231,10 +233,12 @@ class Explainer:
         Each is what ``explain`` gives for that row alone (times aside), on all processors or as many ``workers``. With
         ``reuse``, a row that a proven rule of an earlier row covers is not searched for and gets that rule instead: it
         is proven, but a shorter one may hold. With ``output``, a folder, finished rows are written there as Parquet;
-        whatever ends the work, the same call goes on where it ended. ``engine="ray"`` works on the Ray cluster at an
+        whatever ends the work, the same call goes on where it ended. Values of a table that no past row has join the
+        domains, for all its rows. ``engine="ray"`` works on the Ray cluster at an
         ``address``, or on one started here (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations
         themselves, proofs included, are not kept, only what ``to_frame`` shows.
         """
+        from ironrule.explain.batch.rows import extend_to_rows
         from ironrule.explain.batch.run import BatchOptions, choose_pool, run_batch
 
         pool = choose_pool(engine, workers, address)
@@ -249,7 +253,9 @@ class Explainer:
             widen=widen,
         )
         kept = BatchOptions(output, documents, reuse)
-        return run_batch(self, self._context, rows, options, output=kept, pool=pool, progress=progress)
+        context = extend_to_rows(self._context, rows)
+        explainer = self if context is self._context else Explainer._from_context(context)
+        return run_batch(explainer, context, rows, options, output=kept, pool=pool, progress=progress)
 
     def counterfactuals(
         self,

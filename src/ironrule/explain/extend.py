@@ -5,8 +5,10 @@ A row may have values that no past row has. ``extend_to_row`` gives the context 
 - **A number inside an interval** joins the domain. Nothing else changes: the space means the same as before. No model
   is read again; the compiled model gets one more code per feature (:func:`_insert_numbers`).
 - **A number beyond the smallest or the largest**, a new category, a missing value where there was none, or a new number
-  where only the values seen count: the domain is extended for this row (``extended_features``), and the model is read
+  where only the values seen count: the domain is extended for this row (``extended_values``), and the model is read
   over the longer domain, since it may turn there.
+
+``extend_to_table`` does the same for all rows of a table at once, which is what a batch explains.
 
 The explainer itself stays as it is. What was made for the last few rows is kept, so that asking again about the same
 applicant costs nothing.
@@ -14,7 +16,7 @@ applicant costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +24,12 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.backends.compiled_model import insert_codes
-from ironrule.backends.registry import build_exact_oracle
-from ironrule.errors import IronruleError, TableError
+from ironrule.errors import ConstraintError, IronruleError, TableError
 from ironrule.explain.context import (
     ContextCache,
     EncodedRow,
     ExplainerContext,
+    decide_row,
     derive_context,
     fingerprint_model,
     list_seen_values,
@@ -40,6 +42,7 @@ from ironrule.model.protocol import Unreadable
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
+from ironrule.space.table import Table
 
 
 def extend_to_row(context: ExplainerContext, row: Any) -> tuple[ExplainerContext, Any]:
@@ -70,20 +73,52 @@ def _round_to_column(context: ExplainerContext, name: str, value: Value) -> Valu
 
 
 def _extend(context: ExplainerContext, new: Mapping[str, Value], row: Mapping[str, Value]) -> ExplainerContext:
-    inside = {name: value for name, value in new.items() if _is_inside(context.space, name, value)}
-    outside = {name: value for name, value in new.items() if name not in inside}
-    if not outside and (inserted := _insert_numbers(context, inside, row)) is not None:
+    is_inside = all(_is_inside(context.space, name, value) for name, value in new.items())
+    if is_inside and (inserted := _insert_numbers(context, new, row)) is not None:
         return inserted
+    values = {name: [value] for name, value in new.items()}
+    return _add_values(context, values, lambda extended: decide_row(extended, row))
+
+
+def extend_to_table(context: ExplainerContext, table: Table) -> ExplainerContext:
+    """The context whose domains have all values of a table.
+
+    Raises TableError if a value can never be one of its feature, or if the model refuses it.
+    """
+    new = context.space.find_new_column_values(table)
+    for name, values in new.items():
+        for value in values:
+            if _round_to_column(context, name, value) != value:
+                dtype = context.table.column(context.space[name].columns[0]).values.dtype
+                expected = f"{name!r} must be numbers of {dtype}, like the data"
+                raise TableError(expected=expected, got=repr(value), hint="convert the column")
+    if not new:
+        return context
+    return _add_values(context, new, lambda extended: extended.model.desired(extended.space.encode(table).points()))
+
+
+def _add_values(
+    context: ExplainerContext,
+    new: Mapping[str, Sequence[Value]],
+    ask_model: Callable[[ExplainerContext], Any],
+) -> ExplainerContext:
+    """The context with values added to the domains: those inside an interval change nothing, others extend it."""
+    inside = {name: [one for one in values if _is_inside(context.space, name, one)] for name, values in new.items()}
+    outside = {name: tuple(one for one in values if one not in inside[name]) for name, values in new.items()}
+    outside = {name: values for name, values in outside.items() if values}
     try:
-        extended = derive_context(context, list_seen_values(context).extend_domains(outside), inside)
+        extended = derive_context(context, list_seen_values(context).add_values(outside), inside)
+        ask_model(extended)  # a model may accept what past rows have, and refuse this
+    except ConstraintError:
+        raise
     except (IronruleError, ValueError, TypeError, KeyError) as error:
-        shown = ", ".join(f"{name} = {value!r}" for name, value in outside.items())
+        shown = ", ".join(f"{name} = {values[0]!r}" for name, values in outside.items())
         raise TableError(
             f"the row cannot be explained, since the model or the data's columns refuse {shown}: {error}",
             hint="use values that the model accepts",
             code="value-refused",
         ) from error
-    return replace(extended, extended_features=tuple(name for name in context.space.names if name in outside))
+    return replace(extended, extended_values=outside)
 
 
 def _is_inside(space: Space, name: str, value: Value) -> bool:
@@ -104,6 +139,8 @@ def _insert_numbers(
     box = replace(own, layout=layout)
     point = space.encode_row(row, ignore=context.table.names)
     places = {space.index(name): int(point[space.index(name)]) for name in inside}
+    from ironrule.backends.registry import build_exact_oracle
+
     try:
         larger = insert_codes(compiled, context.arguments.models[0], box, space, places, point)
         models = ModelSet(box, (box,))

@@ -9,6 +9,7 @@ from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import choose_style
 from ironrule.report.text import collect_labels, find_proven_wider_rule, format_desired_outcome
 from ironrule.results.explanation import Explanation
+from ironrule.results.scope import describe_checked_values
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import UNNAMED_OUTCOME, FeatureLabels, format_outcome, group_conditions
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
@@ -35,7 +36,7 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
         ],
         "style": choose_style(explanation.verdict),
         "constraints": [CF_PREFIX.sub(r"\1", constraint) for constraint in explanation.constraints],
-        "evidence": _describe_verdict(explanation.verdict, labels),
+        "evidence": _describe_verdict(explanation, labels),
         "past_cases": explanation.history_rows,
         "covered": shown.coverage,
         "desired": format_desired_outcome(explanation, True),
@@ -58,10 +59,10 @@ def _format_claim(verdict: Verdict, has_conditions: bool) -> str:
             return f"Not {everyone} gets this decision{':' if has_conditions else '.'}"
 
 
-def _describe_verdict(verdict: Verdict, labels: FeatureLabels) -> str:
-    match verdict:
+def _describe_verdict(explanation: Explanation, labels: FeatureLabels) -> str:
+    match explanation.verdict:
         case Proven():
-            return "This was checked for every combination of values that can occur, not only for past cases."
+            return f"This was checked for {describe_checked_values(explanation)}."
         case Unrefuted(tried):
             cases = format_count(tried, "possible case that fits", "possible cases that fit")
             searched = f"We tried {cases} this description, and {'it' if tried == 1 else 'all'} got this decision."

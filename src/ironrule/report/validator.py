@@ -12,7 +12,13 @@ from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
-from ironrule.report.text import describe_details, describe_minimality, find_proven_wider_rule, get_verdict_name
+from ironrule.report.text import (
+    describe_details,
+    describe_minimality,
+    describe_scope,
+    find_proven_wider_rule,
+    get_verdict_name,
+)
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
@@ -67,6 +73,8 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
         "sql": explanation.rule.to_sql(),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
+        "scope_sentences": describe_scope(explanation),
+        "domains": [(name, domain.describe()) for name, domain in explanation.domains.items()],
         "search": _collect_search_facts(explanation),
         "check_command": check_command,
         "attachment": base64.b64encode(document).decode("ascii") if len(document) <= MAX_ATTACHED_BYTES else None,

@@ -141,7 +141,7 @@ class Explanation:
     model_count: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # by interval, the numbers put between those seen
-    extended_features: tuple[str, ...] = ()  # whose domains have a value of the row that no past row has
+    extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # in no past row, added to domains
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)  # what every feature can take
     lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
 
@@ -229,8 +229,10 @@ class Explanation:
             document["constraints"] = list(self.constraints)
         if self.breakpoints is not None:
             document["breakpoints"] = {name: list(values) for name, values in self.breakpoints.items()}
-        if self.extended_features:
-            document["extended_features"] = list(self.extended_features)
+        if self.extended_values:
+            document["extended_values"] = {
+                name: [value_to_json(value) for value in values] for name, values in self.extended_values.items()
+            }
         if self.domains:
             document["domains"] = {name: domain.to_dict() for name, domain in self.domains.items()}
         return add_digest(document)
@@ -268,7 +270,10 @@ class Explanation:
                 model_count=require_integer(data["model_count"]),
                 constraints=tuple(data.get("constraints", ())),
                 breakpoints=None if breakpoints is None else {name: tuple(new) for name, new in breakpoints.items()},
-                extended_features=tuple(data.get("extended_features", ())),
+                extended_values={
+                    name: tuple(map(value_from_json, values))
+                    for name, values in data.get("extended_values", {}).items()
+                },
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
         except InputError:

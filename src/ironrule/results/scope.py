@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 DomainKind = Literal["interval", "integers", "seen", "list"]
-DomainMode = Literal["auto", "interval", "seen"]
-DOMAIN_MODES: tuple[DomainMode, ...] = get_args(DomainMode)
 MAX_LISTED_VALUES = 12
 MAX_NAMED_FEATURES = 3
 
@@ -60,7 +58,7 @@ class DomainSummary:
         >>> DomainSummary("interval", False, 0.02, 1.95).describe(), DomainSummary("integers", True, 18, 75).describe()
         ('from 0.02 to 1.95', 'whole numbers from 18 to 75, or missing')
         """
-        ends = f"from {format_value(self.low, style)} to {format_value(self.high, style)}"
+        ends = self.describe_range(style)
         text = {
             "interval": ends,
             "integers": f"whole numbers {ends}",
@@ -69,6 +67,10 @@ class DomainSummary:
             + (f", ... ({format_count(self.count, 'value')})" if self.count > MAX_LISTED_VALUES else ""),
         }[self.kind]
         return f"{text}, or missing" if self.missing and text else text or "missing"
+
+    def describe_range(self, style: ValueStyle = "quoted") -> str:
+        """From the smallest to the largest."""
+        return f"from {format_value(self.low, style)} to {format_value(self.high, style)}"
 
     @property
     def is_interval(self) -> bool:
@@ -103,30 +105,44 @@ def describe_domains(explanation: Explanation, style: ValueStyle = "quoted") -> 
     """
     domains = explanation.domains
     named = dict.fromkeys(component.feature for component in explanation.rule.components)
-    numbers = [name for name in (*named, *(n for n in domains if n not in named)) if name in domains]
-    intervals = [name for name in numbers if domains[name].is_interval]
-    seen = [name for name in numbers if domains[name].kind == "seen"]
+    ordered = [name for name in (*named, *(n for n in domains if n not in named)) if name in domains]
+    intervals = [name for name in ordered if domains[name].is_interval]
+    seen = [name for name in ordered if domains[name].kind == "seen"]
     sentences = []
     if intervals:
-        shown = [f"{name} {domains[name].describe(style)}" for name in intervals[:MAX_NAMED_FEATURES]]
-        left = len(intervals) - len(shown)
-        shown += (
-            [f"{format_count(left, 'other number')} within {'its' if left == 1 else 'their'} range"] if left else []
-        )
-        sentences.append(f"For everyone with {_join(shown)}: every number in between counts.")
+        ranges = [f"{name} {domains[name].describe_range(style)}" for name in intervals]
+        shown = _join_some(ranges, "other number in its range", "other numbers in their ranges")
+        sentences.append(f"For everyone with {shown}, whether such values were seen before or not.")
     if seen:
-        shown = seen[:MAX_NAMED_FEATURES]
-        left = len(seen) - len(shown)
-        shown += [f"{format_count(left, 'other feature')}"] if left else []
-        sentences.append(f"Among values seen: nothing is said of other values of {_join(shown)}.")
-    for name in explanation.extended_features:
-        value = format_value(explanation.instance[name], style)
-        sentences.append(f"No past row has {name} {value}: its domain was extended for this row.")
+        shown = _join_some(seen, "other feature", "other features")
+        sentences.append(f"Among values seen: nothing is said of other values of {shown}.")
+    sentences += [
+        f"No past row has {_describe_new_value(name, explanation.instance[name], style)}: the domain was extended."
+        for name, values in explanation.extended_values.items()
+        if explanation.instance[name] in values
+    ]
     return sentences
 
 
-def _join(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+def _describe_new_value(name: str, value: Value, style: ValueStyle) -> str:
+    return f"no value of {name}" if value is None else f"{name} {format_value(value, style)}"
+
+
+def describe_checked_values(explanation: Explanation) -> str:
+    """For a person: what was looked at to prove a rule."""
+    kinds = {domain.kind for domain in explanation.domains.values()}
+    if kinds & {"interval", "integers"} and "seen" not in kinds:
+        return "every combination of values in the range of past cases, not only for past cases"
+    if "seen" in kinds:
+        return "every combination of the values that past cases have"
+    return "every combination of values that can occur, not only for past cases"
+
+
+def _join_some(texts: Sequence[str], other: str, others: str) -> str:
+    """The first few texts, and how many others there are."""
+    left = len(texts) - MAX_NAMED_FEATURES
+    shown = [*texts[:MAX_NAMED_FEATURES], *([format_count(left, other, others)] if left > 0 else [])]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def rebuild_space(explanation: Explanation, space: Space) -> Space:
@@ -134,12 +150,11 @@ def rebuild_space(explanation: Explanation, space: Space) -> Space:
 
     Raises InputError if the explanation names features that the space does not have.
     """
-    own = {name: explanation.instance[name] for name in explanation.extended_features}
-    extended = space.extend_domains(own)
     added = explanation.breakpoints or {}
-    unknown = [name for name in added if name not in space.names]
+    unknown = [name for name in (*added, *explanation.extended_values) if name not in space.names]
     if unknown:
         raise InputError(f"the explanation speaks of a feature that the data lacks: {unknown[0]!r}")
+    extended = space.add_values(explanation.extended_values)
     return replace(extended, features=tuple(_add_numbers(f, added.get(f.name)) for f in extended.features))
 
 

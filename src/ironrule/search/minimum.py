@@ -53,6 +53,7 @@ MAX_SINGLE_STEPS = 64  # units that a lower bound is raised by one by one; beyon
 MAX_LISTED, MAX_LIST_NODES = 256, 1_000  # for a list of hitting sets of one weight
 # Shares of the oracle's usual effort: at first, in the end, and by what factor it grows.
 FIRST_EFFORT, FULL_EFFORT, EFFORT_FACTOR = 1 / 16, 1.0, 4.0
+MAX_EFFORT = 4.0**8  # what is not decided with this much cannot be: rounding decides between two values, for example
 QUICK_EFFORT = 1 / 4
 
 
@@ -163,7 +164,9 @@ class _MinimumSearch:
     def iterate_efforts(self) -> Iterator[float]:
         """The efforts to ask the oracle with, rising: up to the usual one, or as long as seconds are left."""
         effort = FIRST_EFFORT if self.is_adjustable else FULL_EFFORT
-        while effort <= FULL_EFFORT or (self.is_adjustable and self.problem.meter.seconds_left):
+        while effort <= FULL_EFFORT or (
+            self.is_adjustable and effort <= MAX_EFFORT and self.problem.meter.seconds_left
+        ):
             yield effort
             effort *= EFFORT_FACTOR
 

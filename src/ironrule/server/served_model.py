@@ -23,9 +23,12 @@ from ironrule.checker.result import Check
 from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.explainer import Explainer
 from ironrule.results.explanation import Explanation
+from ironrule.results.scope import rebuild_space
 from ironrule.server.errors import format_brief
+from ironrule.space.codes import build_recoding
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.feature import Feature
 from ironrule.space.space import Space, as_constraint
 
 T = TypeVar("T")
@@ -69,6 +72,20 @@ class Subspace:
         """One array per feature."""
         columns, sizes = self.explainer.codes.columns, self.explainer.space.sizes.tolist()
         return tuple(np.bincount(column, minlength=size) for column, size in zip(columns, sizes, strict=True))
+
+    def count_codes(self, space: Space) -> tuple[Int64Array, ...]:
+        """The frequencies over domains to which the values of one row were added."""
+        pairs = zip(self.explainer.space.features, space.features, self.frequencies, strict=True)
+        return tuple(_count_codes(old, new, counts) for old, new, counts in pairs)
+
+
+def _count_codes(old: Feature, new: Feature, counts: Int64Array) -> Int64Array:
+    recoding = build_recoding(old, new)
+    if recoding is None:
+        return counts
+    moved = np.zeros(new.size, dtype=counts.dtype)
+    moved[recoding] = counts
+    return moved
 
 
 def validate_constraints(given: Sequence[str], space: Space) -> ConstraintTexts:
@@ -144,8 +161,9 @@ class ServedModel:
             return None
         try:
             extra = tuple(map(as_constraint, where))
-            space = replace(self.space, constraints=(*self.space.constraints, *extra))
-        except InputError:  # the constraints name features that are not in this space
+            whole = replace(self.space, constraints=(*self.space.constraints, *extra))
+            space = rebuild_space(explanation, whole)  # it may have values of its own row
+        except InputError:  # the explanation names features that are not in this space
             return None
         return self.get_subspace(where) if explanation.space == space.fingerprint else None
 

@@ -12,7 +12,6 @@ It explains nothing, so it is not recorded.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -276,19 +275,23 @@ def evaluate_what_if(
     rule: Rule | None,
     where: ConstraintTexts = (),
 ) -> WhatIfResult:
-    """Decide on a row with changes; a value outside its domain is refused, with the nearest ones named.
+    """Decide on a row with changes, whether its values were seen before or not.
 
     A rule of a subspace speaks of the row only if the constraints ``where`` hold too.
     """
+    unknown = [name for name in changes if name not in served_model.space.names]
+    if unknown:
+        served_model.space[unknown[0]]  # raises the error that names the features
+    new = served_model.space.find_new_values(changes)
+    space = served_model.space.extend_domains(new)
     values = dict(before)
     for name, value in changes.items():
-        feature = served_model.space[name]
-        values[name] = feature.value(_encode_value(feature, value))
+        values[name] = space[name].value(space[name].code(new.get(name, value)))
     changed = tuple(name for name in values if values[name] != before[name])
     components = None
     if rule is not None:
-        holds = [(str(c), _satisfies_component(served_model.space[c.feature], values, c)) for c in rule.components]
-        components = (*holds, *((text, _satisfies_constraint(served_model.space, values, text)) for text in where))
+        holds = [(str(c), _satisfies_component(space[c.feature], values, c)) for c in rule.components]
+        components = (*holds, *((text, _satisfies_constraint(space, values, text)) for text in where))
     return WhatIfResult(values, changed, served_model.explainer.is_desired(values), components)
 
 
@@ -302,26 +305,9 @@ def _satisfies_component(feature: Feature, values: Mapping[str, Value], componen
     return low <= feature.code(values[feature.name]) <= high
 
 
-def _encode_value(feature: Feature, value: Any) -> int:
-    try:
-        return feature.code(value)
-    except InputError:
-        raise _build_domain_error(feature, value) from None
-
-
-def _build_domain_error(feature: Feature, value: Any) -> ApiError:
-    """With the nearest values as a hint, where the order is that of numbers."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not (feature.naturally_ordered and feature.numeric and number):
-        return _build_value_error(feature, format_brief(value_to_json(value)))
-    place = bisect_left(feature.values, value)
-    near = " and ".join(format_value(neighbour) for neighbour in feature.values[max(0, place - 1) : place + 1])
-    return _build_value_error(feature, format_value(value), f"the nearest values are {near}")
-
-
-def _build_value_error(feature: Feature, got: str, hint: str | None = None) -> ApiError:
+def _build_value_error(feature: Feature, got: str) -> ApiError:
     expected = f"{feature.name!r} must be {feature.describe()}"
-    return ApiError(422, "value-outside-domain", expected=expected, got=got, hint=hint)
+    return ApiError(422, "value-outside-domain", expected=expected, got=got)
 
 
 def parse_typed_value(feature: Feature, text: str) -> Value:

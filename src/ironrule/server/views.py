@@ -10,6 +10,7 @@ import numpy as np
 from ironrule.arrays import Int64Array
 from ironrule.report.text import describe_minimality, find_proven_wider_rule, get_verdict_name
 from ironrule.results.explanation import Explanation
+from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
 from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
@@ -234,8 +235,8 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     subspace, proven = service.served_model.find_subspace(found), find_proven_wider_rule(found)
     wider, conditions = None if proven is None else proven.rule, None
     if subspace is not None:
-        own, frequencies = subspace.explainer.space, subspace.frequencies
-        conditions = build_conditions(found.rule, wider, own, dict(found.instance), frequencies)
+        own = rebuild_space(found, subspace.explainer.space)
+        conditions = build_conditions(found.rule, wider, own, dict(found.instance), subspace.count_codes(own))
     breaks = getattr(found.verdict, "counterfactual", None)  # who breaks a rule that is refuted
     return {
         "record": record.facts,
@@ -250,6 +251,8 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         "wider_is_maximal": found.wider_is_maximal,
         "verdict": get_verdict_name(found.verdict),
         "verdict_text": str(found.verdict),
+        "checked_values": describe_checked_values(found),
+        "scope": describe_domains(found, "unquoted"),
         "tested": getattr(found.verdict, "tried", 1) > 0,
         "exception": None if breaks is None else build_changes(breaks, space),
         "cardinality": found.rule.cardinality,

@@ -17,7 +17,7 @@ import numpy as np
 from ironrule.arrays import Int32Array, Int64Array, Points
 from ironrule.errors import ConstraintError, SpaceError, TableError
 from ironrule.progress import track
-from ironrule.space.codes import EncodedTable, encode_feature
+from ironrule.space.codes import EncodedTable, encode_feature, look_up_codes
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
@@ -230,6 +230,29 @@ class Space:
         values = [domain[code] for domain, code in zip(self._domains, point.tolist(), strict=True)]
         return dict(zip(self.names, values, strict=True))
 
+    def find_new_column_values(self, table: Table) -> dict[str, list[Value]]:
+        """By feature, the values of a table that its domain lacks, each once; ``None`` for missing.
+
+        One-hot groups have none. Raises TableError for a value that a feature can never have.
+        """
+        new: dict[str, list[Value]] = {}
+        for feature in self.features:
+            if feature.one_hot or feature.columns[0] not in table.names:
+                continue
+            column = table.column(feature.columns[0])
+            unknown = (look_up_codes(feature, column.values) < 0) & ~column.missing
+            distinct = dict.fromkeys(to_python_value(value) for value in column.values[unknown])
+            found = [self.find_new_values({feature.name: value}).get(feature.name) for value in distinct]
+            found += [None] if column.missing.any() and not feature.missing else []
+            if found:
+                new[feature.name] = found
+        return new
+
+    def add_values(self, values: Mapping[str, Sequence[Value]]) -> Space:
+        """The same space with these values, by feature, added to the domains that lack them."""
+        features = (_add_to_domain(f, values[f.name]) if f.name in values else f for f in self.features)
+        return replace(self, features=tuple(features))
+
     def extend_domains(self, row: Mapping[str, Value]) -> Space:
         """The same space with the row's values added to the domains that lack them."""
         return replace(self, features=tuple(_extend_domain(feature, row) for feature in self.features))
@@ -348,10 +371,12 @@ def _check_new_value(feature: Feature, value: Value) -> Value:
     if not math.isfinite(value):
         raise TableError(expected=f"{feature.name!r} must be a finite number", got=repr(value))
     if feature.has_only_integers:
-        if isinstance(value, float) or abs(value) >= 2**63:
-            kind = "an integer of 64 bits" if isinstance(value, int) else "a whole number, as all its values are"
-            raise TableError(expected=f"{feature.name!r} must be {kind}", got=repr(value))
-        return value
+        if value != int(value):
+            expected = f"{feature.name!r} must be a whole number, as all its values are"
+            raise TableError(expected=expected, got=repr(value))
+        if abs(value) >= 2**63:
+            raise TableError(expected=f"{feature.name!r} must be an integer of 64 bits", got=repr(value))
+        return int(value)
     return value if any(isinstance(known, int) for known in feature.values) else float(value)
 
 
@@ -359,16 +384,21 @@ def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:
     name = feature.columns[0] if feature.columns[0] in row and not feature.one_hot else feature.name
     if name not in row:
         return feature
-    value = _check_value_type(feature, to_python_value(row[name]))
-    if is_missing(value):
-        return replace(feature, missing=True)
-    if value in feature.values:
-        return feature
-    if feature.one_hot:
+    return _add_to_domain(feature, [_check_value_type(feature, to_python_value(row[name]))])
+
+
+def _add_to_domain(feature: Feature, values: Sequence[Value]) -> Feature:
+    """The feature with values that its domain lacks; missing is None or NaN."""
+    present = [value for value in values if not is_missing(value)]
+    new = tuple(dict.fromkeys(value for value in present if value not in feature.code_by_value))
+    missing = feature.missing or len(present) < len(values)
+    if feature.one_hot and (new or missing != feature.missing):
         rule = f"{feature.name!r} must be {feature.describe()}, since it has one column per value"
-        raise SpaceError(expected=rule, got=repr(value))
+        raise SpaceError(expected=rule, got=repr(new[0] if new else None))
+    if not new:
+        return replace(feature, missing=missing) if missing != feature.missing else feature
     if feature.ordered and not feature.naturally_ordered:
-        reason = f"{value!r} has no place in the order of {feature.name!r}"
+        reason = f"{new[0]!r} has no place in the order of {feature.name!r}"
         raise SpaceError(reason, hint="declare the order in a space file")
-    values = (*feature.values, value)
-    return replace(feature, values=tuple(sorted(values)) if feature.ordered else values)
+    joined = (*feature.values, *new)
+    return replace(feature, values=tuple(sorted(joined)) if feature.ordered else joined, missing=missing)

@@ -105,7 +105,7 @@ def test_another_model_or_space_is_not_decidable(run, files: Files, explanation:
 
 def test_constraints_and_extended_domains_are_those_of_the_explanation(run, files: Files, tmp_path: Path):
     path, row = str(tmp_path / "why.json"), '{"age": 17, "income": 1, "job": "clerk"}'
-    shared = ["--constraint", "cf.income <= 8 or cf.age >= 20", "--extend-domain"]
+    shared = ["--constraint", "cf.income <= 8 or cf.age >= 20"]
     asked = ["explain", files.model, files.data, "--desired", "yes", "--row", row, "--output", path]
     assert run(*asked, *shared).code == 0
     assert run("check", path, *given(files, *shared)).code == 0
@@ -122,6 +122,8 @@ def test_margins_and_models_are_those_of_the_explanation(run, files: Files, tmp_
     assert run(*asked, *shared).code == 0
     assert run("check", path, *given(files, *shared)).code == 0
     assert run("check", path, *given(files)).code == 3
+    assert run("check", path, *given(files, *shared, "--intervals")).code == 0
+    assert run(*asked, *shared, "--domain", "seen", "--overwrite").code == 0
     assert run("check", path, *given(files, *shared, "--intervals")).code == 3  # it speaks of values seen alone
 
 

@@ -172,8 +172,8 @@ def test_html_from_explain_is_the_validators_report(run, files: Files, tmp_path:
 def test_an_extended_domain_is_heeded_when_the_data_is_read_again(run, files: Files, tmp_path: Path):
     document, output = tmp_path / "why.json", tmp_path / "why.html"
     row = ["--row", '{"age": 17, "income": 1, "job": "clerk"}', "--desired", "yes", "--target", "paid"]
-    assert run("explain", files.model, files.data, *row, "--extend-domain", "--output", str(document)).code == 0
-    arguments = ["report", str(document), "--data", files.data, "--target", "paid", "--extend-domain"]
+    assert run("explain", files.model, files.data, *row, "--output", str(document)).code == 0
+    arguments = ["report", str(document), "--data", files.data, "--target", "paid"]
     assert run(*arguments, "--output", str(output)).code == 0
     assert ironrule.Explanation.from_json(document.read_text()).instance["age"] == 17
 
@@ -215,51 +215,16 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files(folder, str(folder / "tree.joblib"), str(folder / "numbers.csv"), denied)
 
 
-def test_an_explanation_made_with_intervals_is_reported_with_its_past_rows_by_the_model(
-    run, refused, tree: Files, tmp_path: Path
-):
+def test_an_explanation_of_whole_intervals_is_reported_with_its_past_rows(run, tree: Files, tmp_path: Path):
     why, out = str(tmp_path / "why.json"), tmp_path / "why.html"
-    assert run("explain", *tree.ask("--trust-pickle", "--intervals", "--output", why)).code == 0
-    behind = ["--data", tree.data, "--output", str(out)]
-    assert "one made with intervals needs the model too" in refused("report", why, *behind)
-    assert "--intervals needs --model, whose thresholds are part of the space" in refused(
-        "report", why, *behind, "--intervals"
-    )
-    assert "--intervals needs --data" in refused("report", why, "--intervals", "--output", str(out))
-    whole = [*behind, "--intervals", "--model", tree.model]
-    assert "--trust-pickle" in refused("report", why, *whole)
-    assert not out.exists()
-    assert run("report", why, *whole, "--trust-pickle").code == 0
+    assert run("explain", *tree.ask("--trust-pickle", "--domain", "interval", "--output", why)).code == 0
+    assert run("report", why, "--data", tree.data, "--output", str(out)).code == 0
     assert "How your case compares with past cases" in out.read_text(encoding="utf-8")
 
 
-def test_a_batch_made_with_intervals_is_reported_by_the_model_too(run, tree: Files, tmp_path: Path):
+def test_a_batch_of_whole_intervals_is_reported_with_its_past_rows(run, tree: Files, tmp_path: Path):
     folder, out = str(tmp_path / "batch"), tmp_path / "all.html"
-    asked = [tree.model, tree.data, "--desired", "yes", "--trust-pickle", "--intervals"]
+    asked = [tree.model, tree.data, "--desired", "yes", "--trust-pickle"]
     assert run("batch", *asked, "--output", folder, "--workers", "1").code == 0
-    more = ["--model", tree.model, "--data", tree.data, "--intervals", "--trust-pickle", "--audience", "person"]
-    assert run("report", folder, *more, "--output", str(out)).code == 0
+    assert run("report", folder, "--data", tree.data, "--audience", "person", "--output", str(out)).code == 0
     assert "How your case compares with past cases" in out.read_text(encoding="utf-8")
-
-
-def test_another_model_than_the_explained_one_is_refused_with_intervals(run, refused, tree: Files, tmp_path: Path):
-    import joblib
-    from sklearn.tree import DecisionTreeClassifier
-
-    why, other = str(tmp_path / "why.json"), str(tmp_path / "other.joblib")
-    assert run("explain", *tree.ask("--trust-pickle", "--intervals", "--output", why)).code == 0
-    model = joblib.load(tree.model)
-    table = loans()
-    joblib.dump(DecisionTreeClassifier(max_depth=1).fit(table[["age", "income"]], table["paid"]), other)
-    assert model.get_depth() > 1
-    more = [
-        "--model",
-        other,
-        "--data",
-        tree.data,
-        "--intervals",
-        "--trust-pickle",
-        "--output",
-        str(tmp_path / "w.html"),
-    ]
-    assert "the explanation is about another model than this explainer's" in refused("report", why, *more)

@@ -273,10 +273,10 @@ def test_whole_intervals_are_refused_where_zero_is_missing_and_goes_another_way(
     y = (train["a"] != 0).to_numpy().astype(int)
     model = lgb.LGBMClassifier(**LGB, zero_as_missing=True).fit(train, y)
     shown = train[train["a"] != 0].reset_index(drop=True)
-    with pytest.raises(ModelError, match="single values of 'a'"):
+    with pytest.raises(ModelError, match="'a': the model tells single values of it apart"):
         Explainer(model, shown, desired=1, domain="interval")
     alias = xgb.XGBClassifier(**XGB, missing=1.0).fit(train, (train["a"] != 1).to_numpy().astype(int))
-    with pytest.raises(ModelError, match="single values of 'a'"):
+    with pytest.raises(ModelError, match="'a': the model tells single values of it apart"):
         Explainer(alias, train[train["a"] != 1].reset_index(drop=True), desired=1, domain="interval")
 
 

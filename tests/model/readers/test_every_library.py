@@ -95,7 +95,7 @@ def test_a_regressor_is_read_against_its_threshold(kind: str) -> None:
     model = REGRESSORS[kind]().fit(table, score)
     predicted = np.sort(np.asarray(model.predict(table), dtype=np.float64))
     for threshold in (0.123, float(predicted[len(predicted) // 2])):  # the second is a prediction, and so a tie
-        explainer = Explainer(model, table, threshold=threshold)
+        explainer = Explainer(model, table, threshold=threshold, domain="auto" if threshold == 0.123 else "seen")
         assert explainer.unreadable_reason is None
         assert measure_undecided_share(explainer) < (0.01 if threshold == 0.123 else 0.5)
         assert_shortest(explainer, rows=2)

@@ -255,8 +255,8 @@ def test_whole_intervals_need_bins_in_which_no_number_stands_for_itself() -> Non
     assert explanation.minimum
     assert (model.predict(between[explanation.rule.covers(between)]) == 0).all()
     special = Scorecard((Bins("a", edges=(0,), points=(0, 2), values={-7: 9}), parts[1]), 3)
-    with pytest.raises(ModelError, match="single values of 'a'"):
+    with pytest.raises(ModelError, match="'a': the model tells single values of it apart"):
         Explainer(special, table, domain="interval")
     single = RuleClassifier((Rule((Component("a", "==", 4.0),)),))
-    with pytest.raises(ModelError, match="single values of 'a'"):
+    with pytest.raises(ModelError, match="'a': the model tells single values of it apart"):
         Explainer(single, table[["a"]], domain="interval")

@@ -186,7 +186,7 @@ def test_whole_intervals_are_refused_beyond_what_float64_holds() -> None:
     data = pd.DataFrame({"a": first, "b": second})
     model = RandomForestClassifier(3, random_state=0).fit(data, labels)
     assert Explainer(model, data, desired=1).unreadable_reason is None
-    with pytest.raises(ModelError, match="feature 'a' has whole numbers beyond"):
+    with pytest.raises(ModelError, match="'a': it has whole numbers beyond"):
         Explainer(model, data, desired=1, domain="interval")
 
 

@@ -110,21 +110,29 @@ def test_a_what_if_says_the_outcome_and_whether_the_rule_still_applies(client: h
     assert (moved["outcome"], moved["rule_applies"], moved["changed"]) == ("desired", False, ["duration_in_month"])
 
 
-def test_a_value_that_does_not_occur_is_refused_with_those_that_are_near(client: httpx.Client) -> None:
-    body = {"row": DENIED, "changes": {"credit_amount": 5950}}
-    error = check_error(client.post("/api/what-if", json=body), 422)
-    assert (error["code"], error["got"]) == ("value-outside-domain", "5950")
-    assert error["hint"] == "the nearest values are 5943 and 5951"
+def test_a_what_if_takes_values_that_no_past_row_has(client: httpx.Client) -> None:
+    number = client.post("/api/explain", json={"row": DENIED}).json()["number"]
+    for amount in (5950, 500_000):
+        body = {"row": DENIED, "changes": {"credit_amount": amount}, "explanation": number}
+        answer = client.post("/api/what-if", json=body).json()
+        assert answer["values"]["credit_amount"] == amount
+        assert answer["outcome"] in ("desired", "undesired")
+    error = check_error(client.post("/api/what-if", json={"row": DENIED, "changes": {"credit_amount": "much"}}), 422)
+    assert "'credit_amount' must be a number" in error["message"]
 
 
-def test_a_row_with_a_value_outside_its_domain_is_refused_without_a_python_hint(
-    client: httpx.Client, german: ServedModel
+@pytest.mark.parametrize("amount", [5950, 500_000])
+def test_a_row_with_a_value_that_no_past_row_has_is_explained_and_checked(
+    client: httpx.Client, german: ServedModel, amount: int
 ) -> None:
-    values = german.explainer.space.decode_row(german.explainer.codes.row(DENIED)) | {"credit_amount": 5950}
-    error = check_error(client.post("/api/explain", json={"row": values}), 422)
-    assert (error["code"], error["got"]) == ("value-outside-domain", "5950")
-    assert error["hint"] == "GET /api/model lists the domain of every feature"
-    assert "extend" not in error["message"]
+    values = german.explainer.space.decode_row(german.explainer.codes.row(DENIED)) | {"credit_amount": amount}
+    answer = client.post("/api/explain", json={"row": values}).json()
+    assert answer["document"]["instance"]["credit_amount"] == amount
+    assert answer["document"].get("extended_values", {}) == ({} if amount == 5950 else {"credit_amount": [amount]})
+    found = client.post("/api/check", json={"explanation": answer["document"]}).json()
+    assert found["status"] == "proven"
+    assert client.get(f"/explanations/{answer['number']}").status_code == 200
+    assert len(client.post("/api/counterfactuals", json={"row": values}).json()["document"]["counterfactuals"]) > 0
 
 
 def test_the_list_can_be_searched_and_paged(client: httpx.Client, german: ServedModel) -> None:

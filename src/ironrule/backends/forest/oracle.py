@@ -117,8 +117,13 @@ class ForestOracle:
 
     @property
     def medium_effort(self) -> ForestOracle:
-        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
-        return replace(self, limit=MEDIUM_EFFORT_BOXES, extends_proofs=True)
+        """The same for wider rules, where what stays undecided costs no more than a bound that could have moved.
+
+        Where the decision may turn in a gap, proofs are not extended: two proven boxes side by side say nothing of the
+        numbers between them if the model's word on single points is part of a proof.
+        """
+        may_turn = self.gaps is not None and any(gaps.any() for gaps in self.gaps.turning_gaps)
+        return replace(self, limit=MEDIUM_EFFORT_BOXES, extends_proofs=not may_turn)
 
     def mine(self, case: Case, request: MiningRequest, rounds: int, run: Run) -> Iterator[MiningResult]:
         """Counterfactuals in the boxes of rules that hit all that is known, as long as they are easily found; a proof

@@ -21,7 +21,8 @@ from ironrule.arrays import BoolArray, Int64Array, Points, UInt64Array
 from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.batch.worker import EncodedRows
 from ironrule.explain.context import ExplainerContext
-from ironrule.space.table import read_table
+from ironrule.explain.extend import extend_to_table
+from ironrule.space.table import Table, read_table
 
 HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
@@ -93,12 +94,21 @@ class UndesiredRows:
         return digest.hexdigest()
 
 
+def extend_to_rows(context: ExplainerContext, rows: Any) -> ExplainerContext:
+    """The context whose domains have all values of the rows that a caller gave; past rows have no others."""
+    return context if rows is None or _are_row_numbers(rows) else extend_to_table(context, _read_rows(context, rows))
+
+
+def _read_rows(context: ExplainerContext, rows: Any) -> Table:
+    return read_table(rows, context.space.columns if isinstance(rows, np.ndarray) else None)
+
+
 def select_undesired_rows(context: ExplainerContext, rows: Any) -> UndesiredRows:
     """The undesired rows of what a caller gave: a table, row numbers of the data, or None for all past rows."""
     if rows is None or _are_row_numbers(rows):
         return _select_from_history(context, None if rows is None else np.asarray(rows, dtype=np.int64))
-    names = context.space.columns if isinstance(rows, np.ndarray) else None
-    points = _require_feasible(context, context.space.encode(read_table(rows, names), progress=False).points())
+    encoded = context.space.encode(_read_rows(context, rows), progress=False)
+    points = _require_feasible(context, encoded.points())
     own = context.model.primary.desired(points)
     within = context.model.desired(points) if context.is_robust else own
     kept = np.flatnonzero(~own & ~within)
