@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import json
@@ -232,10 +231,8 @@ def test_breakpoints_must_show_where_the_model_turns() -> None:
     found = check(altered(document, claim_intervals(explainer.space)), model, GRID)
     assert found.status != "proven"
     assert "turns somewhere between" in sentences(found)["rule: verdict"]
-    for wrong in ({"x0": [float("inf")]}, {"x9": [1.0]}):
-        with contextlib.suppress(ironrule.InputError):  # infinity is no number of a document at all
-            found = check(altered(document, lambda d, w=wrong: d.update(breakpoints=w)), model, GRID)
-            assert found.status == "undecided"
+    for wrong in ({"x0": [99.0]}, {"x9": [1.0]}):
+        assert check(altered(document, lambda d, w=wrong: d.update(breakpoints=w)), model, GRID).status != "proven"
 
 
 def test_domains_that_differ_from_the_space_are_refuted() -> None:

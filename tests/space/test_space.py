@@ -119,7 +119,7 @@ def test_extending_refuses_what_has_no_place():
         SpaceError, match="'job' must be one of 'cook', 'clerk', since it has one column per value, got "
     ):
         SPACE.extend_domains(ROW | {"job": "judge"})
-    with pytest.raises(SpaceError, match="'job' must be one of .* got None"):
+    with pytest.raises(SpaceError, match=r"'job' must be one of .* got None"):
         SPACE.extend_domains(ROW | {"job": None})
 
 
