@@ -111,6 +111,7 @@ class ExplainerContext:
     obstacles: Mapping[str, str] = field(default_factory=dict)  # why a numeric feature is no interval, by its name
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
     extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # added to domains, for new rows
+    inserted_numbers: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # the same inside intervals
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
     row_contexts: ContextCache = field(default_factory=ContextCache, repr=False)  # of rows with new values
 

@@ -16,7 +16,7 @@ applicant costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,9 @@ from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
 from ironrule.model.intervals import find_open_gaps
 from ironrule.model.protocol import Unreadable
+from ironrule.rule.condition import find_last_admitted_number
 from ironrule.rule.instance_components import ComponentCache
+from ironrule.rule.parsing import StatedComponent
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
 from ironrule.space.table import Table
@@ -103,9 +105,11 @@ def _add_values(
     ask_model: Callable[[ExplainerContext], Any],
 ) -> ExplainerContext:
     """The context with values added to the domains: those inside an interval change nothing, others extend it."""
-    inside = {name: [one for one in values if _is_inside(context.space, name, one)] for name, values in new.items()}
-    outside = {name: tuple(one for one in values if one not in inside[name]) for name, values in new.items()}
-    outside = {name: values for name, values in outside.items() if values}
+    inside, outside = dict(context.inserted_numbers), dict(context.extended_values)
+    for name, values in new.items():
+        for value in values:
+            kind = inside if _is_inside(context.space, name, value) else outside
+            kind[name] = (*kind.get(name, ()), value)
     try:
         extended = derive_context(context, list_seen_values(context).add_values(outside), inside)
         ask_model(extended)  # a model may accept what past rows have, and refuse this
@@ -118,7 +122,22 @@ def _add_values(
             hint="use values that the model accepts",
             code="value-refused",
         ) from error
-    return replace(extended, extended_values=outside)
+    return replace(extended, extended_values=outside, inserted_numbers=inside)
+
+
+def extend_to_bounds(context: ExplainerContext, conditions: Iterable[StatedComponent]) -> ExplainerContext:
+    """The context whose intervals have the bounds of stated conditions, so that these are judged as they are."""
+    new: dict[str, tuple[Value, ...]] = {}
+    for condition in conditions:
+        feature = context.space[condition.feature]
+        bound = find_last_admitted_number(feature, condition) if feature.interval else None
+        if bound is None or not _is_inside(context.space, feature.name, bound) or bound in feature.code_by_value:
+            continue
+        new[feature.name] = tuple(dict.fromkeys((*new.get(feature.name, ()), bound)))
+    if not new:
+        return context
+    key = ("bounds", *sorted(new.items()))
+    return context.row_contexts.get(key, lambda: _add_values(context, new, lambda _: None))
 
 
 def _is_inside(space: Space, name: str, value: Value) -> bool:
@@ -174,6 +193,8 @@ def _insert_numbers(
         gaps=gaps,
         component_cache=ComponentCache(),
         row_contexts=ContextCache(),
+        inserted_numbers=dict(context.inserted_numbers)
+        | {name: (*context.inserted_numbers.get(name, ()), value) for name, value in inside.items()},
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ironrule.errors import InputError
 from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.extend import extend_to_row
+from ironrule.explain.extend import extend_to_bounds, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.hitting.weights import ExactNumber
@@ -24,6 +24,7 @@ from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
+from ironrule.space.space import Space
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
 
@@ -38,9 +39,10 @@ def judge_rules(
     context: ExplainerContext, row: Any, rules: RuleLike | Sequence[RuleLike], options: SearchOptions
 ) -> Judgement | list[Judgement]:
     """The judgement of a rule, or of every rule of a list; the model confirms all exceptions before any is shown."""
-    context, row = extend_to_row(context, row)
-    problem = build_problem(context, row, options)
     separate, alone = _split_rules(rules)
+    stated = [condition for rule in separate for condition in list_conditions(context.space, rule)]
+    context, row = extend_to_row(extend_to_bounds(context, stated), row)
+    problem = build_problem(context, row, options)
     classifier = QualityClassifier(problem)
     findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
     confirm_points(context, problem)
@@ -71,6 +73,11 @@ def _split_rules(rules: Any) -> tuple[list[RuleLike], bool]:
 
 def parse_rule(components: InstanceComponents, rule: RuleLike) -> ComponentIntervals:
     """One rule, in any of its forms, in codes; raises InputError if it cannot be one that holds for the row."""
+    return encode_rule(components, list_conditions(components.space, rule))
+
+
+def list_conditions(space: Space, rule: RuleLike) -> list[StatedComponent]:
+    """The conditions of a rule in any of its forms."""
     if isinstance(rule, (Explanation, RankedRule)):
         rule = rule.rule
     if isinstance(rule, Rule):
@@ -78,15 +85,15 @@ def parse_rule(components: InstanceComponents, rule: RuleLike) -> ComponentInter
     if not isinstance(rule, (str, Component, Sequence)):
         raise InputError(expected=A_RULE, got=repr(rule))
     items = [rule] if isinstance(rule, (str, Component)) else list(rule)
-    return encode_rule(components, [condition for item in items for condition in _parse_conditions(components, item)])
+    return [condition for item in items for condition in _parse_conditions(space, item)]
 
 
-def _parse_conditions(components: InstanceComponents, item: Any) -> list[StatedComponent]:
+def _parse_conditions(space: Space, item: Any) -> list[StatedComponent]:
     if isinstance(item, Component):
         return [StatedComponent(item.feature, item.op, item.value)]
     if not isinstance(item, str):
         raise InputError(expected="a condition must be a Component or a string such as 'age <= 30'", got=repr(item))
-    return parse_condition(item, components.space)
+    return parse_condition(item, space)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

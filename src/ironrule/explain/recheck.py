@@ -13,8 +13,8 @@ import numpy as np
 
 from ironrule.errors import InputError
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
-from ironrule.explain.extend import extend_to_row
-from ironrule.explain.judge import parse_rule
+from ironrule.explain.extend import extend_to_bounds, extend_to_row
+from ironrule.explain.judge import list_conditions, parse_rule
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.progress import track
@@ -43,6 +43,7 @@ def _recheck_explanation(
 ) -> RecheckedExplanation:
     """What the oracle says of a stored rule, confirmed by the model."""
     try:
+        context = extend_to_bounds(context, list_conditions(context.space, explanation.rule))
         context, row = extend_to_row(context, dict(explanation.instance))
         instance, desired = decide_row(context, row)
     except InputError as error:

@@ -9,6 +9,7 @@ than the lightest of the row's own.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -88,6 +89,27 @@ def find_code_range(feature: Feature, operator: str, value: Value) -> tuple[int,
     if operator in ("<=", "<"):
         return 0, _count_values_up_to(feature, value, operator == "<=") - 1
     return _count_values_up_to(feature, value, operator == ">"), feature.last_code
+
+
+def find_last_admitted_number(feature: Feature, condition: StatedComponent) -> Value:
+    """The number nearest to a bound, or at it, that a condition on a numeric feature admits; None where there is none.
+
+    >>> age = Feature("age", (20, 30, 40), ordered=True)
+    >>> find_last_admitted_number(age, StatedComponent("age", "<", 35.5)), find_last_admitted_number(
+    ...     age, StatedComponent("age", ">", 35)
+    ... )
+    (35, 36)
+    """
+    value = to_python_value(condition.value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    upper, excluded = condition.operator in ("<=", "<"), condition.operator in ("<", ">")
+    if feature.has_only_integers:
+        if condition.operator == "==":
+            return int(value) if value == int(value) else None
+        nearest = math.floor(value) if upper else math.ceil(value)
+        return nearest + (0 if not excluded or nearest != value else -1 if upper else 1)
+    return math.nextafter(value, -math.inf if upper else math.inf) if excluded else float(value)
 
 
 def find_admitted_codes(condition: FeatureCondition, feature: Feature) -> range:
