@@ -27,12 +27,17 @@ from ironrule.verdict.verdict import Proven, Verdict
 
 
 def list_rules(
-    context: ExplainerContext, row: Any, options: SearchOptions, minimum_only: bool, limit: int | None
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    minimum_only: bool,
+    limit: int | None,
+    progress: bool | None = False,
 ) -> Listing[RankedRule]:
     """All irredundant rules for a row, lightest first, or the minimum ones alone."""
     search = RuleEnumeration(build_problem(context, row, options))
     items = _iterate_rules(context, search, minimum_only)
-    return Listing(items, search, search.problem.meter, _parse_limit(limit))
+    return Listing(items, search, search.problem.meter, _parse_limit(limit), progress)
 
 
 def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_only: bool) -> Iterator[RankedRule]:
@@ -60,7 +65,12 @@ def _complete_proof(verdict: Verdict) -> Verdict:
 
 
 def list_changes(
-    context: ExplainerContext, row: Any, options: SearchOptions, features: Sequence[str] | str, limit: int | None
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    features: Sequence[str] | str,
+    limit: int | None,
+    progress: bool | None = False,
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
     problem = build_problem(context, row, options, context.change_constraints, own_model_only=True)
@@ -71,7 +81,7 @@ def list_changes(
     trusted = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)
     oracle = CachingOracle(_build_oracle(context, case))
     search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
-    return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit))
+    return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit), progress)
 
 
 def _build_oracle(context: ExplainerContext, case: Case) -> Oracle:

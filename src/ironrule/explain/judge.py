@@ -34,13 +34,18 @@ STOP_REASONS = {"budget": "the budget ended first", "interrupted": "it was inter
 
 
 def judge_rules(
-    context: ExplainerContext, row: Any, rules: RuleLike | Sequence[RuleLike], options: SearchOptions
+    context: ExplainerContext,
+    row: Any,
+    rules: RuleLike | Sequence[RuleLike],
+    options: SearchOptions,
+    progress: bool | None = False,
 ) -> Judgement | list[Judgement]:
     """The judgement of a rule, or of every rule of a list; the model confirms all exceptions before any is shown."""
     problem = build_problem(context, row, options)
     separate, alone = _split_rules(rules)
     classifier = QualityClassifier(problem)
-    findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
+    with problem.meter.watch(progress):
+        findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
     confirm_points(context, problem)
     proof: Sequence[Counterfactual] | None = ()
     weight = classifier.state.lower_bound

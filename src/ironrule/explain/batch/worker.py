@@ -54,7 +54,8 @@ class RowExplainer:
 
     def explain_row(self, row: int, point: Points, confirmations: ConfirmationQueue) -> BatchRow:
         """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
-        explanation = self.explainer.explain(EncodedRow(point, confirmations), **self.options.to_kwargs())
+        kwargs = self.options.to_kwargs()
+        explanation = self.explainer.explain(EncodedRow(point, confirmations), progress=False, **kwargs)
         if explanation.statistics.stopped == "interrupted":
             raise KeyboardInterrupt
         return build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
