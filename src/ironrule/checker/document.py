@@ -397,7 +397,7 @@ _parse_document = _record(dict, {
     "breakpoints": _object_of(_list_of(_parse_number)),
     "prefer": _one_of("prefer", "length", "coverage"),
     "preference": _record(dict, {
-        "shortest": parse_weight, "is_complete": _one_of("is_complete", True, False),
+        "shortest": parse_weight, "is_complete": _one_of("is_complete", True, False), "compared": _parse_count,
     }),
     "covers_only_instance": _one_of("covers_only_instance", True, False),
 }, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance"))  # fmt: skip

@@ -36,13 +36,14 @@ from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.minimum import Minimum, find_bound_witnesses
-from ironrule.search.prefer import PreferredRule, prefer_coverage
+from ironrule.search.prefer import prefer_coverage
 from ironrule.search.problem import Algorithm, Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 
 Witness = TypeVar("Witness")
+MAX_WIDENED = 20  # rules that are widened to see which covers most
 CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
 OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
 
@@ -57,39 +58,53 @@ def explain_row(
         result = solve(problem, algorithm)
         if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
             ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
-        shortest, preferred = result, None
+        shortest, preference = result, None
         if options.prefer == "coverage":
-            preferred = prefer_coverage(problem, shortest)
-            result = shortest if preferred is None else _put_first(shortest, preferred)
-        wider = widen_rule(context, problem, result) if options.widen else None
+            result, wider, preference = _prefer_coverage(context, problem, shortest, options.widen)
+        else:
+            wider = widen_rule(context, problem, result) if options.widen else None
         problem.meter.phase = "confirming"
         if isinstance(row, EncodedRow) and row.confirmations is not None:
             row.confirmations.add(context, problem.oracle.points)
         else:
             confirm_points(context, problem)
         left_open = _is_left_open(problem, shortest, algorithm)
-        builder = ExplanationBuilder(
-            context, problem, result, wider, _describe_preference(problem, shortest, preferred)
-        )
+        builder = ExplanationBuilder(context, problem, result, wider, preference)
         return builder.build(type(algorithm).__name__, options, left_open)
 
 
-def _put_first(result: SearchResult, preferred: PreferredRule) -> SearchResult:
-    """The same rules with the preferred one before the others."""
-    others = dict(zip(result.rules, result.verdicts, strict=True))
-    others.pop(preferred.rule, None)
-    rules, verdicts = (preferred.rule, *others), (preferred.verdict, *others.values())
-    return replace(result, rules=rules, verdicts=verdicts)
-
-
-def _describe_preference(
-    problem: Problem, shortest: SearchResult, preferred: PreferredRule | None
-) -> CoveragePreference | None:
-    """What is known of a rule that was preferred for its coverage, in the user's terms."""
+def _prefer_coverage(
+    context: ExplainerContext, problem: Problem, shortest: SearchResult, widen: bool
+) -> tuple[SearchResult, WidenedBox | None, CoveragePreference | None]:
+    """What a search found, with the rule first that covers most, its bounds widened where that is asked for."""
+    can_widen = widen and context.oracle is not None
+    preferred = prefer_coverage(problem, shortest, MAX_WIDENED if can_widen else 1)
     if preferred is None:
-        return None
-    weight = problem.to_user_weight(problem.weigh(shortest.rules[0]))
-    return CoveragePreference(weight, preferred.is_complete)
+        return shortest, None, None
+    results = [_put_first(shortest, rule, verdict) for rule, verdict in preferred.rules.items()]
+    weight, compared = problem.to_user_weight(problem.weigh(shortest.rules[0])), len(results)
+    if not can_widen:
+        return results[0], None, CoveragePreference(weight, preferred.covers_most, compared)
+    best: tuple[tuple[int, float], SearchResult, WidenedBox | None] | None = None
+    for number, result in enumerate(results):
+        wider = widen_rule(context, problem, result)
+        covered = 0 if wider is None else context.history.count_covered(wider.box, context.space.sizes)
+        score = covered, -problem.weigh(result.rules[0])  # of those that cover the same, a short one
+        if best is None or score > best[0]:
+            best = score, result, wider
+        if problem.meter.ended_by != "finished":  # the others would be left as they are
+            compared = number + 1
+            break
+    assert best is not None
+    is_complete = preferred.are_all and compared == len(results)
+    return best[1], best[2], CoveragePreference(weight, is_complete, compared)
+
+
+def _put_first(result: SearchResult, rule: int, verdict: Proven) -> SearchResult:
+    """The same rules with a preferred one before the others."""
+    others = dict(zip(result.rules, result.verdicts, strict=True))
+    others.pop(rule, None)
+    return replace(result, rules=(rule, *others), verdicts=(verdict, *others.values()))
 
 
 def _is_left_open(problem: Problem, result: SearchResult, algorithm: Algorithm) -> bool:

@@ -93,12 +93,15 @@ def describe_preference(explanation: Explanation) -> list[str]:
         return []
     preference = explanation.preference
     if preference is None:
-        return ["Coverage was to be preferred, but no rule was proven in time to compare others with."]
-    length, longer = format_number(preference.shortest), "at most two components longer"
+        return ["Coverage could not be preferred: no rule was proven to compare others with."]
+    length = format_number(preference.shortest)
     known = "has" if preference.shortest <= explanation.lower_bound else "that was found has"
     weighs = known if explanation.restrictions.weights is None else known.replace("has", "weighs")
-    best = "none covers more past rows" if preference.is_complete else "none that was compared covers more past rows"
-    return [f"Preferred for coverage: of the proven rules that are {longer}, {best}. The shortest {weighs} {length}."]
+    rules = "the proven rules" if preference.is_complete else f"the {preference.compared:,} proven rules compared"
+    longer = "that are at most two components longer than the shortest"
+    widened = "" if explanation.wider is None else " with its bounds as wide as proven"
+    best = f"of {rules} {longer}, none{widened} covers more past rows"
+    return [f"Preferred for coverage: {best}. The shortest {weighs} {length}."]
 
 
 def describe_explanation_stop(explanation: Explanation) -> list[str]:

@@ -125,21 +125,25 @@ class RankedRule:
 class CoveragePreference:
     """What is known of a rule that was preferred for its coverage to a shorter one.
 
-    ``shortest`` is what the shortest rule found weighs; ``is_complete``: it was shown that no rule that is at most two
-    components longer than that covers more past rows. A certificate does not contain that.
+    ``shortest`` is what the shortest rule found weighs. So many proven rules that are at most two components longer were
+    ``compared``, with their bounds as wide as proven where there is a wider rule; ``is_complete``: no other such rule
+    could have been better. A certificate does not contain that.
     """
 
     shortest: ExactNumber
     is_complete: bool
+    compared: int
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        return {"shortest": number_to_json(self.shortest), "is_complete": self.is_complete}
+        shortest = number_to_json(self.shortest)
+        return {"shortest": shortest, "is_complete": self.is_complete, "compared": self.compared}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CoveragePreference:
         """What :meth:`to_dict` wrote."""
-        return cls(number_from_json(data["shortest"]), bool(data["is_complete"]))
+        shortest, compared = number_from_json(data["shortest"]), require_integer(data["compared"])
+        return cls(shortest, bool(data["is_complete"]), compared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
