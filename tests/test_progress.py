@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 import types
+from typing import Any
 
 import pytest
 
+import ironrule.progress
 from ironrule.progress import DELAY_SECONDS, ProgressBar, SearchStatus, track
 
 
@@ -86,3 +88,20 @@ def test_a_short_search_shows_nothing(capsys: pytest.CaptureFixture[str], monkey
 
 def test_nothing_is_shown_in_the_first_second() -> None:
     assert DELAY_SECONDS == 1.0
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_bar_does_not_wait_for_the_first_portion(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, build = threading.Event(), ironrule.progress._build_bar
+
+    def build_and_tell(*arguments: Any) -> Any:
+        bar = build(*arguments)
+        drawn.set()
+        return bar
+
+    monkeypatch.setattr(ironrule.progress, "_build_bar", build_and_tell)
+    with ProgressBar("Explaining", 3, visible=True):
+        assert drawn.wait(timeout=60)
+    assert "0/3" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -44,24 +44,41 @@ class ProgressBar:
         self._description, self._total, self._already_done = description, total, already_done
         self._visible = is_shown(visible)
         self._started = time.time()
-        self._bar: tqdm[Any] | None = None
+        self._lock, self._bar = threading.Lock(), cast("tqdm[Any] | None", None)
+        # The first portion may take long, so the bar does not wait for it.
+        self._timer = threading.Timer(max(0.0, DELAY_SECONDS), self._show)
+        self._timer.daemon = True
 
     def __enter__(self) -> ProgressBar:
+        if self._visible:
+            self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._timer.cancel()
+        with self._lock:
+            self._visible = False
+            if self._bar is not None:
+                self._bar.close()
 
     def update(self, done: int) -> None:
         """So much is done now."""
-        if not self._visible or (self._bar is None and time.time() - self._started <= DELAY_SECONDS):
-            return
-        if self._bar is None:
-            self._bar = _build_bar(self._description, self._total, self._already_done)
-            self._bar.start_t = self._started  # the rate counts from the start of the work
-            self._bar.last_print_t = 0.0  # so that the first update is drawn at once
-        self._bar.update(done - self._bar.n)
+        with self._lock:
+            if not self._visible or (self._bar is None and time.time() - self._started <= DELAY_SECONDS):
+                return
+            bar = self._bar or self._build()
+            bar.update(done - bar.n)
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._visible and self._bar is None:
+                self._build()
+
+    def _build(self) -> tqdm[Any]:
+        self._bar = _build_bar(self._description, self._total, self._already_done)
+        self._bar.start_t = self._started  # the rate counts from the start of the work
+        self._bar.last_print_t = 0.0  # so that the first update is drawn at once
+        return self._bar
 
 
 class SearchStatus:
@@ -120,6 +137,11 @@ def announce_compiling() -> None:
     logging.getLogger("ironrule").info(COMPILING)
     if is_shown(None):
         print(f"ironrule: {COMPILING}", file=sys.stderr, flush=True)
+
+
+def leave_announcements_to_others() -> None:
+    """Announce nothing in this process: the one that started it does."""
+    _compiling_announced.set()
 
 
 def is_shown(visible: bool | None) -> bool:

@@ -310,7 +310,7 @@ class Explainer:
         from ironrule.explain.enumerate import list_rules
 
         options = SearchOptions(budget=budget, seed=seed, require=require, forbid=forbid, weights=weights)
-        return list_rules(self._context, row, options, minimum_only, limit, progress)
+        return list_rules(self._context, row, options, minimum_only, limit=limit, progress=progress)
 
     @overload
     def judge(
@@ -395,4 +395,4 @@ class Explainer:
         from ironrule.explain.enumerate import list_changes
 
         options = SearchOptions(budget=budget, seed=seed)
-        return list_changes(self._context, row, options, features_to_vary, limit, progress)
+        return list_changes(self._context, row, options, features_to_vary, limit=limit, progress=progress)

@@ -23,6 +23,7 @@ from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
+from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
 
@@ -30,7 +31,6 @@ RuleLike = Rule | Explanation | RankedRule | Component | str | Sequence[str | Co
 """A rule as it may be handed over."""
 
 A_RULE = "a rule must be a Rule or a list of conditions such as 'age <= 30'"
-STOP_REASONS = {"budget": "the budget ended first", "interrupted": "it was interrupted"}
 
 
 def judge_rules(
@@ -92,6 +92,15 @@ def _parse_conditions(components: InstanceComponents, item: Any) -> list[StatedC
     return parse_condition(item, components.space)
 
 
+def _describe_stop(meter: Meter) -> str:
+    """What ended the work, and what would help."""
+    if meter.ended_by == "interrupted":
+        return "it was interrupted"
+    limits = {"seconds": (meter.budget.seconds, "s"), "evaluations": (meter.budget.evaluations, "evaluations")}
+    size, unit = limits.get(meter.ended_by, (None, ""))
+    return "the budget ended first" + ("" if size is None else f" ({size:,g} {unit}; a larger one may decide it)")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _JudgementBuilder:
     """From findings in codes to judgements in the user's terms.
@@ -150,7 +159,7 @@ class _JudgementBuilder:
     @property
     def _stop_reason(self) -> str:
         if self.classifier.stopped is not None:
-            return STOP_REASONS[self.classifier.stopped]
+            return _describe_stop(self.classifier.problem.meter)
         if self.context.unreadable_reason is not None:
             return f"the model could only be asked, not read: {self.context.unreadable_reason}"
         return "the search reached its limits"

@@ -125,9 +125,9 @@ class RankedRule:
 class CoveragePreference:
     """What is known of a rule that was preferred for its coverage to a shorter one.
 
-    ``shortest`` is what the shortest rule found weighs. So many proven rules that are at most two components longer were
-    ``compared``, with their bounds as wide as proven where there is a wider rule; ``is_complete``: no other such rule
-    could have been better. A certificate does not contain that.
+    ``shortest`` is what the shortest rule found weighs. So many proven rules that are at most two components longer
+    were ``compared``, with their bounds as wide as proven where there is a wider rule; ``is_complete``: no other such
+    rule could have been better. A certificate does not contain that.
     """
 
     shortest: ExactNumber
@@ -379,8 +379,8 @@ class Listing(Iterator[Item], Generic[Item]):
     """An iterator that knows how it ended.
 
     ``complete``: everything that was asked for has come, and that is proven. ``stopped``: None, "budget", "interrupted"
-    (Ctrl-C), or "limit" if as many have come as were asked for. A budget in seconds counts the search alone, not what
-    is done between two answers.
+    (Ctrl-C), or "limit" if as many have come as were asked for; ``stopped_by`` names the part of the budget. A budget
+    in seconds counts the search alone, not what is done between two answers.
     """
 
     _items: Iterator[Item]
@@ -392,6 +392,11 @@ class Listing(Iterator[Item], Generic[Item]):
     stopped: str | None = None
     count: int = 0
     _left: float = field(default_factory=WORK_CLOCK.read)
+
+    @property
+    def stopped_by(self) -> StopReason | Literal["limit"]:
+        """What ended it so far: "finished" unless "seconds", "evaluations", "interrupted" or "limit" did."""
+        return "limit" if self.stopped == "limit" else self._meter.ended_by
 
     def __next__(self) -> Item:
         if self._limit is not None and self.count >= self._limit:

@@ -23,6 +23,7 @@ from ironrule.errors import IronruleError
 from ironrule.explain.context import EncodedRow
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import ConfirmationQueue
+from ironrule.progress import leave_announcements_to_others
 from ironrule.results.batch_storage import BatchRow, build_batch_row
 
 
@@ -72,6 +73,7 @@ class RowExplainer:
 def run_worker() -> None:
     """Serve until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process is interrupted too, and decides
+    leave_announcements_to_others()
     from ironrule.explain.batch.process_pool import read_pickle
 
     answers = os.fdopen(os.dup(1), "wb")
