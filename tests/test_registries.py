@@ -80,7 +80,7 @@ def test_the_command_line_offers_what_is_registered() -> None:
 
 def test_the_server_offers_what_is_registered() -> None:
     assert tuple(SearchOptionsBody.model_json_schema()["properties"]["algorithm"]["enum"]) == ALGORITHM_CHOICES
-    about = {"row": 1, "max_seconds": 1.0, "values": [], "subspace_example": ""}
+    about = {"row": 1, "max_seconds": 1.0, "usual_seconds": 1.0, "values": [], "subspace_example": ""}
     form = get_environment().from_string(
         '{% from "parts.html" import ask with context %}{{ ask(about, true, none, none, []) }}'
     )

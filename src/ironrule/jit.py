@@ -4,6 +4,9 @@
 by side, and are cached on disk, so that only the first use on a machine pays for the compiler. ``@kernel_helper`` is
 for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time.
 
+Compiling a kernel, or loading it, stops the clock of searches (:mod:`ironrule.clock`), so that it is not charged to a
+budget; where the compiler itself must run, that is announced once (:mod:`ironrule.progress`).
+
 Importing this module loads Numba. Modules that ``import ironrule.explain`` loads import it, and every module that holds
 kernels, at first use only.
 """
@@ -15,7 +18,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
+from numba.core import event
 from numba.extending import intrinsic
+
+from ironrule.clock import WORK_CLOCK
+from ironrule.progress import announce_compiling
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = njit  # whose published types lack two of its options
@@ -26,6 +33,13 @@ ONE = np.uint64(1)
 def kernel(function: _Function) -> _Function:
     """Compile without bounds checks, without the interpreter lock and with IEEE division."""
     compiled: Any = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compile_or_load = compiled.compile
+
+    def compile_off_the_clock(signature: Any) -> Any:
+        with WORK_CLOCK.pause():
+            return compile_or_load(signature)
+
+    compiled.compile = compile_off_the_clock  # what Numba calls for argument types that are new
     return cast(_Function, compiled)
 
 
@@ -33,6 +47,22 @@ def kernel_helper(function: _Function) -> _Function:
     """Compile for other kernels only, which keep its code in their own caches: that saves compile time."""
     compiled: Any = _njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
     return cast(_Function, compiled)
+
+
+class _CompilingListener(event.Listener):
+    """Hears of what the compiler works on, and not of what is loaded."""
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002  # its name is Numba's
+        """Announce it, if it is a kernel of ours and not another library's."""
+        if WORK_CLOCK.is_paused:
+            announce_compiling()
+
+    def on_end(self, event: Any) -> None:
+        """Nothing is left to say."""
+
+
+_register_listener: Any = event.register
+_register_listener("numba:compile", _CompilingListener())
 
 
 def _declare_intrinsic(typing: Callable[..., Any]) -> Callable[..., Any]:

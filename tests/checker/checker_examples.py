@@ -42,7 +42,7 @@ class Example:
 
     def document(self) -> dict[str, Any]:
         made = self.explainer().explain(self.row, **self.asked).to_dict()
-        quiet = {"seconds": 0.0, "operator_seconds": {}}
+        quiet = {"seconds": 0.0, "operator_seconds": {}, "compile_seconds": 0.0}
         return add_digest(json.loads(json.dumps(made)) | {"statistics": made["statistics"] | quiet})
 
 

@@ -222,7 +222,7 @@ def test_ctrl_c_in_a_search_prints_the_best_rule_so_far(run, tmp_path: Path):
     model = saved(tmp_path, Failing(KeyboardInterrupt(), answers=5))
     result = run("explain", model, str(data), "--row", '{"age": 25, "income": 1}', "--trust-pickle")
     assert result.code == 0, result.err
-    assert "Interrupted: this is the best rule so far" in result.text
+    assert "The search was interrupted; going on may" in result.text
     assert "proven: all" not in result.text
     assert "the model says something" in result.err
     assert "the model says something" not in result.out

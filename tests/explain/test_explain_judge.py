@@ -250,7 +250,10 @@ def test_a_budget_that_ends_leaves_what_is_not_proven_open_and_says_so() -> None
     rule = explainer.explain(row).rule
     judgement = explainer.judge(row, rule, budget=1e-9)
     assert judgement.quality is Quality.NOT_JUDGED
-    assert judgement.reason == "whether the rule holds is not known: the budget ended first"
+    assert (
+        judgement.reason
+        == "whether the rule holds is not known: the budget ended first (1e-09 s; a larger one may decide it)"
+    )
     assert explainer.judge(row, Rule(()), budget=1e-9).quality is Quality.FAILED_DATA
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 
-from ironrule import Budget, Explainer, Refuted
+from ironrule import Budget, Explainer, Minimum, Refuted
+from ironrule.progress import SearchStatus
+from ironrule.search.problem import Problem, SearchState
 from ironrule.verdict.budget import Meter
 
 
@@ -65,6 +70,62 @@ def test_a_search_that_is_stopped_from_outside_gives_the_best_it_has(
     assert looks > 0
     assert explanation.statistics.stopped == ("interrupted" if looks > after else None) or explanation.wider is not None
     assert not isinstance(explanation.verdict, Refuted)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMinimum:
+    """The search for a minimum rule, which ends only when its state was drawn twice after it had found the rule."""
+
+    drawn: threading.Semaphore
+    attempts: int = 20
+
+    def run(self, problem: Problem, state: SearchState) -> list[int]:
+        found = Minimum().run(problem, state)
+        assert self.drawn.acquire(timeout=60)
+        assert self.drawn.acquire(timeout=60)
+        return found
+
+
+@pytest.mark.parametrize("visible", [True, False])
+def test_a_single_search_is_shown_with_its_best_rule_its_bound_and_its_seconds(
+    visible: bool, readable: Explainer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ironrule.progress.DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("ironrule.progress.REDRAW_SECONDS", 0.0)
+    drawn, describe = threading.Semaphore(0 if visible else 2), Meter.describe
+
+    def describe_and_count(meter: Meter) -> str:
+        text = describe(meter)
+        if "best rule" in text:
+            drawn.release()
+        return text
+
+    monkeypatch.setattr(Meter, "describe", describe_and_count)
+    explanation = readable.explain(denied(readable), WaitingMinimum(drawn), progress=visible)
+    shown, length = capsys.readouterr().err, explanation.cardinality
+    assert (f"Searching: best rule so far {length}, none below {length}; " in shown) == visible
+    assert (" of 30 s" in shown) == visible
+    assert visible or shown == ""
+
+
+def test_searches_of_all_kinds_can_be_shown(readable: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[bool | None] = []
+
+    def watch(meter: Meter, visible: bool | None) -> SearchStatus:
+        watched.append(visible)
+        return SearchStatus(meter.describe, lambda: meter.elapsed, meter.budget.seconds, False)
+
+    monkeypatch.setattr(Meter, "watch", watch)
+    row = denied(readable)
+    explanation = readable.explain(row, progress=True)
+    readable.counterfactuals(row, progress=True)
+    readable.judge(row, explanation, progress=True)
+    next(readable.rules(row, progress=True))
+    next(readable.change_sets(row, progress=True))
+    assert watched == 5 * [True]
+    readable.explain(row)
+    readable.explain_many([row], workers=1)
+    assert watched[5:] == [None, *([False] if len(watched) > 6 else [])]  # the rows of a batch have one bar together
 
 
 def test_a_callback_is_no_part_of_what_a_budget_is() -> None:

@@ -41,7 +41,8 @@ def large():
 def without_times(explanation):
     """All of an explanation but the time it took, and the digest of that."""
     data = {name: value for name, value in explanation.to_dict().items() if name != "digest"}
-    data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in ("seconds", "operator_seconds")}
+    times = ("seconds", "operator_seconds", "compile_seconds")
+    data["statistics"] = {k: v for k, v in data["statistics"].items() if k not in times}
     return data
 
 
@@ -212,7 +213,7 @@ def test_a_budget_of_zero_is_refused(explainer, budget):
 
 @pytest.mark.parametrize("budget", ["10", True, [1]])
 def test_a_budget_that_is_none_is_refused(explainer, budget):
-    with pytest.raises(BudgetError, match="budget must be a Budget or a number of seconds"):
+    with pytest.raises(BudgetError, match="budget must be a Budget, a number of seconds, or None"):
         explainer.explain(DENIED, budget=budget)
 
 
@@ -535,7 +536,7 @@ def test_ctrl_c_gives_the_best_so_far_and_no_false_claim(algorithm, calls):
     assert explanation.statistics.stopped == ("interrupted" if interrupted else None)
     assert not isinstance(explanation.verdict, Proven)
     assert exceptions(explanation, score, WIDE) == 0 or isinstance(explanation.verdict, Refuted)
-    assert ("stopped early (interrupted)" in str(explanation)) == interrupted
+    assert ("The search was interrupted" in str(explanation)) == interrupted
 
 
 def test_ctrl_c_among_counterfactuals_gives_none_and_says_so():

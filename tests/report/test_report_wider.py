@@ -17,9 +17,13 @@ def test_a_wider_rule_that_is_not_proven_is_not_told_as_proven() -> None:
     assert isinstance(found.verdict, Proven)
     assert found.wider is not None
     assert found.wider.rule != found.rule
-    assert "As wide as proven" in str(found)
+    assert str(found).startswith(str(found.wider.rule))
+    assert "Bounds are as wide as proven; no bound can move further. With the row's own values: " in str(found)
     doubtful = dataclasses.replace(found.wider, verdict=Unrefuted(tried=5, samples=0, confidence=0.0))
     altered = dataclasses.replace(found, wider=doubtful)
-    for told in (str(altered), altered.to_html("person"), altered.to_html("validator")):
-        assert "As wide as proven" not in told
+    assert altered.shown == altered.ranked[0]
+    assert str(altered).startswith(str(found.rule))
+    assert "not widened, since that could not be proven" in str(altered)
+    for told in (str(altered), altered.to_html("person"), altered.to_html("validator"), altered._repr_html_()):
+        assert "as wide as proven" not in told
         assert "proven as far as" not in told

@@ -1,10 +1,14 @@
 """Explanations as text."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from ironrule.cli.render import render_explanation
 from ironrule.report.text import format_explanation, get_verdict_name
-from ironrule.results.explanation import Explanation, RankedRule, Statistics
+from ironrule.results.explanation import CoveragePreference, Explanation, RankedRule, Statistics
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.rule.rule import Component, Rule
 from ironrule.verdict.certificate import Certificate
@@ -49,6 +53,7 @@ def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
             "Everyone with age <= 20 gets: denied.",
             f"Verdict: {verdict}.",
             "Components: 1. Past rows covered: 7 of 100.",
+            *(["Bounds are the row's own values; they were not widened."] if word != "refuted" else []),
             "What would have changed the outcome:",
             "  - age: 20 -> 30",
         ]
@@ -74,6 +79,76 @@ def test_a_search_that_was_stopped_says_so():
         stopped="budget",
     )
     assert "The search was stopped early (budget)." in str(explanation(VERDICTS["unrefuted"], (), stopped))
+
+
+STOPS = {
+    "seconds": "stopped after its 30 s; more time (budget=120, on the command line --seconds 120) may",
+    "evaluations": "stopped after its 500 evaluations of the model; more of them (budget=Budget(evaluations=2000), ",
+    "interrupted": "was interrupted; going on may",
+}
+
+
+@pytest.mark.parametrize("reason", STOPS)
+def test_what_ended_a_search_is_said_with_what_would_help(reason):
+    stopped = "interrupted" if reason == "interrupted" else "budget"
+    ended = replace(STATISTICS, stopped=stopped, stopped_by=reason, budget_seconds=30.0, budget_evaluations=500)
+    short, long = explanation(VERDICTS["unrefuted"], (), ended), explanation(VERDICTS["proven"], (), ended)
+    for text, aim in ((str(short), "prove the rule, or find another one"), (str(long), "shorten the rule, or show")):
+        assert f"The search {STOPS[reason]}" in text
+        assert aim in text
+    widening = replace(long, statistics=replace(ended, stopped=None), weight=1, lower_bound=1)
+    assert f"Looking for wider bounds or more coverage {STOPS[reason]}" in str(widening)
+    assert "move its bounds further" in str(widening)
+    for shown in (long._repr_html_(), long.to_html("validator"), render_explanation(long)):
+        assert "shorten the rule" in " ".join(re.sub("<[^>]*>|[│|]", " ", shown).split())
+
+
+def test_questions_that_were_too_hard_are_said_with_what_would_help():
+    ended = replace(STATISTICS, stopped_by="work")
+    assert "with a budget in seconds (budget=60, on the command line --seconds 60) they are tried for longer" in str(
+        explanation(VERDICTS["proven"], (), ended)
+    )
+
+
+def test_nothing_is_said_of_a_search_that_came_to_its_end():
+    ended = replace(STATISTICS, stopped_by="finished", budget_seconds=30.0)
+    text = str(explanation(VERDICTS["proven"], (), ended))
+    assert not [word for word in ("stopped", "budget", "interrupted") if word in text]
+    assert "Ended normally" in " ".join(
+        re.sub("<[^>]*>", " ", explanation(VERDICTS["proven"]).to_html("validator")).split()
+    )
+
+
+@pytest.mark.parametrize(("coverage", "is_instance"), [(0, False), (1, True), (1, False), (2, False)])
+def test_a_rule_that_describes_nobody_else_says_so(coverage, is_instance):
+    made = explanation(VERDICTS["proven"])
+    alone = replace(made, ranked=(RankedRule(RULE, VERDICTS["proven"], coverage),), covers_only_instance=is_instance)
+    for told in (str(alone), alone._repr_html_(), alone.to_html("validator"), render_explanation(alone)):
+        assert ("This rule describes only this applicant" in told) == (coverage == 0 or is_instance)
+    assert ("It describes only your case." in alone.to_html("person")) == (coverage == 0 or is_instance)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_rule_that_was_preferred_for_coverage_is_not_called_shortest(complete):
+    made = replace(
+        explanation(VERDICTS["proven"]),
+        prefer="coverage",
+        preference=CoveragePreference(3, complete, 12),
+        weight=5,
+        lower_bound=3,
+    )
+    text = str(made)
+    assert not made.minimum
+    assert "no shorter rule holds" not in text
+    assert "rules need at least 3" in text
+    assert "Preferred for coverage" in text
+    assert "The shortest has 3." in text
+    assert "none covers more past rows" in text
+    assert ("of the 12 proven rules compared" in text) != complete
+    assert ("of the proven rules that are at most two components longer" in text) == complete
+    assert "The shortest that was found has 3." in str(replace(made, lower_bound=2))
+    assert Explanation.from_json(made.to_json()).preference == made.preference
+    assert "Coverage could not be preferred" in str(replace(made, preference=None))
 
 
 @pytest.mark.parametrize("word", VERDICTS)

@@ -44,8 +44,10 @@ def test_the_model_is_never_asked_about_more_than_the_budget_allows():
     model, meter = AllDesired(), Meter(Budget(evaluations=10))
     assert meter.desired(model, np.zeros((7, 1))).all()
     assert meter.evaluations_left == 3
+    assert meter.ended_by == "finished"
     with pytest.raises(BudgetExhausted):
         meter.desired(model, np.zeros((4, 1)))
+    assert meter.ended_by == "evaluations"
     assert (model.asked, meter.evaluations, meter.calls) == (7, 7, 1)
     meter.desired(model, np.zeros((3, 1)))
     assert meter.evaluations_left == 0
@@ -65,9 +67,10 @@ def test_a_reserve_is_kept_back():
 def test_time_runs_out():
     meter = Meter(Budget(seconds=10.0))
     meter.check()
-    meter.started = time.perf_counter() - 11
+    meter.started -= 11
     with pytest.raises(BudgetExhausted):
         meter.check()
+    assert meter.ended_by == "seconds"
 
 
 def test_operators_are_timed_even_when_they_fail():

@@ -145,7 +145,7 @@ def find_nearest(
     try:
         proven = _collect_nearest(search, found, query.k, run)
     except (BudgetExhausted, KeyboardInterrupt) as stop:
-        stopped = name_stop(stop)
+        stopped = name_stop(stop, run.meter)
     every = np.array([*found, *([] if search.best is None else [search.best])], dtype=np.int32)
     return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped)
 

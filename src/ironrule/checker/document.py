@@ -371,6 +371,11 @@ _parse_document = _record(dict, {
         "stopped": _one_of("stopped", None, "budget", "interrupted"), "seed": _parse_count, "generations": _parse_count,
         "candidates": _parse_count, "oracle_calls": _parse_count, "model_calls": _parse_count,
         "evaluations": _parse_count,
+    }, {
+        "stopped_by": _one_of(
+            "stopped_by", None, "finished", "work", "seconds", "evaluations", "interrupted"
+        ), "budget_seconds": _optional(_parse_number), "budget_evaluations": _optional(_parse_count),
+        "compile_seconds": _parse_number,
     }),
     "history_rows": _parse_count,
     "space": _parse_text,
@@ -397,7 +402,12 @@ _parse_document = _record(dict, {
         "kind": _one_of("the kind of a domain", "interval", "integers", "seen", "list"),
         "missing": _one_of("missing", True, False),
     }, {"low": _parse_value, "high": _parse_value, "count": _parse_count, "values": _list_of(_parse_value)})),
-}, checked_only=("format", "statistics"))  # fmt: skip
+    "prefer": _one_of("prefer", "length", "coverage"),
+    "preference": _record(dict, {
+        "shortest": parse_weight, "is_complete": _one_of("is_complete", True, False), "compared": _parse_count,
+    }),
+    "covers_only_instance": _one_of("covers_only_instance", True, False),
+}, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance"))  # fmt: skip
 
 
 def compute_digest(document: Mapping[str, Any]) -> str:

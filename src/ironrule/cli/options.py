@@ -71,7 +71,7 @@ def add_search_options(parser: argparse.ArgumentParser, several: bool = True) ->
         text = "how many answers at the most (default 5; greedy_cf gives one rule)"
         group.add_argument("--k", metavar="K", type=int, help=text)
     add_constraint_option(group)
-    group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds")
+    group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds (default 30; inf for no limit)")
     group.add_argument("--evaluations", metavar="N", type=int, help="budget in rows that the model is asked about")
     add_seed_option(group)
 
@@ -99,6 +99,8 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--forbid", metavar="F", **MANY, default=[], help="features it must not use")
     text = "leave the bounds at the row's own values"
     group.add_argument("--no-widen", dest="widen", action="store_false", default=None, help=text)
+    text = "default: length; coverage: of the proven rules that are little longer, one that covers most past rows"
+    group.add_argument("--prefer", choices=("length", "coverage"), help=text)
     add_robustness_options(group)
 
 
@@ -135,8 +137,8 @@ def build_search_options(options: argparse.Namespace) -> SearchOptions:
     from ironrule.verdict.budget import Budget
 
     given = {name: getattr(options, name, None) for name in SearchOptions.__slots__}
-    limits = {name: getattr(options, name, None) for name in ("seconds", "evaluations")}
-    given["budget"] = None if set(limits.values()) == {None} else Budget(**limits)
+    seconds, evaluations = (getattr(options, name, None) for name in ("seconds", "evaluations"))
+    given["budget"] = None if seconds is None and evaluations is None else Budget(evaluations, seconds)
     return SearchOptions(**{name: value for name, value in given.items() if value is not None})
 
 

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 from ironrule.cli.terminal import format_line, format_panel, format_table
 from ironrule.report.text import (
+    describe_bounds,
+    describe_counterfactuals_stop,
     describe_evidence,
+    describe_explanation_stop,
+    describe_lone_row,
     describe_minimality,
+    describe_preference,
     describe_robustness,
     describe_scope,
     describe_unreadable,
-    describe_wider_rule,
     get_verdict_name,
 )
 from ironrule.rule.counterfactual import Counterfactual
@@ -38,27 +42,27 @@ STATUS_COLOURS = {  # of verdicts, of checks and of claims
     **dict.fromkeys(("refuted", "fails"), "red"),
 }
 QUALITY_COLOURS = {Quality.NOT_JUDGED: "yellow", Quality.FAILED_DATA: "red", Quality.FAILED_GLOBAL: "red"}  # else green
-STOP_MESSAGES = {"budget": "The budget ran out", "interrupted": "Interrupted"}
 
 
 def render_explanation(explanation: Explanation) -> str:
     """The rule as a sentence with its verdict, then the other rules, then the counterfactuals."""
-    word = get_verdict_name(explanation.verdict)
+    word, shown = get_verdict_name(explanation.verdict), explanation.shown
     title = "refuted: this does not hold" if word == "refuted" else word
     facts = [
-        f"Verdict: {explanation.verdict}.",
+        f"Verdict: {shown.verdict}.",
         f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
-        f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
+        f"Past rows covered: {shown.coverage:,} of {explanation.history_rows:,}.",
+        *describe_lone_row(explanation),
         *describe_scope(explanation),
-        *describe_wider_rule(explanation),
+        *describe_preference(explanation),
+        *describe_bounds(explanation),
         *describe_robustness(explanation),
         *describe_unreadable(explanation),
     ]
-    consequence = "this is the best rule so far, and the verdict says no more than is known."
     parts = [
-        format_panel(str(explanation.rule), title, STATUS_COLOURS[word]),
+        format_panel(str(shown.rule), title, STATUS_COLOURS[word]),
         *map(format_line, facts),
-        *_render_stop(explanation.statistics, consequence),
+        *_render_stop(describe_explanation_stop(explanation)),
         *_render_other_rules(explanation),
         *_render_changes(explanation.counterfactuals),
         _render_statistics(explanation.statistics),
@@ -74,7 +78,7 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     parts = _render_changes(counterfactuals.items) or [format_line(none)]
     if counterfactuals.proven and counterfactuals.items:
         parts.append(format_line("Proven: each is the nearest that does not change all the features of one above."))
-    stopped = _render_stop(counterfactuals.statistics, "the search did not come to its end.")
+    stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))
     return "\n".join((*parts, *stopped, _render_statistics(counterfactuals.statistics)))
 
 
@@ -120,10 +124,8 @@ def _format_domain(feature: Feature) -> str:
     return ", ".join(format_value(value) for value in feature.values[:6]) + more
 
 
-def _render_stop(statistics: Statistics, consequence: str) -> list[str]:
-    if statistics.stopped is None:
-        return []
-    return [format_line(f"{STOP_MESSAGES[statistics.stopped]}: {consequence}", "yellow")]
+def _render_stop(sentences: Sequence[str]) -> list[str]:
+    return [format_line(sentence, "yellow") for sentence in sentences]
 
 
 def _render_other_rules(explanation: Explanation) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
@@ -30,37 +30,89 @@ from ironrule.model.history import RowCounter
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery
 from ironrule.results.background import Background, HistoryRows, build_background
-from ironrule.results.explanation import Explanation, RankedRule, RuleRestrictions
+from ironrule.results.explanation import CoveragePreference, Explanation, RankedRule, RuleRestrictions
 from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
 from ironrule.search.driver import SearchResult, solve
-from ironrule.search.minimum import find_bound_witnesses
-from ironrule.search.problem import Problem
+from ironrule.search.minimum import Minimum, find_bound_witnesses
+from ironrule.search.prefer import prefer_coverage
+from ironrule.search.problem import Algorithm, Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 
 Witness = TypeVar("Witness")
+MAX_WIDENED = 20  # rules that are widened to see which covers most
 CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
 OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
 
 
-def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> Explanation:
+def explain_row(
+    context: ExplainerContext, row: Any, options: SearchOptions, progress: bool | None = False
+) -> Explanation:
     """The shortest rule found for a row with the undesired outcome, with what is known of it."""
     context, row = extend_to_row(context, row)
     algorithm = options.choose_algorithm(context.oracle is not None)
     problem = build_problem(context, row, options)
-    result = solve(problem, algorithm)
-    if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
-        ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
-    wider = widen_rule(context, problem, result) if options.widen else None
-    if isinstance(row, EncodedRow) and row.confirmations is not None:
-        row.confirmations.add(context, problem.oracle.points)
-    else:
-        confirm_points(context, problem)
-    return ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
+    with problem.meter.watch(progress):
+        result = solve(problem, algorithm)
+        if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
+            ask_oracle(problem.oracle, BoxQuery(problem.case, problem.case.components.box(0), problem.k), problem.run)
+        shortest, preference = result, None
+        if options.prefer == "coverage":
+            result, wider, preference = _prefer_coverage(context, problem, shortest, options.widen)
+        else:
+            wider = widen_rule(context, problem, result) if options.widen else None
+        problem.meter.phase = "confirming"
+        if isinstance(row, EncodedRow) and row.confirmations is not None:
+            row.confirmations.add(context, problem.oracle.points)
+        else:
+            confirm_points(context, problem)
+        left_open = _is_left_open(problem, shortest, algorithm)
+        builder = ExplanationBuilder(context, problem, result, wider, preference)
+        return builder.build(type(algorithm).__name__, options, left_open)
+
+
+def _prefer_coverage(
+    context: ExplainerContext, problem: Problem, shortest: SearchResult, widen: bool
+) -> tuple[SearchResult, WidenedBox | None, CoveragePreference | None]:
+    """What a search found, with the rule first that covers most, its bounds widened where that is asked for."""
+    can_widen = widen and context.oracle is not None
+    preferred = prefer_coverage(problem, shortest, MAX_WIDENED if can_widen else 1)
+    if preferred is None:
+        return shortest, None, None
+    results = [_put_first(shortest, rule, verdict) for rule, verdict in preferred.rules.items()]
+    weight, compared = problem.to_user_weight(problem.weigh(shortest.rules[0])), len(results)
+    if not can_widen:
+        return results[0], None, CoveragePreference(weight, preferred.covers_most, compared)
+    best: tuple[tuple[int, float], SearchResult, WidenedBox | None] | None = None
+    for number, result in enumerate(results):
+        wider = widen_rule(context, problem, result)
+        covered = 0 if wider is None else context.history.count_covered(wider.box, context.space.sizes)
+        score = covered, -problem.weigh(result.rules[0])  # of those that cover the same, a short one
+        if best is None or score > best[0]:
+            best = score, result, wider
+        if problem.meter.ended_by != "finished":  # the others would be left as they are
+            compared = number + 1
+            break
+    assert best is not None
+    is_complete = preferred.are_all and compared == len(results)
+    return best[1], best[2], CoveragePreference(weight, is_complete, compared)
+
+
+def _put_first(result: SearchResult, rule: int, verdict: Proven) -> SearchResult:
+    """The same rules with a preferred one before the others."""
+    others = dict(zip(result.rules, result.verdicts, strict=True))
+    others.pop(rule, None)
+    return replace(result, rules=(rule, *others), verdicts=(verdict, *others.values()))
+
+
+def _is_left_open(problem: Problem, result: SearchResult, algorithm: Algorithm) -> bool:
+    """Whether a search for a minimum rule came to its end without one, although the model was read."""
+    is_minimum = isinstance(result.verdicts[0], Proven) and problem.weigh(result.rules[0]) <= result.lower_bound
+    return problem.oracle.exact and isinstance(algorithm, Minimum) and not is_minimum
 
 
 @lru_cache(maxsize=1)
@@ -90,16 +142,19 @@ class ExplanationBuilder:
     problem: Problem
     search_result: SearchResult
     wider: WidenedBox | None
+    preference: CoveragePreference | None
 
-    def build(self, algorithm: str, options: SearchOptions) -> Explanation:
+    def build(self, algorithm: str, options: SearchOptions, left_open: bool) -> Explanation:
         """All of it in the user's terms."""
         context, problem, result = self.context, self.problem, self.search_result
         require, forbid = tuple(options.require), tuple(options.forbid)
-        statistics = build_statistics(problem.meter, algorithm, options.seed, result.stopped)  # before witnesses
+        statistics = build_statistics(problem.meter, algorithm, options.seed, result.stopped, left_open)
         needed, limits = self._witnesses(), None if self.wider is None else self.wider.limits
+        ranked = tuple(map(self._rank_rule, result.rules, result.verdicts))
+        wider = None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box)
         return Explanation(
             instance=context.space.decode_row(problem.case.instance),
-            ranked=tuple(map(self._rank_rule, result.rules, result.verdicts)),
+            ranked=ranked,
             counterfactuals=LazySequence(self._counterfactuals),
             statistics=statistics,
             history_rows=len(context.history),
@@ -111,7 +166,7 @@ class ExplanationBuilder:
             decision=context.target,
             restrictions=RuleRestrictions(require, forbid, normalize_weights(options.weights)),
             witnesses=() if needed is None else needed,
-            wider=None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box),
+            wider=wider,
             wider_is_maximal=self.wider is not None and self.wider.maximal,
             wider_witnesses=() if limits is None else tuple(map(tuple, limits.tolist())),
             undecided_components=self._undecided(),
@@ -120,6 +175,9 @@ class ExplanationBuilder:
             breakpoints=context.breakpoints,
             extended_values=context.extended_values,
             domains=context.domains,
+            prefer=options.prefer,
+            preference=self.preference,
+            covers_only_instance=self._covers_only_instance(wider or ranked[0]),
             lazy_background=LazyValue(self._background),
         )
 
@@ -133,6 +191,12 @@ class ExplanationBuilder:
         past = HistoryRows(context.space, context.history.codes, context.outcomes)
         libraries = list_library_versions()
         return build_background(past, named, row, points, is_robust=context.is_robust, libraries=libraries)
+
+    def _covers_only_instance(self, shown: RankedRule) -> bool:
+        """Whether the instance is the only past row that a rule covers."""
+        instance, context = self.problem.case.instance, self.context
+        alone = Box(instance, instance)
+        return shown.coverage == 1 and context.history.count_covered(alone, context.space.sizes) == 1
 
     def _undecided(self) -> tuple[str, ...]:
         """Components of the best rule whose removal an exact oracle could not decide upon, or had no time left for."""
@@ -220,5 +284,6 @@ def widen_rule(context: ExplainerContext, problem: Problem, search_result: Searc
         quick_oracle=quick_oracle,
         gaps=context.gaps,
     )
+    problem.meter.phase = "widening the bounds"
     with problem.meter.time_block("widening"):
         return widener.widen(search_result.rules[0], best)

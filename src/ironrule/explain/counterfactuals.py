@@ -44,6 +44,7 @@ def find_counterfactuals(
     features_to_vary: Sequence[str] | str,
     permitted_range: Mapping[str, Sequence[Value]],
     constraints: Sequence[Constraint],
+    progress: bool | None = False,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     context, row = extend_to_row(context, row)
@@ -53,19 +54,20 @@ def find_counterfactuals(
     tabulated_model = _choose_tabulated_model(algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
-    if tabulated_model is None:
-        nearest, name = _find_by_geco(query, run), "GeCo"
-    else:
-        oracle = None if context.is_robust else context.oracle
-        try:
-            nearest = find_nearest(tabulated_model, query, run, context.engine, oracle)
-        except Unreadable as reason:  # constraints on what may change that are too intricate
-            if algorithm == "exact":
-                statement = f"exact counterfactuals are not available here: {reason}"
-                hint = "use algorithm='geco'"
-                raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
+    with meter.watch(progress):
+        if tabulated_model is None:
             nearest, name = _find_by_geco(query, run), "GeCo"
-        require_desired(nearest.points, case.model, case.model)
+        else:
+            oracle = None if context.is_robust else context.oracle
+            try:
+                nearest = find_nearest(tabulated_model, query, run, context.engine, oracle)
+            except Unreadable as reason:  # constraints on what may change that are too intricate
+                if algorithm == "exact":
+                    statement = f"exact counterfactuals are not available here: {reason}"
+                    hint = "use algorithm='geco'"
+                    raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
+                nearest, name = _find_by_geco(query, run), "GeCo"
+            require_desired(nearest.points, case.model, case.model)
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
     statistics = build_statistics(meter, name, options.seed, nearest.stopped)
     proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)

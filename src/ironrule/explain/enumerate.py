@@ -28,13 +28,18 @@ from ironrule.verdict.verdict import Proven, Verdict
 
 
 def list_rules(
-    context: ExplainerContext, row: Any, options: SearchOptions, minimum_only: bool, limit: int | None
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    minimum_only: bool,
+    limit: int | None,
+    progress: bool | None = False,
 ) -> Listing[RankedRule]:
     """All irredundant rules for a row, lightest first, or the minimum ones alone."""
     context, row = extend_to_row(context, row)
     search = RuleEnumeration(build_problem(context, row, options))
     items = _iterate_rules(context, search, minimum_only)
-    return Listing(items, search, search.problem.meter, _parse_limit(limit))
+    return Listing(items, search, search.problem.meter, _parse_limit(limit), progress)
 
 
 def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_only: bool) -> Iterator[RankedRule]:
@@ -62,7 +67,12 @@ def _complete_proof(verdict: Verdict) -> Verdict:
 
 
 def list_changes(
-    context: ExplainerContext, row: Any, options: SearchOptions, features: Sequence[str] | str, limit: int | None
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    features: Sequence[str] | str,
+    limit: int | None,
+    progress: bool | None = False,
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
     context, row = extend_to_row(context, row)
@@ -74,7 +84,7 @@ def list_changes(
     trusted = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)
     oracle = CachingOracle(_build_oracle(context, case))
     search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
-    return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit))
+    return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit), progress)
 
 
 def _build_oracle(context: ExplainerContext, case: Case) -> Oracle:

@@ -23,7 +23,7 @@ from ironrule.explain.context import (
     decide_row,
     restrict_context,
 )
-from ironrule.explain.options import DEFAULTS, SearchOptions, Weights, as_list, parse_oracle
+from ironrule.explain.options import DEFAULTS, Preference, SearchOptions, Weights, as_list, parse_oracle
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Explanation, Listing, RankedRule
@@ -185,6 +185,8 @@ class Explainer:
         forbid: Sequence[str] = DEFAULTS.forbid,
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
+        prefer: Preference = DEFAULTS.prefer,
+        progress: bool | None = None,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
 
@@ -193,6 +195,13 @@ class Explainer:
         says what such a feature or component counts (by default 1; ``"paper"`` counts a nominal equality as 2; 0.1
         means one tenth exactly). With ``widen``, the bounds of a rule that was proven by reading the model are moved as
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
+
+        With ``prefer="coverage"``, of the proven rules that are at most two components longer than the shortest, one
+        that covers most past rows is taken; the shortest comes next in ``ranked``.
+
+        ``budget`` is a number of seconds, a :class:`Budget`, or None for no limit; by default a search that takes 30 s
+        is ended with the best that it has, and the explanation says so. After a second, what the search is doing is
+        shown on standard error, where that is a terminal or a notebook, or as ``progress`` says.
         """
         from ironrule.explain.build import explain_row
 
@@ -205,8 +214,9 @@ class Explainer:
             forbid=forbid,
             weights=weights,
             widen=widen,
+            prefer=prefer,
         )
-        return explain_row(self._context, row, options)
+        return explain_row(self._context, row, options, progress)
 
     def explain_many(
         self,
@@ -227,6 +237,7 @@ class Explainer:
         forbid: Sequence[str] = DEFAULTS.forbid,
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
+        prefer: Preference = DEFAULTS.prefer,
     ) -> Batch:
         """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
@@ -251,6 +262,7 @@ class Explainer:
             forbid=forbid,
             weights=weights,
             widen=widen,
+            prefer=prefer,
         )
         kept = BatchOptions(output, documents, reuse)
         context = extend_to_rows(self._context, rows)
@@ -268,6 +280,7 @@ class Explainer:
         constraints: Sequence[str | Constraint] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
     ) -> Counterfactuals:
         """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
@@ -287,6 +300,7 @@ class Explainer:
             features_to_vary=features_to_vary,
             permitted_range=permitted_range or {},
             constraints=tuple(map(as_constraint, as_list(constraints))),
+            progress=progress,
         )
 
     def rules(
@@ -300,6 +314,7 @@ class Explainer:
         require: Sequence[str] = DEFAULTS.require,
         forbid: Sequence[str] = DEFAULTS.forbid,
         weights: Weights = DEFAULTS.weights,
+        progress: bool | None = None,
     ) -> Listing[RankedRule]:
         """All rules for a row that have nothing redundant, shortest first, or the minimum ones alone; found as you ask.
 
@@ -310,7 +325,7 @@ class Explainer:
         from ironrule.explain.enumerate import list_rules
 
         options = SearchOptions(budget=budget, seed=seed, require=require, forbid=forbid, weights=weights)
-        return list_rules(self._context, row, options, minimum_only, limit)
+        return list_rules(self._context, row, options, minimum_only, limit=limit, progress=progress)
 
     @overload
     def judge(
@@ -321,6 +336,7 @@ class Explainer:
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         weights: Weights = DEFAULTS.weights,
+        progress: bool | None = None,
     ) -> Judgement: ...
 
     @overload
@@ -332,6 +348,7 @@ class Explainer:
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         weights: Weights = DEFAULTS.weights,
+        progress: bool | None = None,
     ) -> list[Judgement]: ...
 
     def judge(
@@ -342,6 +359,7 @@ class Explainer:
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         weights: Weights = DEFAULTS.weights,
+        progress: bool | None = None,
     ) -> Judgement | list[Judgement]:
         """How good any rule for a row is, by proof; of several rules a list, which shares the work.
 
@@ -352,7 +370,7 @@ class Explainer:
         from ironrule.explain.judge import judge_rules
 
         options = SearchOptions(k=1, budget=budget, seed=seed, weights=weights)
-        return judge_rules(self._context, row, rule, options)
+        return judge_rules(self._context, row, rule, options, progress)
 
     def recheck(
         self,
@@ -384,6 +402,7 @@ class Explainer:
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
     ) -> Listing[ChangeSet]:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
@@ -391,4 +410,4 @@ class Explainer:
         from ironrule.explain.enumerate import list_changes
 
         options = SearchOptions(budget=budget, seed=seed)
-        return list_changes(self._context, row, options, features_to_vary, limit)
+        return list_changes(self._context, row, options, features_to_vary, limit=limit, progress=progress)

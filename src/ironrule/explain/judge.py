@@ -25,6 +25,7 @@ from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
 from ironrule.space.space import Space
+from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
 
@@ -32,11 +33,14 @@ RuleLike = Rule | Explanation | RankedRule | Component | str | Sequence[str | Co
 """A rule as it may be handed over."""
 
 A_RULE = "a rule must be a Rule or a list of conditions such as 'age <= 30'"
-STOP_REASONS = {"budget": "the budget ended first", "interrupted": "it was interrupted"}
 
 
 def judge_rules(
-    context: ExplainerContext, row: Any, rules: RuleLike | Sequence[RuleLike], options: SearchOptions
+    context: ExplainerContext,
+    row: Any,
+    rules: RuleLike | Sequence[RuleLike],
+    options: SearchOptions,
+    progress: bool | None = False,
 ) -> Judgement | list[Judgement]:
     """The judgement of a rule, or of every rule of a list; the model confirms all exceptions before any is shown."""
     separate, alone = _split_rules(rules)
@@ -44,7 +48,8 @@ def judge_rules(
     context, row = extend_to_row(extend_to_bounds(context, stated), row)
     problem = build_problem(context, row, options)
     classifier = QualityClassifier(problem)
-    findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
+    with problem.meter.watch(progress):
+        findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
     confirm_points(context, problem)
     proof: Sequence[Counterfactual] | None = ()
     weight = classifier.state.lower_bound
@@ -94,6 +99,15 @@ def _parse_conditions(space: Space, item: Any) -> list[StatedComponent]:
     if not isinstance(item, str):
         raise InputError(expected="a condition must be a Component or a string such as 'age <= 30'", got=repr(item))
     return parse_condition(item, space)
+
+
+def _describe_stop(meter: Meter) -> str:
+    """What ended the work, and what would help."""
+    if meter.ended_by == "interrupted":
+        return "it was interrupted"
+    limits = {"seconds": (meter.budget.seconds, "s"), "evaluations": (meter.budget.evaluations, "evaluations")}
+    size, unit = limits.get(meter.ended_by, (None, ""))
+    return "the budget ended first" + ("" if size is None else f" ({size:,g} {unit}; a larger one may decide it)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +168,7 @@ class _JudgementBuilder:
     @property
     def _stop_reason(self) -> str:
         if self.classifier.stopped is not None:
-            return STOP_REASONS[self.classifier.stopped]
+            return _describe_stop(self.classifier.problem.meter)
         if self.context.unreadable_reason is not None:
             return f"the model could only be asked, not read: {self.context.unreadable_reason}"
         return "the search reached its limits"

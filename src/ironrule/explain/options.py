@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     from ironrule.search.problem import Algorithm
 
 
-DEFAULT_BUDGET = Budget(evaluations=5_000_000)
+DEFAULT_SECONDS = 30.0
+DEFAULT_BUDGET = Budget(evaluations=5_000_000, seconds=DEFAULT_SECONDS, use_all_seconds=False)
+"""Ends what takes long. What ends sooner by itself is the same on every machine."""
+Preference = Literal["length", "coverage"]
+PREFERENCES: tuple[str, ...] = get_args(Preference)
 Weights = Mapping[str, int | float | Fraction | Decimal] | Literal["paper"] | None
 
 
@@ -104,11 +108,13 @@ def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
 
 
 def parse_budget(budget: Budget | float | None) -> Budget:
-    """A budget as it is, from a number of seconds, or the default."""
+    """A budget as it is, from a number of seconds, or none at all."""
     if budget is None or isinstance(budget, Budget):
-        return DEFAULT_BUDGET if budget is None else budget
+        return Budget() if budget is None else budget
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
-        raise BudgetError(expected="budget must be a Budget or a number of seconds", got=repr(budget))
+        raise BudgetError(
+            expected="budget must be a Budget, a number of seconds, or None for no limit", got=repr(budget)
+        )
     return Budget(seconds=float(budget))
 
 
@@ -195,18 +201,21 @@ class SearchOptions:
 
     algorithm: str | Algorithm = AUTO
     k: int = 5
-    budget: Budget | float | None = None
+    budget: Budget | float | None = DEFAULT_BUDGET
     seed: int = 0
     require: Sequence[str] = ()
     forbid: Sequence[str] = ()
     weights: Weights = None
     widen: bool = True
+    prefer: Preference = "length"
 
     def __post_init__(self) -> None:
         if self.algorithm != AUTO:
             check_algorithm(self.algorithm)
         parse_budget(self.budget)
         normalize_weights(self.weights)
+        if self.prefer not in PREFERENCES:
+            raise InputError(expected=f"prefer must be one of {', '.join(PREFERENCES)}", got=repr(self.prefer))
         object.__setattr__(self, "k", parse_integer("k", self.k))
         object.__setattr__(self, "seed", parse_integer("seed", self.seed, least=0))
         object.__setattr__(self, "require", tuple(as_list(self.require)))

@@ -9,6 +9,7 @@ confirmed together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,12 +31,15 @@ from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
 from ironrule.space.constraints.syntax import Constraint
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import BudgetExhausted, Meter, StopReason, name_stop
 from ironrule.verdict.verdict import Refuted, Verdict
 
 
-def build_statistics(meter: Meter, algorithm: str, seed: int, stopped: str | None) -> Statistics:
-    """What a search did, by its meter."""
+def build_statistics(
+    meter: Meter, algorithm: str, seed: int, stopped: str | None, left_open: bool = False
+) -> Statistics:
+    """What a search did, by its meter; ``left_open``: some question was too hard for the usual limit of work."""
+    seconds = meter.budget.seconds
     return Statistics(
         algorithm=algorithm,
         seed=seed,
@@ -47,7 +51,20 @@ def build_statistics(meter: Meter, algorithm: str, seed: int, stopped: str | Non
         evaluations=meter.evaluations,
         operator_seconds=dict(meter.seconds),
         stopped=stopped,
+        stopped_by=_find_stop_reason(meter, stopped, left_open),
+        budget_seconds=None if seconds is None or math.isinf(seconds) else float(seconds),
+        budget_evaluations=meter.budget.evaluations,
+        compile_seconds=meter.compile_seconds,
     )
+
+
+def _find_stop_reason(meter: Meter, stopped: str | None, left_open: bool) -> StopReason:
+    """What ended the work, with all that came after the search for the rule."""
+    if stopped == "interrupted" or meter.ended_by != "finished":
+        return "interrupted" if stopped == "interrupted" else meter.ended_by
+    if stopped is not None:  # by an oracle of the user's own, which says no more than that
+        return "evaluations" if meter.budget.seconds is None else "seconds"
+    return "work" if left_open else "finished"
 
 
 @dataclass(slots=True, eq=False)
@@ -177,10 +194,8 @@ def ask_oracle(oracle: Oracle, query: BoxQuery, run: Run) -> tuple[Verdict | Non
     """An oracle's answer, or None, and what stopped it."""
     try:
         verdict = oracle.find(query, run)
-    except BudgetExhausted:
-        return None, "budget"
-    except KeyboardInterrupt:
-        return None, "interrupted"
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        return None, name_stop(stop, run.meter)
     return verdict, verdict.stopped if isinstance(verdict, Refuted) else None
 
 

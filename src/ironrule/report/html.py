@@ -33,19 +33,24 @@ def render_judgement(judgement: Judgement) -> str:
 
 def render_explanation(explanation: Explanation) -> str:
     """The rule, its verdict and coverage, a plot of its conditions, the other rules, and the counterfactuals."""
-    has_plot = explanation.rule.components and explanation.background is not None
+    has_plot, shown = explanation.rule.components and explanation.background is not None, explanation.shown
     past_rows = format_count(explanation.history_rows, "past row")
     return render_template(
         "notebook_explanation.html",
-        conditions=explanation.rule.conditions,
+        conditions=shown.rule.conditions,
         outcome=explanation.rule.outcome,
         scope=text.describe_scope(explanation),
         style=choose_style(explanation.verdict),
-        verdict=explanation.verdict.details,
+        verdict=shown.verdict.details,
         length=format_count(explanation.cardinality, "component") + text.describe_minimality(explanation),
-        coverage=f"{explanation.coverage:,} of {past_rows}",
-        stopped=explanation.statistics.stopped,
-        undecided=text.describe_undecided(explanation),
+        coverage=f"{shown.coverage:,} of {past_rows}",
+        details=[
+            *text.describe_lone_row(explanation),
+            *text.describe_undecided(explanation),
+            *text.describe_preference(explanation),
+            *text.describe_bounds(explanation),
+            *text.describe_explanation_stop(explanation),
+        ],
         drawing=draw_conditions(build_conditions_plot(explanation)) if has_plot else None,
         other_rules=[
             (join_conditions(one.rule), text.get_verdict_name(one.verdict), one.coverage)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import choose_style
-from ironrule.report.text import collect_labels, find_proven_wider_rule, format_desired_outcome
+from ironrule.report.text import collect_labels, format_desired_outcome
 from ironrule.results.explanation import Explanation
 from ironrule.results.scope import describe_checked_values
 from ironrule.rule.counterfactual import Counterfactual
@@ -21,7 +21,7 @@ CF_PREFIX = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation mar
 def build_letter(explanation: Explanation, name: str | None = None) -> dict[str, Any]:
     """The values of ``letter.html``; ``name`` stands above a letter among others."""
     labels = collect_labels(explanation, friendly=True)
-    shown = find_proven_wider_rule(explanation) or explanation.ranked[0]  # the wider rule says more
+    shown = explanation.shown  # the wider rule says more
     has_plot = explanation.rule.components and explanation.background is not None
     instance = {feature: labels.format_value(feature, value) for feature, value in explanation.instance.items()}
     is_named = explanation.rule.outcome != UNNAMED_OUTCOME
@@ -39,6 +39,7 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
         "evidence": _describe_verdict(explanation, labels),
         "past_cases": explanation.history_rows,
         "covered": shown.coverage,
+        "is_alone": explanation.covers_only_instance or shown.coverage == 0,
         "desired": format_desired_outcome(explanation, True),
         "changes": [_format_changes(counterfactual, labels) for counterfactual in explanation.counterfactuals],
         "needs": _describe_needs(explanation, labels),

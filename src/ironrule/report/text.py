@@ -9,24 +9,28 @@ from __future__ import annotations
 import re
 
 from ironrule.hitting.weights import ExactNumber
-from ironrule.results.explanation import Explanation, RankedRule
+from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
 from ironrule.rule.phrasing import FeatureLabels
-from ironrule.verdict.verdict import Proven, Quality, Verdict
-from ironrule.wording import format_number, format_value
+from ironrule.verdict.verdict import Proven, Quality, Refuted, Verdict
+from ironrule.wording import format_count, format_number, format_value
 
+GENEROUS = 4  # times the budget that was spent, as a suggestion
+HARD_SECONDS = 60  # the budget to suggest where none in seconds was given
 AMBIGUOUS_WORDS = re.compile(r"\b(or|if)\b")
 
 
 def format_explanation(explanation: Explanation) -> str:
-    """The rule, its verdict, its coverage, and the counterfactuals that bound it."""
+    """The rule as wide as proven, its verdict, its coverage, details, and the counterfactuals that bound it."""
+    shown = explanation.shown
     lines = [
-        str(explanation.rule),
+        str(shown.rule),
         *describe_scope(explanation),
-        f"Verdict: {explanation.verdict}.",
+        f"Verdict: {shown.verdict}.",
         f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
-        f"Past rows covered: {explanation.coverage} of {explanation.history_rows}.",
+        f"Past rows covered: {shown.coverage} of {explanation.history_rows}.",
+        *describe_lone_row(explanation),
     ]
     lines += describe_details(explanation)
     if explanation.counterfactuals:
@@ -65,14 +69,89 @@ def describe_minimality(explanation: Explanation) -> str:
 
 def describe_details(explanation: Explanation) -> list[str]:
     """What else is known of the rule and of the search for it."""
-    stopped = explanation.statistics.stopped
     return [
         *describe_undecided(explanation),
-        *describe_wider_rule(explanation),
+        *describe_preference(explanation),
+        *describe_bounds(explanation),
         *describe_robustness(explanation),
         *describe_unreadable(explanation),
-        *([f"The search was stopped early ({stopped})."] if stopped else []),
+        *describe_explanation_stop(explanation),
     ]
+
+
+def describe_lone_row(explanation: Explanation) -> list[str]:
+    """That a rule describes nobody else, where that is so."""
+    if explanation.shown.coverage == 0:
+        return ["This rule describes only this applicant: no past row satisfies it."]
+    if explanation.covers_only_instance:
+        return ["This rule describes only this applicant: no other past row satisfies it."]
+    return []
+
+
+def describe_preference(explanation: Explanation) -> list[str]:
+    """Which rule was preferred, where it was not simply the shortest, and how long the shortest is."""
+    if explanation.prefer == "length":
+        return []
+    preference = explanation.preference
+    if preference is None:
+        return ["Coverage could not be preferred: no rule was proven to compare others with."]
+    length = format_number(preference.shortest)
+    known = "has" if preference.shortest <= explanation.lower_bound else "that was found has"
+    weighs = known if explanation.restrictions.weights is None else known.replace("has", "weighs")
+    rules = "the proven rules" if preference.is_complete else f"the {preference.compared:,} proven rules compared"
+    longer = "that are at most two components longer than the shortest"
+    widened = "" if explanation.wider is None else " with its bounds as wide as proven"
+    best = f"of {rules} {longer}, none{widened} covers more past rows"
+    return [f"Preferred for coverage: {best}. The shortest {weighs} {length}."]
+
+
+def describe_explanation_stop(explanation: Explanation) -> list[str]:
+    """What ended the search before it knew all, and what would help."""
+    statistics = explanation.statistics
+    subject = "The search" if statistics.stopped else "Looking for wider bounds or more coverage"
+    if not isinstance(explanation.verdict, Proven):
+        aim = "may prove the rule, or find another one"
+    elif explanation.minimum_among_permitted or (explanation.prefer == "coverage" and not statistics.stopped):
+        aim = "may move its bounds further, or cover more"
+    else:
+        aim = "may shorten the rule, or show that none is shorter"
+    return describe_stop(statistics, aim, subject)
+
+
+def describe_stop(statistics: Statistics, aim: str, subject: str = "The search") -> list[str]:
+    """What ended a search early, and how to let it go on; ``aim`` says what that may give."""
+    seconds, evaluations = statistics.budget_seconds, statistics.budget_evaluations
+    if statistics.stopped_by == "seconds" and seconds is not None:
+        more = f"budget={GENEROUS * seconds:g}, on the command line --seconds {GENEROUS * seconds:g}"
+        return [f"{subject} stopped after its {seconds:g} s; more time ({more}) {aim}."]
+    if statistics.stopped_by == "evaluations" and evaluations is not None:
+        more = f"budget=Budget(evaluations={GENEROUS * evaluations}), on the command line --evaluations"
+        asked = format_count(evaluations, "evaluation")
+        return [f"{subject} stopped after its {asked} of the model; more of them ({more}) {aim}."]
+    if statistics.stopped_by == "work":
+        more = f"budget={HARD_SECONDS}, on the command line --seconds {HARD_SECONDS}"
+        hard = "Some questions were too hard for the usual limit of work"
+        return [f"{hard}; with a budget in seconds ({more}) they are tried for longer, which {aim}."]
+    if statistics.stopped_by == "interrupted":
+        return [f"{subject} was interrupted; going on {aim}."]
+    return [f"The search was stopped early ({statistics.stopped})."] if statistics.stopped else []
+
+
+def describe_counterfactuals_stop(statistics: Statistics) -> list[str]:
+    """The same for a search for counterfactuals."""
+    return describe_stop(statistics, "may find more of them, or nearer ones")
+
+
+def describe_end(statistics: Statistics) -> str:
+    """What ended a search, in a few words."""
+    words = {
+        "seconds": "early, when its seconds were spent",
+        "evaluations": "early, when its evaluations were spent",
+        "work": "normally, with questions left open that were too hard for the usual limit of work",
+        "interrupted": "early, interrupted",
+    }
+    early = f"early ({statistics.stopped})" if statistics.stopped else "normally"
+    return early if statistics.stopped_by is None else words.get(statistics.stopped_by, early)
 
 
 def describe_undecided(explanation: Explanation) -> list[str]:
@@ -83,19 +162,32 @@ def describe_undecided(explanation: Explanation) -> list[str]:
 
 def find_proven_wider_rule(explanation: Explanation) -> RankedRule | None:
     """The rule with its bounds as far out as is proven, where they could move at all."""
-    wider = explanation.wider
-    if wider is None or wider.rule == explanation.rule:
-        return None
-    return wider if isinstance(wider.verdict, Proven) and isinstance(explanation.verdict, Proven) else None
+    return None if explanation.shown.rule == explanation.rule else explanation.shown
 
 
-def describe_wider_rule(explanation: Explanation) -> list[str]:
-    """The rule with its bounds as wide as proven, where they could move at all."""
-    wider = find_proven_wider_rule(explanation)
-    if wider is None:
+def describe_bounds(explanation: Explanation) -> list[str]:
+    """How far the bounds are from the row's own values, and what is known of moving them further."""
+    if not explanation.rule.components or isinstance(explanation.verdict, Refuted):
         return []
-    furthest = "no bound can move further" if explanation.wider_is_maximal else "bounds might move further"
-    return [f"As wide as proven: {wider.rule} Past rows covered: {wider.coverage}; {furthest}."]
+    wider = find_proven_wider_rule(explanation)
+    if wider is not None:
+        furthest = "no bound can move further" if explanation.wider_is_maximal else "bounds might move further"
+        own = f"{explanation.rule} Past rows covered: {explanation.coverage}."
+        return [f"Bounds are as wide as proven; {furthest}. With the row's own values: {own}"]
+    own = "Bounds are the row's own values"
+    if explanation.wider is not None and isinstance(explanation.wider.verdict, Proven):
+        return [
+            f"{own}; no bound can move further." if explanation.wider_is_maximal else f"{own}; none could be moved."
+        ]
+    return [f"{own}; they were not widened{_explain_own_bounds(explanation)}."]
+
+
+def _explain_own_bounds(explanation: Explanation) -> str:
+    if explanation.wider is not None:
+        return ", since that could not be proven" if isinstance(explanation.verdict, Proven) else ""
+    if explanation.statistics.stopped:
+        return ", since the search ended first"
+    return "" if explanation.unreadable_reason is None else ", since that needs a model that can be read"
 
 
 def describe_robustness(explanation: Explanation) -> list[str]:

@@ -14,12 +14,14 @@ from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.text import (
     describe_details,
+    describe_end,
+    describe_lone_row,
     describe_minimality,
     describe_scope,
     find_proven_wider_rule,
     get_verdict_name,
 )
-from ironrule.results.explanation import Explanation
+from ironrule.results.explanation import Explanation, Statistics
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
@@ -61,16 +63,17 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
     """The values of ``validator.html``."""
     document = explanation.to_json().encode()
     return {
-        "title": f"Explanation, {get_verdict_name(explanation.verdict)}: {explanation.rule}",
-        "rule": explanation.rule,
+        "title": f"Explanation, {get_verdict_name(explanation.verdict)}: {explanation.shown.rule}",
+        "rule": explanation.shown.rule,
         "style": choose_style(explanation.verdict),
         "sentences": [
-            f"Verdict: {explanation.verdict}.",
+            f"Verdict: {explanation.shown.verdict}.",
             f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}.",
-            f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
+            f"Past rows covered: {explanation.shown.coverage:,} of {explanation.history_rows:,}.",
+            *describe_lone_row(explanation),
             *describe_details(explanation),
         ],
-        "sql": explanation.rule.to_sql(),
+        "sql": explanation.shown.rule.to_sql(),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
         "scope_sentences": describe_scope(explanation),
@@ -162,9 +165,19 @@ def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("Algorithm", statistics.algorithm),
         ("Seed", str(statistics.seed)),
         ("Effort", f"{evaluations}, {oracle_calls}, {statistics.seconds:.3g} s"),
-        ("Ended", f"early ({statistics.stopped})" if statistics.stopped else "normally"),
+        ("Ended", describe_end(statistics)),
+        ("Budget", _describe_budget(statistics)),
+        ("Preferred", explanation.prefer),
         *collect_version_facts(explanation, "explanation"),
     ]
+
+
+def _describe_budget(statistics: Statistics) -> str:
+    seconds, evaluations = statistics.budget_seconds, statistics.budget_evaluations
+    limits = [] if seconds is None else [f"{seconds:g} s"]
+    limits += [] if evaluations is None else [format_count(evaluations, "evaluation")]
+    compiling = f"; compiling took {statistics.compile_seconds:.3g} s more" if statistics.compile_seconds else ""
+    return f"{', '.join(limits) or 'no limit'}{compiling}"
 
 
 def collect_version_facts(explanation: Explanation, noun: str) -> list[tuple[str, str]]:

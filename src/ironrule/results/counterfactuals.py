@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ironrule.results.display import render_counterfactuals
@@ -45,6 +45,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
             "stopped": self.statistics.stopped,
+            "statistics": asdict(self.statistics),
         }
 
     def __str__(self) -> str:

@@ -13,13 +13,13 @@ between two results.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from ironrule.clock import WORK_CLOCK
 from ironrule.errors import InputError, build_format_error
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
@@ -31,7 +31,7 @@ from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Meter
+from ironrule.verdict.budget import Meter, StopReason
 from ironrule.verdict.certificate import require_integer
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
@@ -45,7 +45,14 @@ DOCUMENT_FORMAT = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a search did. ``stopped`` is None, "budget" or "interrupted"."""
+    """What a search did.
+
+    ``stopped`` says whether the search for the rule ended early: None, "budget" or "interrupted". ``stopped_by`` says
+    what ended the work, widening included: "finished"; "work" if questions were left open that are too hard for the
+    usual limit of work; "seconds" or "evaluations" if that part of the budget was spent; "interrupted"; None in
+    documents of earlier versions. ``seconds`` are those of the search; ``compile_seconds`` come on top and were not
+    charged to ``budget_seconds``.
+    """
 
     algorithm: str
     seed: int
@@ -57,6 +64,10 @@ class Statistics:
     evaluations: int
     operator_seconds: Mapping[str, float]
     stopped: str | None = None
+    stopped_by: StopReason | None = None
+    budget_seconds: float | None = None  # None: no limit
+    budget_evaluations: int | None = None
+    compile_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +122,40 @@ class RankedRule:
         return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
 
 
+@dataclass(frozen=True, slots=True)
+class CoveragePreference:
+    """What is known of a rule that was preferred for its coverage to a shorter one.
+
+    ``shortest`` is what the shortest rule found weighs. So many proven rules that are at most two components longer
+    were ``compared``, with their bounds as wide as proven where there is a wider rule; ``is_complete``: no other such
+    rule could have been better. A certificate does not contain that.
+    """
+
+    shortest: ExactNumber
+    is_complete: bool
+    compared: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        shortest = number_to_json(self.shortest)
+        return {"shortest": shortest, "is_complete": self.is_complete, "compared": self.compared}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CoveragePreference:
+        """What :meth:`to_dict` wrote."""
+        shortest, compared = number_from_json(data["shortest"]), require_integer(data["compared"])
+        return cls(shortest, bool(data["is_complete"]), compared)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why a row got the undesired outcome: rules, best first, each with its verdict.
 
     ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one; ``wider`` is that rule with its
-    bounds moved as far as they can go. ``witnesses`` are counterfactuals, as codes, that together need a rule of weight
-    ``lower_bound``: they show that nothing lighter holds. ``weight`` and ``lower_bound`` are exact: an int where whole,
-    else a Fraction.
+    bounds moved as far as they can go, and ``shown`` is what people see first: the wider rule where it is proven.
+    ``prefer`` says whether the best rule is the shortest or one that covers more. ``witnesses`` are counterfactuals, as
+    codes, that together need a rule of weight ``lower_bound``: they show that nothing lighter holds. ``weight`` and
+    ``lower_bound`` are exact: an int where whole, else a Fraction.
     """
 
     instance: Mapping[str, Value]
@@ -143,6 +180,9 @@ class Explanation:
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # by interval, the numbers put between those seen
     extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # in no past row, added to domains
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)  # what every feature can take
+    prefer: Literal["length", "coverage"] = "length"
+    preference: CoveragePreference | None = None  # where coverage was preferred, and the shortest rule is proven
+    covers_only_instance: bool = False  # whether the rule shown covers no other past row than the one explained
     lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -175,6 +215,14 @@ class Explanation:
     def rule(self) -> Rule:
         """The best rule."""
         return self.ranked[0].rule
+
+    @property
+    def shown(self) -> RankedRule:
+        """What people see first: the rule with its bounds as wide as proven, or as it is where that is not known."""
+        wider = self.wider
+        if wider is None or not isinstance(wider.verdict, Proven) or not isinstance(self.verdict, Proven):
+            return self.ranked[0]
+        return wider
 
     @property
     def verdict(self) -> Verdict:
@@ -235,6 +283,12 @@ class Explanation:
             }
         if self.domains:
             document["domains"] = {name: domain.to_dict() for name, domain in self.domains.items()}
+        if self.prefer != "length":
+            document["prefer"] = self.prefer
+        if self.preference is not None:
+            document["preference"] = self.preference.to_dict()
+        if self.covers_only_instance:
+            document["covers_only_instance"] = True
         return add_digest(document)
 
     @classmethod
@@ -252,6 +306,7 @@ class Explanation:
                 raise InputError(statement, code="digest-mismatch")
             ranked = tuple(map(RankedRule.from_dict, data["rules"]))
             components, breakpoints = ranked[0].rule.components, data.get("breakpoints")
+            preference = data.get("preference")
             as_they_are = ("history_rows", "space", "unreadable_reason", "model", "wider_is_maximal")
             return cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
@@ -275,6 +330,9 @@ class Explanation:
                     for name, values in data.get("extended_values", {}).items()
                 },
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
+                prefer=data.get("prefer", "length"),
+                preference=None if preference is None else CoveragePreference.from_dict(preference),
+                covers_only_instance=data.get("covers_only_instance", False),
             )
         except InputError:
             raise
@@ -313,8 +371,8 @@ class Explanation:
         return format_explanation(self)
 
     def __repr__(self) -> str:
-        covers = f"covers {self.coverage} of {self.history_rows} rows"
-        return f"<Explanation: {self.rule} {type(self.verdict).__name__}, {covers}>"
+        covers = f"covers {self.shown.coverage} of {self.history_rows} rows"
+        return f"<Explanation: {self.shown.rule} {type(self.verdict).__name__}, {covers}>"
 
     def _repr_html_(self) -> str:
         return render_explanation(self)
@@ -335,31 +393,38 @@ class Listing(Iterator[Item], Generic[Item]):
     """An iterator that knows how it ended.
 
     ``complete``: everything that was asked for has come, and that is proven. ``stopped``: None, "budget", "interrupted"
-    (Ctrl-C), or "limit" if as many have come as were asked for. A budget in seconds counts the search alone, not what
-    is done between two answers.
+    (Ctrl-C), or "limit" if as many have come as were asked for; ``stopped_by`` names the part of the budget. A budget
+    in seconds counts the search alone, not what is done between two answers.
     """
 
     _items: Iterator[Item]
     _search: _EnumerationSearch
     _meter: Meter
     _limit: int | None
+    _progress: bool | None = False
     complete: bool = False
     stopped: str | None = None
     count: int = 0
-    _left: float = field(default_factory=time.perf_counter)
+    _left: float = field(default_factory=WORK_CLOCK.read)
+
+    @property
+    def stopped_by(self) -> StopReason | Literal["limit"]:
+        """What ended it so far: "finished" unless "seconds", "evaluations", "interrupted" or "limit" did."""
+        return "limit" if self.stopped == "limit" else self._meter.ended_by
 
     def __next__(self) -> Item:
         if self._limit is not None and self.count >= self._limit:
             self.stopped = self.stopped or "limit"
             raise StopIteration
-        self._meter.started += time.perf_counter() - self._left
+        self._meter.started += WORK_CLOCK.read() - self._left
         try:
-            item = next(self._items)
+            with self._meter.watch(self._progress):
+                item = next(self._items)
         except StopIteration:
             self.complete, self.stopped = self._search.complete, self._search.stopped
             raise
         finally:
-            self._left = time.perf_counter()
+            self._left = WORK_CLOCK.read()
         self.count += 1
         return item
 

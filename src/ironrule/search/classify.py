@@ -180,7 +180,7 @@ class QualityClassifier:
                 if isinstance(verdict, Refuted):
                     problem.oracle.add_counterfactuals(verdict.points)
         except (BudgetExhausted, KeyboardInterrupt) as stop:
-            self.stopped = name_stop(stop)
+            self.stopped = name_stop(stop, self.problem.meter)
         return self._lookup(box) if self.stopped is not None else verdict
 
     def _lookup(self, box: Box) -> Verdict:
@@ -199,7 +199,7 @@ class QualityClassifier:
                 if not Minimum(ties=0).run(self.problem, self.state, start) or not self._is_refuted(attempt):
                     return
         except (BudgetExhausted, KeyboardInterrupt) as stop:
-            self.stopped = name_stop(stop)
+            self.stopped = name_stop(stop, self.problem.meter)
 
     def _is_refuted(self, attempt: int) -> bool:
         """Whether the rule that the minimum search ended with, which an oracle may have let pass, fails a check."""

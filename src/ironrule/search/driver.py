@@ -53,7 +53,8 @@ def solve(problem: Problem, algorithm: Algorithm) -> SearchResult:
 
 def _report_progress(problem: Problem, state: SearchState) -> SearchProgress:
     """How far a search has come, in the user's terms; for showing only, so a float will do."""
-    best = float(problem.to_user_weight(problem.weigh(state.best[0]))) if state.best else None
+    rules = state.best  # read once: the search may put another list there meanwhile
+    best = float(problem.to_user_weight(problem.weigh(rules[0]))) if rules else None
     return SearchProgress(best, float(problem.to_user_weight(state.lower_bound)))
 
 
@@ -61,7 +62,7 @@ def _run_within_budget(problem: Problem, algorithm: Algorithm, state: SearchStat
     try:
         return _search_and_check(problem, algorithm, state)
     except (BudgetExhausted, KeyboardInterrupt) as stop:
-        stopped = name_stop(stop)
+        stopped = name_stop(stop, problem.meter)
     # If the best rule has passed its check, the checked rules are the answer, else the best that nothing known refutes.
     _review_checked(problem, state)
     if state.checked and not isinstance(next(iter(state.checked.values())), Refuted):

@@ -130,7 +130,7 @@ class RuleEnumeration:
             self.complete = all(isinstance(verdict, Proven) for verdict in self.verdicts.values())
             return
         except (BudgetExhausted, KeyboardInterrupt) as stop:
-            self.stopped = name_stop(stop)
+            self.stopped = name_stop(stop, self.problem.meter)
         yield self._take_new(handed_out) or self._list_best_proven()
 
     def _search_levels(self) -> Iterator[tuple[int, ...]]:
@@ -217,7 +217,7 @@ class ChangeEnumeration:
             self.complete = self.trusted and not self.unsure
             return
         except (BudgetExhausted, KeyboardInterrupt) as stop:
-            self.stopped = name_stop(stop)
+            self.stopped = name_stop(stop, self.problem.meter)
         yield self._take_new(handed_out)
 
     def _take_new(self, handed_out: set[int]) -> list[FoundChange]:

@@ -42,7 +42,7 @@ from ironrule.hitting.solver import (
 )
 from ironrule.rule.duals import count_distinct_duals
 from ironrule.search.problem import Problem, SearchState, count_covered
-from ironrule.verdict.budget import BudgetExhausted, Meter
+from ironrule.verdict.budget import Meter
 
 FIRST_NODES, FIRST_LIMIT = 1_000, 256  # of the first portions; the next ones grow
 
@@ -244,7 +244,7 @@ def _solve_program(meter: Meter, costs: Any, constraints: list[Any]) -> _Program
     limits = [LinearConstraint(*constraint) for constraint in constraints if constraint[0].shape[0]]
     found = milp(costs, integrality=1, bounds=Bounds(0, 1), constraints=limits, options=options)
     if found.status == TIME_LIMIT_REACHED:
-        raise BudgetExhausted
+        meter.exhaust("seconds")
     if found.status:
         raise IronruleError(f"HiGHS failed to solve a program that has a solution: {found.message}")
     bound = found.mip_dual_bound

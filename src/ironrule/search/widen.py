@@ -24,7 +24,7 @@ from ironrule.model.intervals import Gaps
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Proven, Refuted
 
 MAX_SIDES_ALL_ORDERS = 3
@@ -111,7 +111,8 @@ class RuleWidener:
             self.rows = self.rows.restrict(outermost, features)
             widen = self._try_all_orders if len(bounds) <= MAX_SIDES_ALL_ORDERS else self._widen_greedily
             return self._attach_limits(widen(start, bounds), bounds)
-        except (BudgetExhausted, KeyboardInterrupt):
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            name_stop(stop, self.run.meter)
             best = max((start, *self.cache.values()), key=lambda one: self._score(one.box))
             return WidenedBox(best.box, best.verdict, False)
 

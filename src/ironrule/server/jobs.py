@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ironrule.server.errors import ApiError, build_busy_error, build_not_found_error, format_brief, to_api_error
 from ironrule.server.settings import ServerLimits
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Meter
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 ENDED_STATES: tuple[JobState, ...] = ("done", "failed", "cancelled")
@@ -72,10 +72,6 @@ class Job:
         )
         if self.cancel_requested.is_set():
             raise KeyboardInterrupt
-
-    def build_budget(self, seconds: float, evaluations: int) -> Budget:
-        """A budget under which the job can be watched and stopped."""
-        return Budget(evaluations=evaluations, seconds=seconds, callback=self.update_progress)
 
     def to_dict(self) -> dict[str, Any]:
         """The job as plain data."""

@@ -12,7 +12,7 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ironrule.errors import InputError, TableError
-from ironrule.explain.options import DEFAULTS, SearchOptions
+from ironrule.explain.options import DEFAULTS, Preference, SearchOptions
 from ironrule.search.algorithms import AlgorithmChoice
 from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.jobs import JobProgress, JobState
@@ -49,24 +49,30 @@ RowNumber = Annotated[int, Field(ge=0, le=2**62, strict=True, description="a row
 RowValues = Annotated[dict[str, JsonValue], Field(max_length=1000, description="a row by column: value")]
 
 
+def _build_budget(seconds: float | None, evaluations: int | None = None) -> Budget | float | None:
+    """What a request asks for; where it says nothing, the default."""
+    return DEFAULTS.budget if seconds is None and evaluations is None else Budget(evaluations, seconds)
+
+
 class SearchOptionsBody(RequestBody):
     """How to search for a rule, and which rules are wanted."""
 
     algorithm: AlgorithmChoice = cast(AlgorithmChoice, DEFAULTS.algorithm)
     k: int = Field(DEFAULTS.k, ge=1, le=50, description="how many rules at the most")
     seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
-    seconds: float | None = Field(None, gt=0, le=86400, description="no more than the server allows")
+    seconds: float | None = Field(None, gt=0, le=86400, description="30 by default; no more than the server allows")
     evaluations: int | None = Field(None, gt=0, le=2**62, description="no more than the server allows")
     require: FeatureNames = Field([], description="features, or components such as 'age <=', that the rule must use")
     forbid: FeatureNames = Field([], description="features or components that it must not use")
     weights: Annotated[dict[str, float], Field(max_length=256)] | Literal["paper"] | None = None
     where: ConstraintList = Field([], description="explain only where these hold, such as 'cf.age >= 60'")
     widen: bool = Field(DEFAULTS.widen, description="move the bounds of a proven rule as far as they go")
+    prefer: Preference = Field(DEFAULTS.prefer, description="the shortest rule, or one that covers most past rows")
 
     def to_request(self, row: RowInput) -> ExplainRequest:
         """The request in the service's terms."""
         given = {name: getattr(self, name) for name in SearchOptions.__slots__ if name != "budget"}
-        options = SearchOptions(**given, budget=Budget(self.evaluations, self.seconds))
+        options = SearchOptions(**given, budget=_build_budget(self.seconds, self.evaluations))
         return ExplainRequest(row, options, tuple(self.where))
 
 
@@ -101,7 +107,7 @@ class CounterfactualsBody(RequestBody):
         ranges = {name: [convert_value(value) for value in values] for name, values in self.permitted_range.items()}
         return CounterfactualsRequest(
             convert_row(self.row),
-            SearchOptions(k=self.k, seed=self.seed, budget=Budget(self.evaluations, self.seconds)),
+            SearchOptions(k=self.k, seed=self.seed, budget=_build_budget(self.seconds, self.evaluations)),
             algorithm=self.algorithm,
             features_to_vary=vary if vary == "all" else tuple(vary),
             permitted_range=ranges,
@@ -189,15 +195,17 @@ class ExplainForm(BaseModel):
     forbid: FeatureNames = Field([])
     where: Lines = ()
     keep_bounds: bool = Field(False, description="do not widen the rule")
+    prefer: Preference = DEFAULTS.prefer
 
     def to_request(self, row: int) -> ExplainRequest:
         """The request in the service's terms."""
         options = SearchOptions(
             algorithm=self.algorithm,
-            budget=Budget(seconds=self.seconds),
+            budget=_build_budget(self.seconds),
             require=self.require,
             forbid=self.forbid,
             widen=not self.keep_bounds,
+            prefer=self.prefer,
         )
         return ExplainRequest(row, options, self.where)
 
@@ -215,7 +223,7 @@ class CounterfactualsForm(BaseModel):
         vary = tuple(name for name in space.names if name not in self.fixed)
         return CounterfactualsRequest(
             row,
-            SearchOptions(budget=Budget(seconds=self.seconds)),
+            SearchOptions(budget=_build_budget(self.seconds)),
             algorithm=self.algorithm,
             features_to_vary=vary if self.fixed else "all",
             constraints=self.constraints,

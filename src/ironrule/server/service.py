@@ -159,7 +159,7 @@ class Service:
 
     def _explain(self, explainer: Explainer, request: ExplainRequest, job: Job) -> Explanation:
         options = replace(request.options, budget=self._limit_budget(request.options, job))
-        return explainer.explain(request.row, **options.to_kwargs())
+        return explainer.explain(request.row, progress=False, **options.to_kwargs())
 
     def _find_counterfactuals(self, request: CounterfactualsRequest, job: Job) -> Counterfactuals:
         return self.served_model.explainer.counterfactuals(
@@ -171,6 +171,7 @@ class Service:
             constraints=request.constraints,
             budget=self._limit_budget(request.options, job),
             seed=request.options.seed,
+            progress=False,
         )
 
     def _explain_rows(self, rows: Sequence[int], request: ExplainRequest, who: str, job: Job) -> list[dict[str, Any]]:
@@ -195,8 +196,12 @@ class Service:
     def _limit_budget(self, options: SearchOptions, job: Job) -> Budget:
         """What is asked for, but no more than the server allows, under which the job can be watched and stopped."""
         asked, limits = parse_budget(options.budget), self.settings.limits
-        seconds = min(asked.seconds or limits.seconds, limits.seconds)
-        return job.build_budget(seconds, min(asked.evaluations or limits.evaluations, limits.evaluations))
+        return replace(
+            asked,
+            seconds=min(asked.seconds or limits.seconds, limits.seconds),
+            evaluations=min(asked.evaluations or limits.evaluations, limits.evaluations),
+            callback=job.update_progress,
+        )
 
 
 def _build_explanation_entry(explanation: Explanation, row: int | None, who: str) -> AuditEntry:

@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Int64Array
-from ironrule.report.text import describe_minimality, find_proven_wider_rule, get_verdict_name
-from ironrule.results.explanation import Explanation
+from ironrule.explain.options import DEFAULT_SECONDS
+from ironrule.report.text import (
+    describe_bounds,
+    describe_counterfactuals_stop,
+    describe_explanation_stop,
+    describe_lone_row,
+    describe_minimality,
+    describe_preference,
+    find_proven_wider_rule,
+    get_verdict_name,
+)
+from ironrule.results.explanation import Explanation, Statistics
 from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
 from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.counterfactual import Counterfactual
@@ -28,21 +38,25 @@ MAX_BARS = 40
 def build_conditions(
     rule: Rule, wider: Rule | None, space: Space, instance: dict[str, Any], frequencies: Sequence[Int64Array]
 ) -> list[dict[str, Any]]:
-    """One entry per feature of a rule: what it says, the row's own value, the wider bound, and the distribution."""
+    """One entry per feature of a rule: what is shown of it, what it says with the row's own value, the wider bound, and
+    the distribution.
+    """
     entries, labels = [], FeatureLabels.from_space(space, "unquoted")
     further = {} if wider is None else {moved.feature: moved for moved in group_conditions(wider)}
     for condition in group_conditions(rule):
         name = condition.feature
         feature, place = space[name], space.index(name)
-        admitted = find_admitted_codes(condition, feature)
+        shown = further.get(name, condition)
+        admitted = find_admitted_codes(shown, feature)
         inside = [code in admitted for code in range(feature.size)]
         bars = build_bars(frequencies[place], assign_bins(feature), inside, feature.code(instance[name]))
-        text, wider_text = (labels.format_sentence(one) for one in (condition, further.get(name, condition)))
+        text, wider_text = (labels.format_sentence(one) for one in (condition, shown))
         entries.append(
             {
                 "feature": name,
                 "label": format_label(feature),
                 "unit": feature.unit,
+                "shown": wider_text,
                 "text": text,
                 "value": format_value(instance[name], "unquoted"),
                 "wider": wider_text if wider_text != text else None,
@@ -199,6 +213,7 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
             for f in space.features
         ],
         "max_seconds": service.settings.limits.seconds,
+        "usual_seconds": min(DEFAULT_SECONDS, service.settings.limits.seconds),
         "readable": service.served_model.explainer.unreadable_reason is None,
         "change_example": _build_change_example(space),
         "subspace_example": _build_subspace_example(space, values),
@@ -245,7 +260,7 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         "constraints": list(found.constraints),
         "where": [] if subspace is None else list(find_extra_constraints(found.constraints, space) or ()),
         "outcome": format_outcome(found.rule),
-        "sentence": str(found.rule),
+        "sentence": str(found.shown.rule),
         "conditions": conditions,
         "wider": None if wider is None else format_rule(wider, space),
         "wider_is_maximal": found.wider_is_maximal,
@@ -257,10 +272,16 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         "exception": None if breaks is None else build_changes(breaks, space),
         "cardinality": found.rule.cardinality,
         "length_text": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
-        "coverage": found.coverage,
+        "coverage": found.shown.coverage,
+        "own_coverage": found.coverage,
+        "lone_row": describe_lone_row(found),
+        "bounds": describe_bounds(found),
+        "preference": describe_preference(found),
         "history_rows": found.history_rows,
         "unreadable_reason": found.unreadable_reason,
         "stopped": found.statistics.stopped,
+        "stopped_by": found.statistics.stopped_by,
+        "stop_text": describe_explanation_stop(found),
         "algorithm": found.statistics.algorithm,
         "seconds": found.statistics.seconds,
         "evaluations": found.statistics.evaluations,
@@ -283,7 +304,15 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "counterfactuals": [build_changes(Counterfactual.from_dict(one), space) for one in document["counterfactuals"]],
         "proven": document["proven"],
         "stopped": document["stopped"],
+        "stop_text": _describe_stored_stop(document),
     }
+
+
+def _describe_stored_stop(document: Mapping[str, Any]) -> list[str]:
+    """What ended a search for counterfactuals; records of earlier versions have but one word for it."""
+    if "statistics" in document:
+        return describe_counterfactuals_stop(Statistics(**document["statistics"]))
+    return [f"The search was stopped early ({document['stopped']})."] if document["stopped"] else []
 
 
 def answer_what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIfResult:

@@ -2,35 +2,45 @@
 
 A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises
 :class:`BudgetExhausted` where the search asks the model, and the driver of the search returns the best it has with the
-verdict it has earned. A ``callback`` in the budget sees how far a search is, and may stop it from another thread.
+verdict it has earned. The meter notes what ended the work. A ``callback`` in the budget sees how far a search is, and
+may stop it from another thread. Seconds are those of :mod:`ironrule.clock`, so that compiling is not charged.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, NoReturn
 
 import numpy as np
 
 from ironrule.arrays import BoolArray, Points
+from ironrule.clock import WORK_CLOCK
 from ironrule.errors import BudgetError
 from ironrule.model.protocol import Model
+from ironrule.progress import COMPILING, SearchStatus
 from ironrule.verdict.verdict import Verdict
+
+StopReason = Literal["finished", "work", "seconds", "evaluations", "interrupted"]
+"""What ended a search: it came to its end; it left questions open that are too hard for the usual limit of work; its
+seconds or its evaluations were spent; or somebody interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How long a search may run: seconds, model evaluations (rows), or both. None means no limit.
 
-    A budget in evaluations with a seed gives the same answer every time; one in seconds depends on the machine.
+    A budget in evaluations with a seed gives the same answer every time; one in seconds depends on the machine: as long
+    as seconds are left, hard questions are tried beyond their usual limit of work. Without ``use_all_seconds`` they are
+    not, and the seconds merely end what takes longer; an answer that comes sooner is then the same everywhere.
     ``callback`` is called with the meter wherever a search looks at its budget; if it raises KeyboardInterrupt, the
     search ends as by Ctrl-C: with the best it has.
     """
 
     evaluations: int | None = None
     seconds: float | None = None
+    use_all_seconds: bool = True
     callback: Callable[[Meter], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -53,9 +63,12 @@ class BudgetExhausted(Exception):  # noqa: N818  # control flow inside a search,
         self.partial_verdict = partial_verdict
 
 
-def name_stop(stop: BaseException) -> str:
-    """Why a search ended early, as results say it: its budget was spent, or it was interrupted."""
-    return "budget" if isinstance(stop, BudgetExhausted) else "interrupted"
+def name_stop(stop: BaseException, meter: Meter) -> str:
+    """Why a search ended early, in short: its budget was spent, or it was interrupted. The meter notes which it was."""
+    if isinstance(stop, BudgetExhausted):
+        return "budget"
+    meter.ended_by = "interrupted"
+    return "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +90,10 @@ class Meter:
     events: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)  # per operator, without those that ran inside it
     nested_seconds: list[float] = field(default_factory=list)  # per open block, what operators inside it took so far
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=WORK_CLOCK.read)
+    paused_before: float = field(default_factory=lambda: WORK_CLOCK.paused_seconds)
+    ended_by: StopReason = "finished"  # what ended the work, as far as the meter knows
+    phase: str = "searching"  # what is being done, for people who wait
     report_progress: Callable[[], SearchProgress] = SearchProgress  # set by the driver of a search
 
     def desired(self, model: Model, points: Points) -> BoolArray:
@@ -91,11 +107,16 @@ class Meter:
         """Raise BudgetExhausted if the budget does not allow ``evaluations_ahead`` more, or time is up."""
         limit = self.budget.evaluations
         if limit is not None and self.evaluations + evaluations_ahead > limit - self.reserve:
-            raise BudgetExhausted
+            self.exhaust("evaluations")
         if self.budget.seconds is not None and self.elapsed > self.budget.seconds:
-            raise BudgetExhausted
+            self.exhaust("seconds")
         if self.budget.callback is not None:
             self.budget.callback(self)
+
+    def exhaust(self, limit: Literal["seconds", "evaluations"]) -> NoReturn:
+        """Note which limit of the budget is reached, and raise BudgetExhausted."""
+        self.ended_by = limit
+        raise BudgetExhausted
 
     @property
     def evaluations_left(self) -> int:
@@ -105,13 +126,35 @@ class Meter:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds that the budget still allows; 0 where it says nothing of seconds."""
-        return 0.0 if self.budget.seconds is None else max(0.0, self.budget.seconds - self.elapsed)
+        """Seconds that the budget still allows, for hard questions too; 0 where it says nothing of seconds, or merely
+        that what takes longer is to end.
+        """
+        if self.budget.seconds is None or not self.budget.use_all_seconds:
+            return 0.0
+        return max(0.0, self.budget.seconds - self.elapsed)
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the search began."""
-        return time.perf_counter() - self.started
+        """Seconds since the search began, without those that went into compiling."""
+        return WORK_CLOCK.read() - self.started
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds that went into compiling, or into loading what was compiled, since the search began."""
+        return WORK_CLOCK.paused_seconds - self.paused_before
+
+    def describe(self) -> str:
+        """What the search is doing and how far it is, for people who wait."""
+        if WORK_CLOCK.is_paused:
+            return COMPILING.capitalize()
+        report = self.report_progress()
+        best = [] if report.best is None else [f"best rule so far {report.best:g}"]
+        least = [f"none below {report.lower_bound:g}"] if report.lower_bound else []
+        return ": ".join([self.phase.capitalize(), *([", ".join(best + least)] if best + least else [])])
+
+    def watch(self, visible: bool | None) -> SearchStatus:
+        """A line for people who wait, shown within its block; ``visible`` None: where somebody can see it."""
+        return SearchStatus(self.describe, lambda: self.elapsed, self.budget.seconds, visible)
 
     def time_block(self, name: str) -> BlockTimer:
         """Add the time of a block to an operator's account; what another operator takes inside it is the other's."""
@@ -128,10 +171,10 @@ class BlockTimer:
 
     def __enter__(self) -> None:
         self._inside.append(0.0)
-        self._began = time.perf_counter()
+        self._began = WORK_CLOCK.read()
 
     def __exit__(self, *_: object) -> None:
-        spent = time.perf_counter() - self._began
+        spent = WORK_CLOCK.read() - self._began
         own = max(0.0, spent - self._inside.pop())
         self._account[self._name] = self._account.get(self._name, 0.0) + own
         if self._inside:

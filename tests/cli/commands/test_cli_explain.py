@@ -84,7 +84,7 @@ def test_a_warning_is_one_line(run, files: Files):
 def test_a_spent_budget_is_told(run, files: Files):
     result = run("explain", *files.ask("--evaluations", "1", "--algorithm", "genetic"))
     assert result.code == 0, result.err
-    assert "The budget ran out" in result.text
+    assert "The search stopped after its 1 evaluation of the model; more of them" in result.text
     assert "Verdict: proven" not in result.text
 
 

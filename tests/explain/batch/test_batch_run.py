@@ -104,7 +104,7 @@ def test_a_model_that_can_only_be_asked_is_explained_by_all_workers_too() -> Non
     table = past(60)
     explainer = Explainer(decide, table, desired="good")
     batch = explainer.explain_many(range(20), workers=2, budget=None)
-    assert read_contents(batch) == {row: without_times(explainer.explain(row)) for row in batch.rows}
+    assert read_contents(batch) == {row: without_times(explainer.explain(row, budget=None)) for row in batch.rows}
 
 
 def test_unusable_options_are_refused_before_any_work() -> None:

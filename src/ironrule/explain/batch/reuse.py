@@ -191,6 +191,9 @@ def build_covered_row(
         witnesses=(),
         wider=None if wider is None or source.wider is None else RankedRule(wider, proof, source.wider.coverage),
         undecided_components=(),
+        prefer="length",
+        preference=None,
+        covers_only_instance=False,
     )
     document = explanation.to_dict()
     return replace(covered, digest=document["digest"], document=json.dumps(document, ensure_ascii=False))

@@ -23,6 +23,7 @@ from ironrule.errors import IronruleError
 from ironrule.explain.context import EncodedRow
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import ConfirmationQueue
+from ironrule.progress import leave_announcements_to_others
 from ironrule.results.batch_storage import BatchRow, build_batch_row
 
 
@@ -54,7 +55,8 @@ class RowExplainer:
 
     def explain_row(self, row: int, point: Points, confirmations: ConfirmationQueue) -> BatchRow:
         """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
-        explanation = self.explainer.explain(EncodedRow(point, confirmations), **self.options.to_kwargs())
+        kwargs = self.options.to_kwargs()
+        explanation = self.explainer.explain(EncodedRow(point, confirmations), progress=False, **kwargs)
         if explanation.statistics.stopped == "interrupted":
             raise KeyboardInterrupt
         return build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
@@ -71,6 +73,7 @@ class RowExplainer:
 def run_worker() -> None:
     """Serve until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process is interrupted too, and decides
+    leave_announcements_to_others()
     from ironrule.explain.batch.process_pool import read_pickle
 
     answers = os.fdopen(os.dup(1), "wb")
