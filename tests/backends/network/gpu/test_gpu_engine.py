@@ -268,5 +268,5 @@ def test_products_put_together_from_narrower_numbers_are_refused(monkeypatch: py
 @pytest.mark.parametrize("net", nets_out_of_reach())
 def test_numbers_out_of_reach_close_nothing(net: CompiledNetwork) -> None:
     ends = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
-    open_cells = OpenCells(np.array([0, 2]), np.arange(2), net.cell_values)
+    open_cells = find_open_cells(net, Box(np.zeros(1, np.int32), np.ones(1, np.int32)))
     assert TORCH.bound_boxes(net, open_cells, *ends).status[0] != STATUS_CLOSED
