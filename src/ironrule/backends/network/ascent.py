@@ -23,7 +23,6 @@ from ironrule.backends.network.compile import (
 )
 from ironrule.backends.network.workspace import (
     STATUS_FOUND,
-    STATUS_GAP,
     STATUS_OPEN,
     STATUS_POINT,
     BoundResults,
@@ -183,8 +182,8 @@ class AscentSearch:
         status, points = outcome.status, outcome.points
         # Sure counterfactuals cost no question to the model, so they come first.
         answer = self.check_points(points[status == STATUS_FOUND], True, run)
-        if answer is None:  # of a gap only the end is a point that can be asked about
-            answer = self.check_points(points[(status == STATUS_POINT) | (status == STATUS_GAP)], False, run)
+        if answer is None:
+            answer = self.check_points(points[status == STATUS_POINT], False, run)
         if answer is not None or again == 0:
             return answer
         rows = np.flatnonzero(status == STATUS_OPEN)

@@ -218,7 +218,7 @@ class NetworkNearestSearch:
         """Counterfactuals that bounds have shown: sure ones, and points that only the model can decide."""
         for cells in outcome.points[outcome.status == STATUS_FOUND]:
             self._offer_point(net, cells)
-        for cells in outcome.points[(outcome.status == STATUS_POINT) | (outcome.status == STATUS_GAP)]:
+        for cells in outcome.points[outcome.status == STATUS_POINT]:
             point = self.costs.find_cheapest_point(cells)
             if self._is_permitted(point) and meter.desired(self.case.model, point[None, :])[0]:
                 self.best = point

@@ -44,6 +44,7 @@ from ironrule.backends.network.workspace import (  # noqa: E402
 from ironrule.errors import InputError  # noqa: E402
 from ironrule.jit import kernel  # noqa: E402
 from ironrule.oracles.protocol import BoxQuery, Case  # noqa: E402, Run
+from ironrule.rule.box import Box  # noqa: E402
 from ironrule.search.driver import solve  # noqa: E402
 from ironrule.search.minimum import Minimum  # noqa: E402
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted  # noqa: E402
