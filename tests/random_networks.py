@@ -121,6 +121,16 @@ def network_cases(draw: st.DrawFn) -> tuple[Case, NetworkOracle]:
     return case, NetworkOracle(compile_network(read.normal_form, read.columns, case.space))
 
 
+def ridge_of(columns: TabulatedColumns, rng: Rng) -> Network:
+    """A network that desires a strip: where a sum of columns is near to what it is somewhere between the values."""
+    weights = np.round(rng.normal(size=len(columns.values)), 1)
+    at = float(sum(w * rng.uniform(np.min(v), np.max(v)) for w, v in zip(weights, columns.values, strict=True)))
+    width = float(rng.choice([0.05, 0.3, 1.0]))
+    first = Layer(np.repeat(weights[:, None], 3, axis=1), -np.array([at - width, at, at + width]), Activation("relu"))
+    last = Layer(np.array([[1.0], [-2.0], [1.0]]) / width, np.array([-0.5]))
+    return Network((first, last), ((OutputMargin(np.ones(1), 0.0),),))
+
+
 @st.composite
 def interval_models(draw: st.DrawFn) -> tuple[Case, TabulatedModel]:
     """The same over whole intervals: numbers that are seen in or against their order, some with missing values."""
@@ -148,6 +158,8 @@ def interval_models(draw: st.DrawFn) -> tuple[Case, TabulatedModel]:
     space, columns = Space(tuple(features)), TabulatedColumns(np.array(places, dtype=np.intp), tuple(values))
     kinds, classes = draw(st.lists(st.sampled_from(KINDS), max_size=2)), draw(st.integers(2, 3))
     network = network_of(len(values), kinds, classes, rng, draw(st.sampled_from([0.3, 1.0, 4.0])))
+    if draw(st.booleans()):
+        network = ridge_of(columns, rng)
     points = every_point(space)
     _, sure = decided(network, columns, points)
     instance = points[int(rng.integers(0, len(points)))]
