@@ -168,6 +168,14 @@ def interval_models(draw: st.DrawFn) -> tuple[Case, TabulatedModel]:
     )
 
 
+@st.composite
+def interval_cases(draw: st.DrawFn) -> tuple[Case, NetworkOracle]:
+    """The same with the exact oracle."""
+    case, read = draw(interval_models())
+    assert isinstance(read.normal_form, Network)
+    return case, NetworkOracle(compile_network(read.normal_form, read.columns, case.space))
+
+
 def draw_seen_numbers(case: Case, read: TabulatedModel, box: Box, rng: Rng, count: int) -> npt.NDArray[np.float64]:
     """What a network sees of random numbers of a box, between the values of intervals too."""
     rows = np.empty((count, len(read.columns.values)))

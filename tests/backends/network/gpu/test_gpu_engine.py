@@ -48,7 +48,7 @@ from ironrule.rule.box import Box  # noqa: E402
 from ironrule.search.driver import solve  # noqa: E402
 from ironrule.search.minimum import Minimum  # noqa: E402
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted  # noqa: E402
-from random_networks import nets_out_of_reach, network_cases  # noqa: E402
+from random_networks import interval_cases, nets_out_of_reach, network_cases  # noqa: E402
 from tiny_cases import consistent, every_point, exceptions_in, problem_of, rules_of, run_of, subsets  # noqa: E402
 
 Ints = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ def margins_over(
 ) -> None:
     """The kernels' bounds of all margins over boxes."""
     for row in range(0, low.shape[0], LANES):
-        load_boxes(open_cells, low, high, row, workspace)
+        load_boxes(net, open_cells, low, high, row, workspace)
         relax_network(net, open_cells, workspace)
         for margin in range(net.offset.shape[0]):
             workspace.margin[:] = margin
@@ -101,7 +101,7 @@ def some_parts(case: Case, net: CompiledNetwork, data: st.DataObject) -> tuple[O
 
 
 @settings(deadline=None, max_examples=300)
-@given(network_cases(), st.data())
+@given(st.one_of(network_cases(), interval_cases()), st.data())
 def test_margins_are_bounded_as_the_kernels_bound_them(made: tuple[Case, NetworkOracle], data: st.DataObject) -> None:
     case, oracle = made
     net = oracle.nets[0]
@@ -113,7 +113,7 @@ def test_margins_are_bounded_as_the_kernels_bound_them(made: tuple[Case, Network
 
 
 @settings(deadline=None, max_examples=400)
-@given(network_cases(), st.data())
+@given(st.one_of(network_cases(), interval_cases()), st.data())
 def test_boxes_are_closed_found_and_cut_as_the_kernels_do(
     made: tuple[Case, NetworkOracle], data: st.DataObject
 ) -> None:

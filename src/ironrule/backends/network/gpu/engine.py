@@ -36,8 +36,10 @@ from ironrule.backends.network.gpu.bound_propagation import (
     select_boxes,
 )
 from ironrule.backends.network.workspace import (
+    NO_CUT_IN_GAP,
     STATUS_CLOSED,
     STATUS_FOUND,
+    STATUS_GAP,
     STATUS_OPEN,
     STATUS_POINT,
     BoundResults,
@@ -107,6 +109,7 @@ class DeviceQuery:
         loss = self.layers.propagate_looseness(bounds.kept_coefficients, bounds.relaxed)
         feature, place = self.inputs.choose_cuts(loss, bounds.sums.table_ranges, ends)
         whole = torch.where(most > 0.0, STATUS_POINT, STATUS_CLOSED)
+        whole = torch.where(feature == NO_CUT_IN_GAP, STATUS_GAP, whole)
         status = torch.where(sure > 0.0, STATUS_FOUND, torch.where(feature >= 0, STATUS_OPEN, whole))
         # One transfer for all small results; `rest` says which box each row belongs to.
         numbers = torch.cat([rest[:, None], status[:, None], feature[:, None], place[:, None]], dim=1).cpu().numpy()
@@ -255,7 +258,7 @@ class TorchEngine:
         self, net: CompiledNetwork, open_cells: OpenCells, low: Int64Array, high: Int64Array
     ) -> BoundResults:
         """For every box what the kernels say, up to rounding."""
-        if len(low) < self.min_boxes or open_cells.have_gaps:  # gaps are bounded by the kernels alone so far
+        if len(low) < self.min_boxes:
             return bound_on_cores(net, open_cells, low, high)
         query = self._get_query(net, open_cells)
         outcome = BoundResults(np.full(len(low), STATUS_CLOSED), np.zeros((len(low), 2), np.int64), np.zeros_like(low))
