@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ironrule.backends.network.compile import CompiledNetwork, compile_network
 from ironrule.backends.network.oracle import NetworkOracle
+from ironrule.model.intervals import find_open_gaps
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.network import (
     Activation,
@@ -22,6 +23,7 @@ from ironrule.model.normal_form.network import (
 )
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.protocol import Case
+from ironrule.rule.box import Box
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from random_tree_sums import constrained_space
@@ -117,6 +119,87 @@ def network_cases(draw: st.DrawFn) -> tuple[Case, NetworkOracle]:
     case, read = draw(network_models())
     assert isinstance(read.normal_form, Network)
     return case, NetworkOracle(compile_network(read.normal_form, read.columns, case.space))
+
+
+def ridge_of(columns: TabulatedColumns, rng: Rng) -> Network:
+    """A network that desires a strip: where a sum of columns is near to what it is somewhere between the values."""
+    weights = np.round(rng.normal(size=len(columns.values)), 1)
+    at = float(sum(w * rng.uniform(np.min(v), np.max(v)) for w, v in zip(weights, columns.values, strict=True)))
+    width = float(rng.choice([0.05, 0.3, 1.0]))
+    first = Layer(np.repeat(weights[:, None], 3, axis=1), -np.array([at - width, at, at + width]), Activation("relu"))
+    last = Layer(np.array([[1.0], [-2.0], [1.0]]) / width, np.array([-0.5]))
+    return Network((first, last), ((OutputMargin(np.ones(1), 0.0),),))
+
+
+@st.composite
+def interval_models(draw: st.DrawFn) -> tuple[Case, TabulatedModel]:
+    """The same over whole intervals: numbers that are seen in or against their order, some with missing values."""
+    sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    missing = draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    features, places, values = list[Feature](), list[int](), list[npt.NDArray[Any]]()
+    for j, (size, more) in enumerate(zip(sizes, missing, strict=True)):
+        whole = rng.random() < 0.3
+        domain = np.sort(rng.choice(12, size, replace=False))
+        features.append(
+            Feature(
+                f"f{j}",
+                tuple(domain.tolist() if whole else (domain / 2).tolist()),
+                ordered=True,
+                missing=more,
+                interval=True if rng.random() < 0.8 else None,
+            )
+        )
+        seen = np.round(rng.choice([-1.0, 1.0]) * domain * rng.choice([0.3, 1.0]) - 2.0, int(rng.integers(0, 3)))
+        column = np.concatenate([seen, rng.choice([seen[0], seen[0] + 1.5, 0.0], 1)]) if more else seen
+        places, values = [*places, j], [*values, column]
+        if more and rng.random() < 0.5:  # whether it is missing, beside what stands for it
+            places, values = [*places, j], [*values, (np.arange(size + 1) == size).astype(float)]
+    space, columns = Space(tuple(features)), TabulatedColumns(np.array(places, dtype=np.intp), tuple(values))
+    kinds, classes = draw(st.lists(st.sampled_from(KINDS), max_size=2)), draw(st.integers(2, 3))
+    network = network_of(len(values), kinds, classes, rng, draw(st.sampled_from([0.3, 1.0, 4.0])))
+    if draw(st.booleans()):
+        network = ridge_of(columns, rng)
+    points = every_point(space)
+    _, sure = decided(network, columns, points)
+    instance = points[int(rng.integers(0, len(points)))]
+    return case_of(space, sure.reshape(tuple(space.sizes)), instance, points[:: max(1, len(points) // 7)]), (
+        TabulatedModel(network, columns)
+    )
+
+
+@st.composite
+def interval_cases(draw: st.DrawFn) -> tuple[Case, NetworkOracle]:
+    """The same with the exact oracle."""
+    case, read = draw(interval_models())
+    assert isinstance(read.normal_form, Network)
+    return case, NetworkOracle(compile_network(read.normal_form, read.columns, case.space))
+
+
+def draw_seen_numbers(case: Case, read: TabulatedModel, box: Box, rng: Rng, count: int) -> npt.NDArray[np.float64]:
+    """What a network sees of random numbers of a box, between the values of intervals too."""
+    rows = np.empty((count, len(read.columns.values)))
+    for j, feature in enumerate(case.space.features):
+        codes = rng.integers(box.low[j], box.high[j], size=count, endpoint=True)
+        ends, gaps = np.minimum(codes + 1, box.high[j]), find_open_gaps(feature)
+        inside = np.array([code < len(gaps) and gaps[code] for code in codes.tolist()]) & (ends > codes)
+        way = np.where(inside, rng.choice([0.0, 0.5, 1.0, 2.0], count) * rng.random(count), 0.0).clip(0.0, 1.0)
+        for place in np.flatnonzero(read.columns.features == j).tolist():
+            table = np.asarray(read.columns.values[place], dtype=np.float64)
+            rows[:, place] = table[codes] + way * (table[ends] - table[codes])
+    return rows
+
+
+def has_desired_numbers(read: TabulatedModel, seen: npt.NDArray[np.float64]) -> bool:
+    """Whether a network surely desires one of the rows that it sees."""
+    assert isinstance(read.normal_form, Network)
+    errors = bound_arithmetic_errors(read.normal_form, find_largest_sizes(read.columns.values))
+    outputs = read.normal_form.outputs(seen)
+    for margins, slack in zip(read.normal_form.alternatives, errors, strict=True):
+        values = np.array([outputs @ one.coefficients + one.offset for one in margins])
+        if (values > np.array(slack)[:, None]).all(axis=0).any():
+            return True
+    return False
 
 
 def nets_out_of_reach() -> list[CompiledNetwork]:

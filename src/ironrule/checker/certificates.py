@@ -151,13 +151,26 @@ def _check_covers(
     for number, (model, alternative) in enumerate(ways):
         # The cover at the same place comes first: as a rule both readings know the same ways in the same order.
         order = sorted(range(len(covers)), key=lambda place: (place != number, place))
-        left = _close_with_best_cover([covers[place] for place in order], model, alternative, scope)
-        if len(left) and any(gaps[certificate.low[j] : certificate.high[j]].any() for j, gaps in model.gaps.items()):
-            raise ClaimUndecided("rounding could decide between two values of a domain, where the model is not asked")
+        chosen = [covers[place] for place in order]
+        if model.bounded_in_gaps:
+            chosen = [pieces.with_gaps(model.gaps, certificate.high) for pieces in chosen]
+        left = _close_with_best_cover(chosen, model, alternative, scope)
+        _require_no_open_gaps(left, model, certificate)
         asked += ask_model_about_pieces(left, model, scope, answers.for_model(model.user_model))
     more = f"; the model itself denies {asked:,} points on which rounding could decide" if asked else ""
     what = "the box cannot" if count == 1 else f"none of the {count:,} pieces that cover the box can"
     return f"{what} hold a desired point{more}"
+
+
+def _require_no_open_gaps(left: Pieces, model: ModelWithBounds, certificate: CertificateClaim) -> None:
+    """Raise ClaimUndecided if pieces are left open in which numbers between the values of a domain count."""
+    if model.bounded_in_gaps:
+        if left.flag_gaps().any():
+            raise ClaimUndecided(
+                "no bound closes a piece with numbers between two values, where the model is not asked"
+            )
+    elif len(left) and any(gaps[certificate.low[j] : certificate.high[j]].any() for j, gaps in model.gaps.items()):
+        raise ClaimUndecided("rounding could decide between two values of a domain, where the model is not asked")
 
 
 def _close_with_best_cover(covers: list[Pieces], model: ModelWithBounds, alternative: int, scope: CheckScope) -> Pieces:

@@ -12,6 +12,9 @@ it can, and at which no margin of a way to be desired is smaller. That is so if
   the gap is the better one for all of them;
 - constraints compare the feature with constants alone, and no gap touches one of these.
 
+A network has no such points: it may turn anywhere. Its bounds must hold for the numbers in gaps as well
+(:func:`find_network_gaps`), and where none does, asking the model at values of the domains settles nothing.
+
 Where the dominating point is denied only because the model itself was asked, rounding could still decide otherwise in
 the gap; such claims are left undecided, so the gaps of features with terms are kept (:func:`find_dominated_gaps`).
 """
@@ -26,7 +29,7 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray
 from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn, EstimatorColumns
-from ironrule.checker.readers.normal_form import MarginPart, Reading, Split, SumForm
+from ironrule.checker.readers.normal_form import MarginPart, Split, SumForm, to_float64
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace, value_to_json
 from ironrule.checker.space.table import UserTable
@@ -84,20 +87,48 @@ def require_float64_columns(table: UserTable, space: CheckerSpace) -> None:
             raise ClaimUndecided(f"{feature.name!r} comes as {kind}, which does not hold every number in between")
 
 
-def find_dominated_gaps(
-    reading: Reading, columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
-) -> GapMasks:
-    """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
-    between the values of the domains is dominated by a point with values of the domains.
-    """
-    if not isinstance(reading, SumForm):
-        raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
+def _find_all_gaps(preprocessing: ColumnwisePreprocessing, space: CheckerSpace) -> GapMasks:
+    """The gaps of all intervals; raises ClaimUndecided, or NoReading, if what a model sees may not keep their order."""
     preprocessing.require_monotone()
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     for feature in (space.features[j] for j in gaps):
         if feature.whole and max(abs(feature.values[0]), abs(feature.values[-1])) > MAX_EXACT_INTEGER:
             beyond = f"{feature.name!r} has whole numbers beyond 2**53"
             raise ClaimUndecided(f"{beyond}, which libraries round each in their own way")
+    return gaps
+
+
+def find_network_gaps(
+    columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
+) -> GapMasks:
+    """The gaps in which a network may tell numbers apart; raises ClaimUndecided, or NoReading, unless it sees each of
+    these numbers between what it sees of the values at both ends.
+    """
+    gaps, found = _find_all_gaps(preprocessing, space), GapMasks()
+    for j, opened in gaps.items():
+        feature = space.features[j]
+        own = (to_float64(column.values)[: len(feature.values)] for column in columns if column.feature == j)
+        steps = [change for numbers in own if (change := np.sign(np.diff(numbers))).any()]
+        if not opened.any() or not steps:
+            continue
+        if len(steps) > 1:
+            raise ClaimUndecided(f"several columns of what the network sees change with {feature.name!r}")
+        if (steps[0] > 0).any() and (steps[0] < 0).any():
+            raise ClaimUndecided(f"what the network sees of {feature.name!r} does not rise or fall all the way")
+        if (opened & (steps[0] != 0)).any():  # where both ends are seen alike, so is all between them
+            found[j] = opened & (steps[0] != 0)
+    for formula in space.formulas:
+        _require_constant_comparisons(formula, gaps, space)
+    return found
+
+
+def find_dominated_gaps(
+    reading: SumForm, columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
+) -> GapMasks:
+    """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
+    between the values of the domains is dominated by a point with values of the domains.
+    """
+    gaps = _find_all_gaps(preprocessing, space)
     ways = [[part for margin in margins for part in margin.parts] for margins in reading.alternatives]
     parts = list(chain(*ways))
     for split in {split for part in parts for tree in part.trees for split in tree.splits if split is not None}:

@@ -107,7 +107,8 @@ def _require_columnwise(step: Any) -> None:
 def _require_monotone(step: Any) -> None:
     name = identify_class("sklearn", step)
     if name in ENCODERS:
-        categories = [one for kinds in step.categories_ for one in np.asarray(kinds).tolist()]
+        known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
+        categories = [one for kinds in known for one in np.asarray(kinds).tolist()]
         if any(isinstance(one, (int, float)) and one == one for one in categories):
             raise NoReading(f"a {name} tells single numbers apart")
     elif name in IMPUTERS:

@@ -18,9 +18,16 @@ import numpy as np
 from ironrule.checker.arrays import BoolArray, Int32Array, IntpArray
 from ironrule.checker.bounds.feasible import FeasibleSet, build_feasible_set
 from ironrule.checker.bounds.pieces import Pieces, PieceTest
-from ironrule.checker.intervals import can_be_interval, find_dominated_gaps, require_float64_columns
+from ironrule.checker.intervals import (
+    GapMasks,
+    can_be_interval,
+    find_dominated_gaps,
+    find_network_gaps,
+    require_float64_columns,
+)
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
-from ironrule.checker.readers.normal_form import NoReading, Reading
+from ironrule.checker.readers.network_form import NetworkForm
+from ironrule.checker.readers.normal_form import NoReading, Reading, SumForm
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
 from ironrule.checker.space.space import (
@@ -71,13 +78,15 @@ class MarginBounds(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelWithBounds:
     """One model as it is asked, what bounds its margins, and who read it. ``gaps``, where the claims are about whole
-    intervals: for features in sums, between which values there are further numbers.
+    intervals: for features in sums or networks, between which values there are further numbers. A network's pieces
+    must be ``bounded_in_gaps`` too; of a sum, values speak for the numbers between them.
     """
 
     user_model: PointClassifier
     bounds: MarginBounds
     source: ReadingSource
     gaps: Mapping[int, BoolArray] = field(default_factory=dict)
+    bounded_in_gaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,10 +158,16 @@ class CheckScope:
         columns = tabulate_columns(see, self.space.sizes, past, absent)
         reading, source = self._read_estimator(final, user_model)
         bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
-        gaps = find_dominated_gaps(reading, columns, preparation, self.space) if self.intervals else {}
+        gaps: GapMasks = {}
+        if self.intervals and isinstance(reading, NetworkForm):
+            gaps = find_network_gaps(columns, preparation, self.space)
+        elif self.intervals and isinstance(reading, SumForm):
+            gaps = find_dominated_gaps(reading, columns, preparation, self.space)
+        elif self.intervals:
+            raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
-        return ModelWithBounds(user_model, bounds, source, gaps)
+        return ModelWithBounds(user_model, bounds, source, gaps, isinstance(reading, NetworkForm))
 
     def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[Reading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""

@@ -13,6 +13,10 @@ that were seen, and the reason is kept beside it (:class:`RefinedSpace`).
   joins the domain. Of other numbers the terms must all rise or all fall in each way to the desired outcome: then no
   number is desired where both of its neighbours in the domain are not, and proofs hold for all numbers. Claims that
   need the exact place at which the decision turns are not made there.
+- **Networks.** They have no thresholds, and their decision may turn anywhere. What a network sees of a number between
+  two values lies between what it sees of these, so bounds over a range of values hold for all numbers of the range, and
+  a search cuts such ranges at values of the domain (:mod:`ironrule.backends.network`). Whole numbers are listed as for
+  sums; the domains of others get a grid (``GRID_STEPS``), so that what lies between two values is small.
 - **Constraints.** The constants that numbers are compared with join the domain, with the numbers next to them. Where
   two numbers are compared, or computed with, all their values must be in the domain.
 
@@ -23,15 +27,18 @@ Whole numbers stay whole. Two neighbours of the refined domain that still have n
 - What a sum adds for the number (a term) lies between what it adds at the two ends. So if some number in a gap has
   the desired outcome, an end of the gap has it too: proofs hold for all numbers. But where exactly the decision turns
   is not known. A rule's bound may move into the gap, and a counterfactual in it may be nearer than one at its end.
+- The same holds for networks, except that a number in a gap may be desired where both of its ends are not. The network
+  backend bounds gaps as well as values; nothing else may conclude from values to the numbers between them.
 - A constraint may hold inside a gap and at neither end. Then nothing follows from the values of the domain.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,6 +46,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, Points
 from ironrule.model.blackbox import make_layout_builder
 from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
+from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
 from ironrule.model.pipeline import require_monotone, split_pipeline
 from ironrule.model.protocol import Unreadable
@@ -72,7 +80,7 @@ class Gaps:
     """The gaps of every feature: for every value but the last, whether numbers lie between it and the next one."""
 
     open: tuple[BoolArray, ...]
-    in_sums: tuple[bool, ...]  # per feature, whether a term of the model speaks of it
+    in_sums: tuple[bool, ...]  # per feature, whether a term of the model, or a network, speaks of it
 
     @property
     def turning_gaps(self) -> tuple[BoolArray, ...]:
@@ -121,11 +129,17 @@ def find_gaps(space: Space, reads: Sequence[TabulatedModel]) -> Gaps:
 
 
 def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
-    """The features that a term of a model speaks of; a column that is the same everywhere is of none."""
-    columns = {term.column for group in tabulated_model.tree_sum.groups for term in group.terms}
+    """The features that a term of a model, or a network, speaks of; a column that is the same everywhere is of none."""
     values = tabulated_model.columns.values
+    columns = {*range(len(values))}
+    if not _is_network(tabulated_model):
+        columns = {term.column for group in tabulated_model.tree_sum.groups for term in group.terms}
     varying = (column for column in columns if (values[column] != values[column][0]).any())
     return {int(tabulated_model.columns.features[column]) for column in varying}
+
+
+def _is_network(tabulated_model: TabulatedModel) -> bool:
+    return isinstance(tabulated_model.normal_form, Network)
 
 
 def find_open_gaps(feature: Feature) -> BoolArray:
@@ -199,7 +213,9 @@ def _iterate_point_reads(quantity: NumberEvaluator) -> Iterator[PointValue]:
 
 MAGNITUDE_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
 MAX_LISTED_INTEGERS = 4096
-"""Whole numbers that a sum speaks of are all listed, if there are at most so many between the extremes."""
+"""Whole numbers that a sum or a network speaks of are all listed, if there are at most so many between the extremes."""
+GRID_STEPS = 256
+"""No gap of other numbers that a network speaks of is longer than the range divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +260,38 @@ def _refine_chosen(
             values[place] |= set(feature.values)
     for place, constants in _find_constants(space, chosen):
         values[place] |= constants
-    for place in _find_listed_features(space, reads) & {*chosen}:
+    listed = _find_listed_features(space, reads)
+    for place in listed & {*chosen}:
         first, last = space.features[place].values[0], space.features[place].values[-1]
         values[place] = set(range(first, last + 1))
+    in_networks = set().union(*(find_summed_features(read) for read in reads if _is_network(read)))
+    for place in in_networks & {*chosen} - listed:
+        values[place] |= _build_grid(replace(space.features[place], values=tuple(sorted(values[place]))))
     features = list(space.features)
     for place in chosen:
         features[place] = replace(features[place], values=tuple(sorted(values[place])), interval=True)
     return replace(space, features=tuple(features))
+
+
+def _build_grid(feature: Feature) -> set[Any]:
+    """Numbers that cut every gap of a feature into steps that are short by its range."""
+    longest, cuts = (feature.values[-1] / 2 - feature.values[0] / 2) / GRID_STEPS, set[Any]()  # half of it: no overflow
+    if longest < sys.float_info.min:
+        return cuts
+    for low, high in pairwise(feature.values):
+        steps = math.ceil((high / 2 - low / 2) / longest)
+        length = high / steps - low / steps
+        inner = (_round_near(low + length * step, length, feature) for step in range(1, steps))
+        cuts |= {number for number in inner if low < number < high}
+    return cuts
+
+
+def _round_near(number: float, length: float, feature: Feature) -> Any:
+    """A number as people would write one that is near it, by a step's length; a whole one where all values are."""
+    if feature.has_only_integers:
+        return round(number)
+    digits = 1 - math.floor(math.log10(length))
+    return round(number, digits) + 0.0  # no negative zero
 
 
 def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], table: Table, j: int) -> str | None:
@@ -262,8 +303,12 @@ def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], table: Table, 
         _require_exact_integers(feature)
         _require_float64(feature, table)
         for read in reads:
-            _require_monotone_terms(space, read, j)
-            _start_split_search(feature, j, read)
+            if _is_network(read):
+                own = np.flatnonzero(read.columns.features == j).tolist()
+                require_straight_columns(feature, [read.columns.values[column] for column in own])
+            else:
+                _require_monotone_terms(space, read, j)
+                _start_split_search(feature, j, read)
     except Unreadable as reason:
         return str(reason)
     return None
@@ -360,6 +405,19 @@ def _require_float64(feature: Feature, table: Table) -> None:
     if kind.kind == "f" and kind != np.float64:
         reason = f"it comes as {kind}, which does not hold every number in between; convert the column to float64"
         raise Unreadable(reason)
+
+
+def require_straight_columns(feature: Feature, columns: Iterable[AnyArray]) -> None:
+    """Raise Unreadable unless what a network sees of a feature's numbers is one column that rises or falls all the way.
+
+    ``columns`` have a value for every code.
+    """
+    numbers = [np.asarray(column, dtype=np.float64)[: len(feature.values)] for column in columns]
+    steps = [change for number in numbers if (change := np.sign(np.diff(number))).any()]
+    if len(steps) > 1:
+        raise Unreadable("several columns of what the network sees change with it")
+    if any((step > 0).any() and (step < 0).any() for step in steps):
+        raise Unreadable("what the network sees of it does not rise or fall all the way")
 
 
 def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel, place: int) -> None:
@@ -466,6 +524,8 @@ def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedMode
 
 
 def _list_splits(tabulated_model: TabulatedModel, j: int) -> list[TreeSplit]:
+    if _is_network(tabulated_model):
+        return []
     groups = tabulated_model.tree_sum.groups
     trees = (tree for group in groups for tree in group.trees)
     distinct = dict.fromkeys(split for tree in trees for split in tree.splits if split is not None)

@@ -115,7 +115,8 @@ def _require_monotone_step(step: Any) -> None:
         for _, part in STEP_CONTAINERS[name](step):
             _require_monotone_step(part)
     elif name in ENCODERS:
-        if any(_is_number(kind) for kinds in step.categories_ for kind in np.asarray(kinds).tolist()):
+        known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
+        if any(_is_number(kind) for kinds in known for kind in np.asarray(kinds).tolist()):
             raise Unreadable(f"its {name} tells single numbers apart")
     elif name in IMPUTERS:
         if _is_number(step.missing_values):

@@ -41,10 +41,7 @@ class TabulatedModel:
     def tree_sum(self) -> TreeSum:
         """The normal form of a model that is a sum of trees; raises Unreadable if it is none."""
         if not isinstance(self.normal_form, TreeSum):
-            raise Unreadable(
-                f"a {self.normal_form.kind} has no thresholds: between two values its decision may turn anywhere, so "
-                "no list of values speaks for those in between; a space with a finer grid of values comes nearest"
-            )
+            raise Unreadable(f"a {self.normal_form.kind} is not a sum of trees")
         return self.normal_form
 
 

@@ -13,7 +13,9 @@ A new counterfactual invalidates every cached "nothing found" whose box contains
 A search that leaves out one component after the other asks about boxes that contain one another, and most of every box
 was proven with the one before. What is new are *slabs*: the larger box is cut along the sides of the proven one until
 only that is left. Where proofs are expensive, :class:`ProofExtender` asks the oracle about the slabs alone; the cover
-of the whole (:class:`ExtendedCover`) is made of their covers and of the one that was there.
+of the whole (:class:`ExtendedCover`) is made of their covers and of the one that was there. Where the numbers between
+two values count and only a box with both values speaks of them, a slab is asked about up to the proven box's own side.
+In the cover of the whole, pieces reach up to the next value, so this side is cut off from the first of the two.
 """
 
 from __future__ import annotations
@@ -55,25 +57,36 @@ class Slab(NamedTuple):
     box: Box
 
 
-def cut_into_slabs(box: Box, inner: Box) -> list[Slab]:
-    """What a box has around one inside it, in the order in which it is cut off."""
+GapTest = Callable[[int, int], bool]  # of a feature and a code; see ExtendingOracle.has_gap_after
+
+
+def cut_into_slabs(box: Box, inner: Box, has_gap_after: GapTest) -> list[Slab] | None:
+    """What a box has around one inside it, in the order in which it is cut off; None if nothing of that can stay."""
     low, high, slabs = box.low.copy(), box.high.copy(), list[Slab]()
     # `low` and `high` are what is left of the box. Each slab is cut from that, so slabs do not overlap; in the end
-    # only the inner box is left.
+    # only the inner box is left. Beside a gap a slab's box begins, or ends, with the side of the inner box.
     for j in np.flatnonzero((inner.low > low) | (inner.high < high)).tolist():
-        if inner.low[j] > low[j]:
-            slabs.append(_cut_slab(low, high, j, int(low[j]), int(inner.low[j]) - 1))
-            low[j] = inner.low[j]
-        if inner.high[j] < high[j]:
-            slabs.append(_cut_slab(low, high, j, int(inner.high[j]) + 1, int(high[j])))
-            high[j] = inner.high[j]
+        first, last = int(inner.low[j]), int(inner.high[j])
+        if first > low[j]:
+            ends = (int(low[j]), first if has_gap_after(j, first - 1) else first - 1)
+            slabs.append(_cut_slab(low, high, j, codes=(int(low[j]), first - 1), ends=ends))
+            low[j] = first
+        if last < high[j]:
+            start = last if has_gap_after(j, last) else last + 1
+            if start == first:  # of the inner box a single value would be left, and the slab has it too
+                return None
+            slabs.append(_cut_slab(low, high, j, codes=(start, int(high[j])), ends=(start, int(high[j]))))
+            high[j] = last
     return slabs
 
 
-def _cut_slab(low: np.ndarray, high: np.ndarray, feature: int, first: int, last: int) -> Slab:
-    ends = Box(low.copy(), high.copy())
-    ends.low[feature], ends.high[feature] = first, last
-    return Slab((feature, ((first, last),)), ends)
+def _cut_slab(
+    low: np.ndarray, high: np.ndarray, feature: int, *, codes: tuple[int, int], ends: tuple[int, int]
+) -> Slab:
+    """A slab that has some codes of a feature, and whose box has those from end to end."""
+    box = Box(low.copy(), high.copy())
+    box.low[feature], box.high[feature] = ends
+    return Slab((feature, (codes,)), box)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +133,7 @@ class ProvenBoxes:
         if proof.certificate.method == "cover":
             self.unsorted.append((box, proof))
 
-    def find_inside(self, box: Box) -> tuple[Proven, list[Slab]] | None:
+    def find_inside(self, box: Box, has_gap_after: GapTest) -> tuple[Proven, list[Slab]] | None:
         """The largest proven box inside a box that leaves few slabs; None if there is none."""
         # New boxes are sorted in only when needed, by the logarithm of their size, the largest first.
         for inner, proof in self.unsorted:
@@ -132,8 +145,9 @@ class ProvenBoxes:
             if (inner.low >= box.low).all() and (inner.high <= box.high).all():
                 # One slab for every side that differs; they are cut only where they are few.
                 sides = np.count_nonzero(inner.low > box.low) + np.count_nonzero(inner.high < box.high)
-                if sides <= MAX_SLABS:
-                    return proof, cut_into_slabs(box, inner)
+                slabs = cut_into_slabs(box, inner, has_gap_after) if sides <= MAX_SLABS else None
+                if slabs is not None:
+                    return proof, slabs
         return None
 
 
@@ -302,8 +316,9 @@ class CachingOracle:
         run.meter.events["oracle calls"] += 1
         oracle, box, extender = self.oracle, query.box, self.wrapped.extender
         # If a large part of the box is proven already, only the slabs around it are asked about.
-        if extender is not None and (inner := self.proven_boxes.find_inside(box)) is not None:
-            oracle = ProofExtender(extender, *inner)
+        if extender is not None:
+            inner = self.proven_boxes.find_inside(box, extender.has_gap_after)
+            oracle = oracle if inner is None else ProofExtender(extender, *inner)
         try:
             verdict = oracle.find(query, run)
         # What the oracle had when the budget ended is stored, so that the final answer can use it; then the search

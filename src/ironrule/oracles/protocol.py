@@ -114,7 +114,7 @@ class Capabilities(NamedTuple):
     adjustable_effort: AdjustableOracle | None = None
     miner: Miner | None = None
     enumerator: DualEnumerator | None = None
-    extender: Oracle | None = None
+    extender: ExtendingOracle | None = None
     point_model: Model | None = None
 
 
@@ -142,6 +142,13 @@ class AdjustableOracle(Oracle, PointFinder, Protocol):
     @property
     def medium_effort(self) -> AdjustableOracle:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
+
+
+class ExtendingOracle(Oracle, Protocol):
+    """An oracle whose proofs are expensive enough to begin one where another ends."""
+
+    def has_gap_after(self, feature: int, code: int) -> bool:
+        """Whether a proof about a value and one about the next leave out numbers between the two."""
 
 
 class CompleteDuals(NamedTuple):

@@ -21,7 +21,7 @@ from ironrule.backends.network.compile import (
 )
 from ironrule.backends.network.oracle import NetworkOracle
 from ironrule.backends.network.partition import BoxPartition
-from ironrule.backends.network.workspace import STATUS_CLOSED, STATUS_FOUND, OpenCells, find_open_cells
+from ironrule.backends.network.workspace import STATUS_CLOSED, STATUS_FOUND, find_open_cells
 from ironrule.backends.registry import JointOracle
 from ironrule.jit import kernel
 from ironrule.model.model_input import TabulatedColumns
@@ -308,6 +308,6 @@ def test_a_logistic_function_of_small_sums_is_not_small() -> None:
 @pytest.mark.parametrize("net", nets_out_of_reach())
 def test_numbers_out_of_reach_close_nothing(net: CompiledNetwork) -> None:
     ends = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
-    open_cells = OpenCells(np.array([0, 2]), np.arange(2), net.cell_values)
+    open_cells = find_open_cells(net, Box(np.zeros(1, np.int32), np.ones(1, np.int32)))
     assert compute_margins(net, np.arange(2)[:, None])[1].max() > 0.0
     assert bound_on_cores(net, open_cells, *ends).status[0] != STATUS_CLOSED

@@ -138,6 +138,10 @@ class ForestOracle:
                 request = request.add_points(case, portion.points) if len(self.forests) > 1 else request
             self.workspaces.release(place, workspace)
 
+    def has_gap_after(self, feature: int, code: int) -> bool:  # noqa: ARG002
+        """Never: what holds at all values of a domain holds between them."""
+        return False
+
     def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[SearchLog, ...] | None:
         """A counterfactual, the logs that prove that there is none, or None where the limit was reached."""
         run.meter.check()

@@ -153,11 +153,15 @@ def _add_table_range(net: CompiledNetwork, open_cells: OpenCells, j: int, worksp
     start, row = open_cells.starts[j], net.table_starts[j]
     for h in range(net.base.shape[0]):
         for lane in range(LANES):
-            # No order to use here: look at the table entry of every open cell in the lane's range.
+            # No order to use here: look at the table entry of every open cell in the lane's range, and at the other
+            # end of its gap; what lies in the gap adds something between the two.
             least, most = np.inf, -np.inf
             for place in range(start + workspace.first[j, lane], start + workspace.last[j, lane] + 1):
-                value = net.table[row + open_cells.cells[place], h]
-                least, most = min(least, value), max(most, value)
+                value, end = (
+                    net.table[row + open_cells.cells[place], h],
+                    net.table[row + open_cells.next_cells[place], h],
+                )
+                least, most = min(least, value, end), max(most, value, end)
             workspace.low[h, lane] += least
             workspace.high[h, lane] += most
 
@@ -166,7 +170,7 @@ def _add_table_range(net: CompiledNetwork, open_cells: OpenCells, j: int, worksp
 def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace, keep: bool) -> None:
     """Add to `total` the maximum over the box of the first layer's sums, each times its coefficient.
 
-    With `keep`, the places where it is reached go to `maximum_place`.
+    With `keep`, the cells where it is reached go to `maximum_cell`.
     """
     # The function is sum over units h of coefficients[h] * sum[h]. Features are independent in a box, so its maximum is
     # the sum of the features' own maxima. First collect how the function depends on every feature: `slopes[j]` is its
@@ -206,16 +210,18 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
             for lane in range(LANES):
                 rows[row, lane] += weight * coefficients[h, lane]
     # Now the maximum of every feature: a scaled number is best at the end that the sign of its slope points to, a table
-    # at its best open cell. With `keep`, the place is remembered.
+    # at its best open cell. With `keep`, the cell is remembered.
     for j in range(slopes.shape[0]):
         if net.is_linear[j]:
             for lane in range(LANES):
                 last, first = workspace.at_last[j, lane], workspace.at_first[j, lane]
                 workspace.total[lane] += slopes[j, lane] * (last if slopes[j, lane] >= 0.0 else first)
             if keep:
+                start = open_cells.starts[j]
                 for lane in range(LANES):
-                    up = slopes[j, lane] >= 0.0
-                    workspace.maximum_place[j, lane] = workspace.last[j, lane] if up else workspace.first[j, lane]
+                    most = open_cells.high_cells[start + workspace.last[j, lane]]
+                    least = open_cells.low_cells[start + workspace.first[j, lane]]
+                    workspace.maximum_cell[j, lane] = most if slopes[j, lane] >= 0.0 else least
         else:
             _add_table_maximum(net, open_cells, j, workspace, keep)
 
@@ -224,18 +230,19 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
 def _add_table_maximum(
     net: CompiledNetwork, open_cells: OpenCells, j: int, workspace: NetworkWorkspace, keep: bool
 ) -> None:
-    """Add to `total` the most that a feature with a table gives; with `keep`, remember at which place."""
+    """Add to `total` the most that a feature with a table gives; with `keep`, remember at which cell."""
     start, row = open_cells.starts[j], net.table_starts[j]
     for lane in range(LANES):
-        # `here` is a place among the feature's open cells; the table is indexed by the cell at that place.
-        most, place = -np.inf, workspace.first[j, lane]
-        for here in range(workspace.first[j, lane], workspace.last[j, lane] + 1):
-            value = workspace.row_products[row + open_cells.cells[start + here], lane]
-            if value > most:
-                most, place = value, here
+        # `here` is a place among the feature's open cells; the table is indexed by the cells at both ends of its gap.
+        most, best = -np.inf, open_cells.cells[start + workspace.first[j, lane]]
+        for here in range(start + workspace.first[j, lane], start + workspace.last[j, lane] + 1):
+            for cell in (open_cells.cells[here], open_cells.next_cells[here]):
+                value = workspace.row_products[row + cell, lane]
+                if value > most:
+                    most, best = value, cell
         workspace.total[lane] += most
         if keep:
-            workspace.maximum_place[j, lane] = place
+            workspace.maximum_cell[j, lane] = best
 
 
 UNDERFLOW = 1e-290  # times sizes, more than products too small for a double can lose
@@ -308,7 +315,7 @@ def back_substitute(
 ) -> None:
     """Write to `bound` an upper bound of `coefficients` times the outputs of a layer (back-substitution, CROWN).
 
-    With `keep`, the coefficient of every activation and the places where the bound is reached are kept.
+    With `keep`, the coefficient of every activation and the cells where the bound is reached are kept.
     """
     # Invariant of the loop: everywhere in the box, the function asked for is at most `total` plus `coefficients` times
     # the outputs of layer k, up to the rounding that `error` counts.
@@ -377,11 +384,11 @@ def bound_margin(net: CompiledNetwork, open_cells: OpenCells, workspace: Network
 
 
 @kernel_helper
-def optimize_relaxation(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace, step: float) -> None:
-    """Move the lines one step towards a lower bound, by the coefficients and places that the last bound has kept."""
+def optimize_relaxation(net: CompiledNetwork, workspace: NetworkWorkspace, step: float) -> None:
+    """Move the lines one step towards a lower bound, by the coefficients and cells that the last bound has kept."""
     # One subgradient step. The point where the bound is reached goes forward through the lines that the bound has used;
     # the sum of a unit there says in which direction its line should move.
-    _compute_first_sums(net, open_cells, workspace)
+    _compute_first_sums(net, workspace)
     for k in range(net.widths.shape[0]):
         start, width = net.unit_starts[k], net.widths[k]
         if k > 0:
@@ -397,25 +404,24 @@ def optimize_relaxation(net: CompiledNetwork, open_cells: OpenCells, workspace: 
 
 
 @kernel_helper
-def _compute_first_sums(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace) -> None:
+def _compute_first_sums(net: CompiledNetwork, workspace: NetworkWorkspace) -> None:
     """The first layer's sums where the last bound is reached."""
     sums, at, direction = workspace.sums, workspace.total, net.direction
     # `at` borrows the memory of `total`, which the next bound resets anyway.
     for h in range(net.base.shape[0]):
         for lane in range(LANES):
             sums[h, lane] = net.base[h]
-    for j in range(workspace.maximum_place.shape[0]):
-        start = open_cells.starts[j]
+    for j in range(workspace.maximum_cell.shape[0]):
         if net.is_linear[j]:
             for lane in range(LANES):
-                at[lane] = open_cells.values[start + workspace.maximum_place[j, lane]]
+                at[lane] = net.cell_values[net.cells.cell_starts[j] + workspace.maximum_cell[j, lane]]
             for h in range(net.base.shape[0]):
                 factor = direction[j, h]
                 for lane in range(LANES):
                     sums[h, lane] += factor * at[lane]
         else:
             for lane in range(LANES):
-                row = net.table_starts[j] + open_cells.cells[start + workspace.maximum_place[j, lane]]
+                row = net.table_starts[j] + workspace.maximum_cell[j, lane]
                 for h in range(net.base.shape[0]):
                     sums[h, lane] += net.table[row, h]
 

@@ -23,8 +23,11 @@ from ironrule.backends.network.bound_propagation import (
 from ironrule.backends.network.compile import CompiledNetwork, compute_first_layer, compute_least_margin, run_forward
 from ironrule.backends.network.workspace import (
     LANES,
+    NO_CUT,
+    NO_CUT_IN_GAP,
     STATUS_CLOSED,
     STATUS_FOUND,
+    STATUS_GAP,
     STATUS_OPEN,
     STATUS_POINT,
     BoundResults,
@@ -111,22 +114,32 @@ def _score_table_feature(net: CompiledNetwork, open_cells: OpenCells, j: int, wo
             # How far the cells of the lane's range are apart in this unit's sum.
             least, most = np.inf, -np.inf
             for place in range(start + workspace.first[j, lane], start + workspace.last[j, lane] + 1):
-                value = net.table[row + open_cells.cells[place], h]
-                least, most = min(least, value), max(most, value)
+                value, end = (
+                    net.table[row + open_cells.cells[place], h],
+                    net.table[row + open_cells.next_cells[place], h],
+                )
+                least, most = min(least, value, end), max(most, value, end)
             workspace.slopes[j, lane] += workspace.looseness[h, lane] * (most - least)
 
 
 @kernel_helper
 def choose_cut(net: CompiledNetwork, open_cells: OpenCells, lane: int, workspace: NetworkWorkspace) -> tuple[int, int]:
-    """The feature whose range costs most, and the last place of its first part; -1 if the box is a point."""
-    feature, most, first, last = -1, -1.0, workspace.first, workspace.last
+    """The feature whose range costs most, and the last place of its first part.
+
+    NO_CUT if the box is a point, NO_CUT_IN_GAP if all that is left of it is gaps.
+    """
+    feature, most, first, last = NO_CUT, -1.0, workspace.first, workspace.last
     # Features with one place left cannot be cut. `feature < 0` takes the first of the others even if its cost is not a
     # number, so that a box that is no point is always cut.
     for j in range(workspace.slopes.shape[0]):
         if first[j, lane] < last[j, lane] and (feature < 0 or workspace.slopes[j, lane] > most):
             feature, most = j, workspace.slopes[j, lane]
     if feature < 0:
-        return -1, -1
+        for j in range(workspace.slopes.shape[0]):
+            here = open_cells.starts[j] + first[j, lane]
+            if open_cells.next_cells[here] != open_cells.cells[here]:
+                return NO_CUT_IN_GAP, -1
+        return NO_CUT, -1
     return feature, _find_midpoint(net, open_cells, feature, first[feature, lane], last[feature, lane])
 
 
@@ -154,7 +167,12 @@ LINE_STEPS, FIRST_STEP, STEP_DECAY = 4, 0.5, 0.7
 
 @kernel_helper
 def load_boxes(
-    open_cells: OpenCells, lows: Int64Array, highs: Int64Array, row: int, workspace: NetworkWorkspace
+    net: CompiledNetwork,
+    open_cells: OpenCells,
+    lows: Int64Array,
+    highs: Int64Array,
+    row: int,
+    workspace: NetworkWorkspace,
 ) -> None:
     """Load one box into every lane, from a row on; lanes beyond the last box get the last one."""
     for lane in range(LANES):
@@ -163,8 +181,9 @@ def load_boxes(
         for j in range(lows.shape[1]):
             first, last = lows[own, j], highs[own, j]
             workspace.first[j, lane], workspace.last[j, lane] = first, last
-            workspace.at_first[j, lane] = open_cells.values[open_cells.starts[j] + first]
-            workspace.at_last[j, lane] = open_cells.values[open_cells.starts[j] + last]
+            start, values = open_cells.starts[j], net.cells.cell_starts[j]
+            workspace.at_first[j, lane] = net.cell_values[values + open_cells.low_cells[start + first]]
+            workspace.at_last[j, lane] = net.cell_values[values + open_cells.high_cells[start + last]]
 
 
 @kernel_helper
@@ -221,7 +240,7 @@ def tighten_bounds(net: CompiledNetwork, open_cells: OpenCells, workspace: Netwo
     for _ in range(LINE_STEPS):
         if are_all_closed(workspace):
             return
-        optimize_relaxation(net, open_cells, workspace, step)
+        optimize_relaxation(net, workspace, step)
         bound_margin(net, open_cells, workspace)
         for lane in range(LANES):
             workspace.least[lane] = min(workspace.least[lane], workspace.bound[lane])
@@ -240,18 +259,21 @@ def classify_open_box(
     """The status of a box that no bound closes; writes the cells where its bound is reached, and where to cut it."""
     # The point where the bound is reached is a candidate: evaluate the network itself there.
     for j in range(point.shape[0]):
-        point[j] = open_cells.cells[open_cells.starts[j] + workspace.maximum_place[j, lane]]
+        point[j] = workspace.maximum_cell[j, lane]
     compute_first_layer(net, point, workspace.point_sums)
     run_forward(net, workspace.point_sums, workspace.point_values)
     most, sure = compute_least_margin(net, workspace.point_values)
     feature, place = choose_cut(net, open_cells, lane, workspace)
     cut[0], cut[1] = feature, place
     # `sure` has the slack taken away and `most` has it added: in between, only the model itself can decide. A
-    # single point cannot be cut: it is closed if `most` is not positive, and otherwise put to the model.
+    # single point cannot be cut: it is closed if `most` is not positive, and otherwise put to the model. Where gaps are
+    # left, no point speaks for all numbers in them.
     if sure > 0.0:
         return STATUS_FOUND
     if feature >= 0:
         return STATUS_OPEN
+    if feature == NO_CUT_IN_GAP:
+        return STATUS_GAP
     return STATUS_POINT if most > 0.0 else STATUS_CLOSED
 
 
@@ -267,13 +289,13 @@ def bound_boxes(
     points: Int64Array,
 ) -> None:
     """For every box: CLOSED if some margin is surely not positive in it; FOUND with a counterfactual's cells in
-    `points`; POINT if it is a single point that only the model can decide; OPEN otherwise. A box that is not closed
-    gets the cells where its bound is reached, and a feature and a place to cut, no feature if it is a point.
+    `points`; POINT if it is a single point that only the model can decide; GAP if nothing is left to cut but gaps; OPEN
+    otherwise. A box that is not closed gets the cells where its bound is reached, and a feature and a place to cut.
     """
     count = lows.shape[0]
     # Sixteen boxes at a time, one per lane: lines, bounds, better lines, and where to cut those that stay open.
     for row in range(0, count, LANES):
-        load_boxes(open_cells, lows, highs, row, workspace)
+        load_boxes(net, open_cells, lows, highs, row, workspace)
         relax_network(net, open_cells, workspace)
         bound_tightest_margin(net, open_cells, workspace)
         tighten_bounds(net, open_cells, workspace)

@@ -7,6 +7,9 @@ Values that add the same are one cell; the cells of a scaled number lie in the o
 Of a feature that constraints speak of, every value is a cell of its own, so that all points of the same cells can
 occur or none can.
 
+Of an interval the numbers between two neighbouring values count too (:mod:`ironrule.model.intervals`). What the network
+sees of them lies between what it sees of the two values: on the straight line between what the two cells add.
+
 At a single point the network has margins, which may settle the decision or leave it to the model.
 """
 
@@ -18,6 +21,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, IntpArray, Points
 from ironrule.jit import kernel, kernel_helper
+from ironrule.model.intervals import find_open_gaps, require_straight_columns
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import Cells, compute_starts
 from ironrule.model.normal_form.network import (
@@ -30,6 +34,7 @@ from ironrule.model.normal_form.network import (
 )
 from ironrule.model.protocol import Unreadable
 from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 
 ACTIVATION_CODES = {"identity": 0, "relu": 1, "leaky": 2, "tanh": 3, "logistic": 4}
@@ -40,6 +45,7 @@ class CompiledNetwork(NamedTuple):
     """One alternative of a network: all margins must be positive. Arrays of all layers lie end to end."""
 
     cells: Cells
+    gap_after: BoolArray  # per code among all, whether numbers that the network tells apart lie before the next code
     is_linear: BoolArray  # per feature, whether it adds a multiple of its direction
     cell_values: Float64Array  # per cell among all, that multiple
     direction: Float64Array  # features x first layer
@@ -125,6 +131,7 @@ def _compile_first_layer(
     if sum(int(space.sizes[j]) for j in range(n) if len(seen[j]) > 1) * width > MAX_TABLE_NUMBERS:
         raise Unreadable("the tables of its first layer would be too large; a space with coarser grids would help")
     of_code, values, tables, starts = list[Int64Array](), list[Float64Array](), list[Float64Array](), [0]
+    gaps = list[BoolArray]()
     # Feature by feature: one row per code with what the network sees of it. Equal rows become one cell, and np.unique
     # sorts them, so that the cells of a scaled number lie in the order of its values.
     for j, own in enumerate(seen):
@@ -134,6 +141,7 @@ def _compile_first_layer(
         distinct, places = np.unique(told, axis=0, return_inverse=True)
         distinct = distinct[:, : rows.shape[1]]
         of_code.append(places.ravel().astype(np.int64))
+        gaps.append(_find_gaps_that_count(space.features[j], rows))
         line[j] = len(own) <= 1
         values.append(distinct[:, 0] if line[j] else np.zeros(len(distinct)))
         if own and line[j]:
@@ -146,6 +154,7 @@ def _compile_first_layer(
     table = np.concatenate([*tables, np.zeros((1, width))])
     return {
         "cells": _build_cells(of_code),
+        "gap_after": np.concatenate(gaps),
         "is_linear": line,
         "cell_values": _concatenate_floats(values),
         "direction": direction,
@@ -155,6 +164,16 @@ def _compile_first_layer(
         "table_starts": np.array(starts, dtype=np.int64),
         "base": base,
     }
+
+
+def _find_gaps_that_count(feature: Feature, rows: Float64Array) -> BoolArray:
+    """Per code, whether numbers lie between it and the next one of which the network sees something else."""
+    opened = find_open_gaps(feature)
+    if opened.any():
+        require_straight_columns(feature, rows.T)
+    found = np.zeros(len(rows), dtype=np.bool_)
+    found[: len(opened)] = opened & (rows[: len(opened)] != rows[1 : len(opened) + 1]).any(axis=1)
+    return found
 
 
 def _build_cells(of_code: list[Int64Array]) -> Cells:

@@ -21,7 +21,15 @@ from ironrule.backends.network.ascent import AscentSearch
 from ironrule.backends.network.compile import CompiledNetwork, compute_margins
 from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.partition import FeasibleCombinations, SubBoxes
-from ironrule.backends.network.workspace import STATUS_FOUND, STATUS_OPEN, STATUS_POINT, BoundResults, OpenCells
+from ironrule.backends.network.workspace import (
+    NO_CUT_IN_GAP,
+    STATUS_FOUND,
+    STATUS_GAP,
+    STATUS_OPEN,
+    STATUS_POINT,
+    BoundResults,
+    OpenCells,
+)
 from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import Meter
@@ -179,10 +187,14 @@ class NetworkNearestSearch:
                 self._offer_point(net, net.cells.locate(found))
 
     def _search_net(self, net: CompiledNetwork, meter: Meter) -> bool:
-        """Bound sub-boxes until none is left that may hold anything cheaper; False if they are too many."""
+        """Bound sub-boxes until none is left that may hold anything cheaper.
+
+        False if they are too many, or if none was found and one may lie between two values.
+        """
         work = AscentSearch(net, self.case, self.box)
         frontier = Frontier.build(work.open_cells, self.costs, work.origin, self.earlier_changes)
         occurring = FeasibleCombinations.build(net, work.open_cells, self.case.feasible, self.box)
+        decided = True
         # Best-first branch and bound: `cost_limit` falls with every better counterfactual, which drops more sub-boxes.
         while frontier.keep_below(self.cost_limit):
             if frontier.taken_count >= MAX_BOXES:
@@ -192,11 +204,15 @@ class NetworkNearestSearch:
             outcome = self.engine.bound_boxes(net, work.open_cells, some.low, some.high)
             meter.events["boxes"] += len(some.number)
             self._check_points(net, outcome, meter)
-            # A sub-box with a counterfactual is cut on: it may hold a cheaper one.
-            cut = ((outcome.status == STATUS_OPEN) | (outcome.status == STATUS_FOUND)) & (outcome.cuts[:, 0] >= 0)
+            # A sub-box with a counterfactual is cut on: it may hold a cheaper one. Where only gaps are left, numbers
+            # in them may be counterfactuals although none was found.
+            rest = (outcome.status == STATUS_OPEN) | (outcome.status == STATUS_FOUND) | (outcome.status == STATUS_GAP)
+            decided &= not (rest & (outcome.cuts[:, 0] == NO_CUT_IN_GAP)).any()
+            cut = rest & (outcome.cuts[:, 0] >= 0)
             parents = SubBoxes(*(one[cut] for one in some))
             frontier.cut(parents, outcome.cuts[cut], self.best is not None)
-        return True
+        # Beside a counterfactual that was found, gaps are accounted for by who calls it the nearest.
+        return bool(decided) or self.best is not None
 
     def _check_points(self, net: CompiledNetwork, outcome: BoundResults, meter: Meter) -> None:
         """Counterfactuals that bounds have shown: sure ones, and points that only the model can decide."""

@@ -3,6 +3,9 @@
 First points are moved to a counterfactual (:mod:`ironrule.backends.network.ascent`). If that finds nothing, the box is
 bounded (:mod:`ironrule.backends.network.box_bounds`) and cut, hundreds of sub-boxes at a time on all cores,
 until every one is closed: that is complete, because domains are finite and the bound of a single point is its value.
+Where the numbers between two values count too, sub-boxes touch: each reaches up to the next value. What is left of one
+that cannot be cut any more is then a small box of real numbers, and only a bound can close it; if none does, the query
+stays undecided, unless a counterfactual is found elsewhere.
 Where a point that was found cannot occur, its box is cut on. The point where the bound of an open sub-box is reached
 is a good one to climb from, so some are tried: in every round at first, then now and then.
 
@@ -23,7 +26,7 @@ from ironrule.backends.network.ascent import AscentSearch
 from ironrule.backends.network.compile import CompiledNetwork, decide_points
 from ironrule.backends.network.engine import BoundEngine, CpuEngine
 from ironrule.backends.network.partition import BoxPartition, FeasibleCombinations, SubBoxes
-from ironrule.backends.network.workspace import STATUS_FOUND, STATUS_OPEN
+from ironrule.backends.network.workspace import NO_CUT_IN_GAP, STATUS_FOUND, STATUS_GAP, STATUS_OPEN
 from ironrule.oracles.caching import MAX_EXPLORED, ROUNDING_FACTOR
 from ironrule.oracles.protocol import BoxQuery, Capabilities, Run, find_disjoint_counterfactuals
 from ironrule.rule.box import Box
@@ -46,7 +49,8 @@ def compute_explored_share(
 
 def _compute_waiting_share(net: CompiledNetwork, parts: BoxPartition, box: Box) -> float:
     """The share of a box's points that lie in waiting sub-boxes, without regard to constraints."""
-    logs = np.zeros(parts.waiting)
+    lows, highs = parts.list_open_ranges()
+    logs = np.zeros(len(lows))
     # The share of a sub-box is a product over features: codes in its range by codes of the box. Logarithms keep
     # products of many small shares from underflowing.
     for j, (start, end) in enumerate(zip(parts.open_cells.starts[:-1], parts.open_cells.starts[1:], strict=True)):
@@ -55,8 +59,7 @@ def _compute_waiting_share(net: CompiledNetwork, parts: BoxPartition, box: Box) 
         # How many codes of the box lie in every open cell; `upto` sums them, so that a range is a difference.
         counts = np.bincount(np.searchsorted(parts.open_cells.cells[start:end], own), minlength=end - start)
         upto = np.concatenate([[0], np.cumsum(counts)])
-        low, high = (ends[: parts.waiting, j] for ends in (parts.low, parts.high))
-        logs += np.log((upto[high + 1] - upto[low]) / upto[-1])
+        logs += np.log((upto[highs[:, j] + 1] - upto[lows[:, j]]) / upto[-1])
     return float(np.exp(logs).sum())
 
 
@@ -95,6 +98,7 @@ def bound_by_sampling(
     return Unrefuted(len(points), len(points), 1.0 - ERROR_PROBABILITY / (asked * (asked + 1)), explored)
 
 
+MAX_UNDECIDED = 64  # parts that can neither be closed nor cut, before a query is given up
 CLIMBS_PER_ROUND = 2  # points of open parts that are climbed from in a round
 MEDIUM_EFFORT_BOXES = 2_000  # parts of a box for a wider rule
 TIME_SHARE = 0.2  # of the seconds that are left, for one query
@@ -143,6 +147,10 @@ class NetworkOracle:
         """The same for wider rules, where what stays undecided costs no more than a bound that could have moved."""
         return replace(self, limit=MEDIUM_EFFORT_BOXES)
 
+    def has_gap_after(self, feature: int, code: int) -> bool:
+        """Whether numbers that a net tells apart lie between a value and the next."""
+        return any(bool(net.gap_after[net.cells.code_starts[feature] + code]) for net in self.nets)
+
     def find_or_prove(self, query: BoxQuery, run: Run) -> Points | tuple[BoxPartition, ...] | None:
         """A counterfactual, what proves that there is none, or None where the limit was reached."""
         answer = self._try_nets(query, run)
@@ -183,6 +191,8 @@ class NetworkOracle:
         # Rounds of branch and bound: take a batch, drop what constraints exclude, bound the rest, look at the points
         # that the bounds have shown, cut what is still open.
         while parts.waiting and (parts.count < limit or meter.elapsed < until):
+            if parts.undecided_count >= MAX_UNDECIDED:  # there will be no proof
+                return None
             meter.check()
             taken, rounds = parts.take(batch), rounds + 1
             feasible = occurring.keep_feasible(taken)
@@ -197,8 +207,11 @@ class NetworkOracle:
                 raise
             if answer is not None:
                 return answer
-            found = (outcome.status == STATUS_FOUND) & (outcome.cuts[:, 0] >= 0)  # what was found there cannot occur
-            cut = (outcome.status == STATUS_OPEN) | found
+            # What was found cannot occur; the rest of such a sub-box is looked at like that of an open one.
+            rest = (outcome.status == STATUS_OPEN) | (outcome.status == STATUS_FOUND) | (outcome.status == STATUS_GAP)
+            in_gaps = rest & (outcome.cuts[:, 0] == NO_CUT_IN_GAP)
+            parts.set_aside(SubBoxes(*(array[in_gaps] for array in feasible)))
+            cut = rest & (outcome.cuts[:, 0] >= 0)
             parts.cut(SubBoxes(*(array[cut] for array in feasible)), outcome.cuts[cut])
             if effort is not None and parts.count >= limit:
                 limit = min(2 * limit, self._compute_extended_limit(first, work, parts))
@@ -227,5 +240,5 @@ class _ProofAttempt(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing waits."""
-        return not any(parts.waiting for parts in self.proofs)
+        """Whether every sub-box is closed."""
+        return all(parts.is_complete for parts in self.proofs)

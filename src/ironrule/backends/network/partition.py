@@ -9,7 +9,7 @@ dropped, and points are looked at in the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +50,7 @@ class BoxPartition:
     place: Int64Array  # of all: the last place of the first half
     count: int = 1
     waiting: int = 1
+    undecided: list[SubBoxes] = field(default_factory=list)  # with nothing left to cut but gaps
 
     @classmethod
     def build(cls, cells: Cells, open_cells: OpenCells, box: Box) -> BoxPartition:
@@ -70,6 +71,22 @@ class BoxPartition:
         )
 
     @property
+    def is_complete(self) -> bool:
+        """Whether every sub-box is closed."""
+        return self.waiting == 0 and not self.undecided
+
+    @property
+    def undecided_count(self) -> int:
+        """How many sub-boxes can neither be closed nor cut."""
+        return sum(len(some.number) for some in self.undecided)
+
+    def list_open_ranges(self) -> tuple[Int64Array, Int64Array]:
+        """The first and the last places of all sub-boxes that are not closed."""
+        low = [self.low[: self.waiting], *(some.low for some in self.undecided)]
+        high = [self.high[: self.waiting], *(some.high for some in self.undecided)]
+        return np.concatenate(low), np.concatenate(high)
+
+    @property
     def pieces(self) -> int:
         """How many boxes were not cut."""
         # Every cut adds two sub-boxes and makes one more piece: count = 1 + 2 * cuts, pieces = 1 + cuts.
@@ -85,6 +102,11 @@ class BoxPartition:
     def put_back(self, some: SubBoxes) -> None:
         """Let those that were taken last wait again; nothing may have been cut since, so their rows are unchanged."""
         self.waiting += len(some.number)
+
+    def set_aside(self, some: SubBoxes) -> None:
+        """Keep sub-boxes that can neither be closed nor cut."""
+        if len(some.number):
+            self.undecided.append(some)
 
     def cut(self, parents: SubBoxes, cuts: Int64Array) -> None:
         """Cut sub-boxes in two, each after a place of a feature; the halves wait."""

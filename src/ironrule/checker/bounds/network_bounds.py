@@ -7,6 +7,10 @@ A piece that is not closed is halved, a few times: its halves have better bounds
 The search that wrote a certificate may have rounded otherwise, or used better lines, so that a bound just below zero
 there may be just above it here. A piece is halved at the feature that moves the first layer's sums most, in the middle
 of its values.
+
+Of a number between two values a network sees one between what it sees of these: its column rises or falls with the
+feature, and no other column changes (:func:`~ironrule.checker.intervals.find_network_gaps`). So a linear function of
+the first layer's sums is largest at one of the two, and a bound over both holds for all numbers between them.
 """
 
 from __future__ import annotations
@@ -79,7 +83,7 @@ class NetworkBounds:
         limits = self.alternatives[alternative]
 
         def close_whole(some: Pieces) -> BoolArray:
-            closed = np.asarray((self.bound(some, limits) <= -limits.slack).any(axis=1))
+            closed = np.asarray((self.bound(some.reach_across_gaps(), limits) <= -limits.slack).any(axis=1))
             if flag_feasible is not None:
                 left = np.flatnonzero(~closed)
                 closed[left] = ~flag_feasible(some.select(left))

@@ -3,13 +3,17 @@
 A split sends some codes of one feature to its first piece and all others to its second, so the pieces are a partition
 of the box whatever the splits are; there is nothing left out to look for. Most pieces share most of their sets of
 codes: every distinct set of a feature is kept once, and a piece is a row of numbers of sets.
+
+Where the numbers between two values count too, a code stands for all of them from its own value up to the next one,
+both included, if the box has both: these make up all numbers of the box. To bound a piece over them is to bound it over
+the values at both ends of every such gap (:meth:`Pieces.reach_across_gaps`), for what is seen of them lies in between.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,11 +28,13 @@ CodeSets = Sequence[IntpArray]  # some codes of every feature
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
     """``sets[j]`` has the distinct sets of feature j, one row of flags over its codes each; ``rows`` has for every
-    piece the numbers of its sets. No set is empty: a piece with nothing in it needs no proof.
+    piece the numbers of its sets. No set is empty: a piece with nothing in it needs no proof. ``gaps`` has for some
+    features the codes of the box that stand for further numbers, up to the next code.
     """
 
     sets: tuple[BoolArray, ...]
     rows: Int32Array
+    gaps: Mapping[int, BoolArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -39,7 +45,32 @@ class Pieces:
 
     def select(self, chosen: IntpArray) -> Pieces:
         """Some of the pieces."""
-        return Pieces(self.sets, self.rows[chosen])
+        return Pieces(self.sets, self.rows[chosen], self.gaps)
+
+    def with_gaps(self, gaps: Mapping[int, BoolArray], high: Sequence[int]) -> Pieces:
+        """The pieces of a box with these last codes, where the numbers in gaps count: ``gaps`` says of some features,
+        for every value but the last, whether numbers lie between it and the next.
+        """
+        flags = {j: np.zeros(self.sets[j].shape[1], dtype=np.bool_) for j in gaps}
+        for j, opened in gaps.items():
+            inside = opened[: high[j]]  # of a gap behind the last code the box has one end alone
+            flags[j][: len(inside)] = inside
+        return replace(self, gaps=flags)
+
+    def reach_across_gaps(self) -> Pieces:
+        """The pieces with the codes at the other ends of their gaps. They are no partition any more."""
+        sets = list(self.sets)
+        for feature, flags in self.gaps.items():
+            sets[feature] = sets[feature].copy()
+            sets[feature][:, 1:] |= (self.sets[feature] & flags)[:, :-1]
+        return Pieces(tuple(sets), self.rows)
+
+    def flag_gaps(self) -> BoolArray:
+        """Which pieces stand for numbers between the values of a domain."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for feature, flags in self.gaps.items():
+            found |= np.asarray((self.sets[feature] & flags).any(axis=1))[self.rows[:, feature]]
+        return found
 
 
 PieceTest = Callable[[Pieces], BoolArray]  # which pieces pass it
@@ -155,4 +186,4 @@ def halve_pieces(pieces: Pieces, features: IntpArray, cells: Sequence[IntpArray]
         for part in known[feature, number]:
             rows.append(row.copy())
             rows[-1][feature] = part
-    return Pieces(tuple(map(np.array, sets)), np.array(rows, dtype=np.int32).reshape(-1, len(sets)))
+    return Pieces(tuple(map(np.array, sets)), np.array(rows, dtype=np.int32).reshape(-1, len(sets)), pieces.gaps)

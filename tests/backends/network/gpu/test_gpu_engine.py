@@ -44,10 +44,11 @@ from ironrule.backends.network.workspace import (  # noqa: E402
 from ironrule.errors import InputError  # noqa: E402
 from ironrule.jit import kernel  # noqa: E402
 from ironrule.oracles.protocol import BoxQuery, Case  # noqa: E402, Run
+from ironrule.rule.box import Box  # noqa: E402
 from ironrule.search.driver import solve  # noqa: E402
 from ironrule.search.minimum import Minimum  # noqa: E402
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted  # noqa: E402
-from random_networks import nets_out_of_reach, network_cases  # noqa: E402
+from random_networks import interval_cases, nets_out_of_reach, network_cases  # noqa: E402
 from tiny_cases import consistent, every_point, exceptions_in, problem_of, rules_of, run_of, subsets  # noqa: E402
 
 Ints = npt.NDArray[np.int64]
@@ -67,7 +68,7 @@ def margins_over(
 ) -> None:
     """The kernels' bounds of all margins over boxes."""
     for row in range(0, low.shape[0], LANES):
-        load_boxes(open_cells, low, high, row, workspace)
+        load_boxes(net, open_cells, low, high, row, workspace)
         relax_network(net, open_cells, workspace)
         for margin in range(net.offset.shape[0]):
             workspace.margin[:] = margin
@@ -100,7 +101,7 @@ def some_parts(case: Case, net: CompiledNetwork, data: st.DataObject) -> tuple[O
 
 
 @settings(deadline=None, max_examples=300)
-@given(network_cases(), st.data())
+@given(st.one_of(network_cases(), interval_cases()), st.data())
 def test_margins_are_bounded_as_the_kernels_bound_them(made: tuple[Case, NetworkOracle], data: st.DataObject) -> None:
     case, oracle = made
     net = oracle.nets[0]
@@ -112,7 +113,7 @@ def test_margins_are_bounded_as_the_kernels_bound_them(made: tuple[Case, Network
 
 
 @settings(deadline=None, max_examples=400)
-@given(network_cases(), st.data())
+@given(st.one_of(network_cases(), interval_cases()), st.data())
 def test_boxes_are_closed_found_and_cut_as_the_kernels_do(
     made: tuple[Case, NetworkOracle], data: st.DataObject
 ) -> None:
@@ -268,5 +269,5 @@ def test_products_put_together_from_narrower_numbers_are_refused(monkeypatch: py
 @pytest.mark.parametrize("net", nets_out_of_reach())
 def test_numbers_out_of_reach_close_nothing(net: CompiledNetwork) -> None:
     ends = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
-    open_cells = OpenCells(np.array([0, 2]), np.arange(2), net.cell_values)
+    open_cells = find_open_cells(net, Box(np.zeros(1, np.int32), np.ones(1, np.int32)))
     assert TORCH.bound_boxes(net, open_cells, *ends).status[0] != STATUS_CLOSED

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ironrule.arrays import Int64Array
 from ironrule.backends.network.bound_propagation import BISECTIONS, MIN_WIDTH, UNDERFLOW
 from ironrule.backends.network.compile import CompiledNetwork
-from ironrule.backends.network.workspace import OpenCells
+from ironrule.backends.network.workspace import NO_CUT, NO_CUT_IN_GAP, OpenCells
 
 
 def select_boxes(values: Any, some: Tensor) -> Any:
@@ -265,6 +266,15 @@ class InputMaximum(NamedTuple):
     places: list[Tensor]
 
 
+def _find_previous_places(open_cells: OpenCells, feature: int) -> Int64Array:
+    """Per open cell of a feature, the place whose gap ends there; its own where no gap does."""
+    some = slice(*open_cells.starts[feature : feature + 2])
+    places, ends = np.arange(some.stop - some.start), open_cells.next_cells[some]
+    gaps, previous = ends != open_cells.cells[some], places.copy()
+    previous[np.searchsorted(open_cells.cells[some], ends[gaps])] = places[gaps]
+    return previous
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceInputs:
     """The open cells of a query on a device."""
@@ -273,7 +283,12 @@ class DeviceInputs:
     tables: list[int]  # and which are not
     starts: Tensor  # per feature, its first open cell
     cells: Tensor
-    values: Tensor
+    has_gap: Tensor  # per open cell, whether it stands for numbers up to the next value
+    low_cells: Tensor  # per open cell, where ranges that begin here are least, and what a scaled number is there
+    low_values: Tensor
+    high_cells: Tensor  # the same, where ranges that end here are most
+    high_values: Tensor
+    previous: list[Tensor]  # per feature with a table and open cell, the place whose gap ends there
     sorted: Tensor  # per scaled number its open values, filled up with infinity
     base: Tensor
     direction: Tensor  # scaled numbers x first layer
@@ -295,13 +310,19 @@ class DeviceInputs:
         for row, j in enumerate(lines):
             ordered[row, : counts[j]] = open_cells.values[open_cells.starts[j] : open_cells.starts[j + 1]]
         rows = [net.table[net.table_starts[j] + open_cells.cells[slice(*open_cells.starts[j : j + 2])]] for j in tables]
+        owners = net.cells.cell_starts[np.repeat(np.arange(len(counts)), counts)]
         direction = put(net.direction[lines])
         return cls(
             lines=put(lines),
             tables=tables.tolist(),
             starts=put(open_cells.starts[:-1]),
             cells=put(open_cells.cells),
-            values=put(open_cells.values),
+            has_gap=put(open_cells.next_cells != open_cells.cells),
+            low_cells=put(open_cells.low_cells),
+            low_values=put(net.cell_values[owners + open_cells.low_cells]),
+            high_cells=put(open_cells.high_cells),
+            high_values=put(net.cell_values[owners + open_cells.high_cells]),
+            previous=[put(_find_previous_places(open_cells, int(j))) for j in tables],
             sorted=put(ordered),
             base=put(net.base),
             direction=direction,
@@ -314,12 +335,14 @@ class DeviceInputs:
     def build_boxes(self, low: Tensor, high: Tensor) -> DeviceBoxes:
         """Boxes by places of open cells."""
         starts = self.starts[self.lines]
-        first, last = (self.values[starts + places[:, self.lines]] for places in (low, high))
+        first, last = self.low_values[starts + low[:, self.lines]], self.high_values[starts + high[:, self.lines]]
         inside = []
-        # A table feature has a mask over its open cells instead of two end values.
-        for j, rows in zip(self.tables, self.rows, strict=True):
+        # A table feature has a mask over its open cells, and over those at the ends of their gaps, instead of two end
+        # values.
+        for j, rows, previous in zip(self.tables, self.rows, self.previous, strict=True):
             here = torch.arange(len(rows), device=low.device)
-            inside.append((here >= low[:, j, None]) & (here <= high[:, j, None]))
+            mask = (here >= low[:, j, None]) & (here <= high[:, j, None])
+            inside.append(mask | mask[:, previous])
         return DeviceBoxes(low, high, first, last, inside)
 
     def bound_first_layer(self, ends: DeviceBoxes) -> FirstLayerBounds:
@@ -353,17 +376,19 @@ class DeviceInputs:
     def locate_maximum(self, slopes: Tensor, places: list[Tensor], ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
         """The points where maxima are reached, as cells, and their first layer's sums."""
         # The end that the sign of the slope points to, and the best cell of every table.
-        up = slopes >= 0.0
+        up, starts = slopes >= 0.0, self.starts[self.lines]
         at = torch.empty_like(ends.low)
-        at[:, self.lines] = torch.where(up, ends.high[:, self.lines], ends.low[:, self.lines])
+        most = self.high_cells[starts + ends.high[:, self.lines]]
+        least = self.low_cells[starts + ends.low[:, self.lines]]
+        at[:, self.lines] = torch.where(up, most, least)
         sums = self.base + torch.where(up, ends.last, ends.first) @ self.direction
         for j, place, rows in zip(self.tables, places, self.rows, strict=True):
-            at[:, j] = place
+            at[:, j] = self.cells[self.starts[j] + place]
             sums = sums + rows[place]
-        return self.cells[self.starts + at], sums
+        return at, sums
 
     def choose_cuts(self, flow: Tensor, moved: list[Tensor], ends: DeviceBoxes) -> tuple[Tensor, Tensor]:
-        """The feature whose range costs most, -1 if the box is a point, and the last place of its first part."""
+        """The feature whose range costs most, as in the kernel, and the last place of its first part."""
         # The cost of a feature is how much its range widens the first layer's sums, each weighted with its looseness.
         costs = torch.empty(ends.low.shape, dtype=torch.float64, device=flow.device)
         costs[:, self.lines] = (flow @ self.across.abs()) * (ends.last - ends.first)
@@ -380,7 +405,9 @@ class DeviceInputs:
         middle = torch.minimum(torch.maximum(middle, ends.low), ends.high - 1)
         place = middle.gather(1, feature[:, None])[:, 0]
         whole = fixed.all(1)
-        return torch.where(whole, -1, feature), torch.where(whole, -1, place)
+        in_gaps = self.has_gap[self.starts + ends.low].any(1)
+        no_cut = torch.where(in_gaps, NO_CUT_IN_GAP, NO_CUT)
+        return torch.where(whole, no_cut, feature), torch.where(whole, -1, place)
 
 
 def optimize_relaxation(

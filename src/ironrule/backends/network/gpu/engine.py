@@ -36,8 +36,10 @@ from ironrule.backends.network.gpu.bound_propagation import (
     select_boxes,
 )
 from ironrule.backends.network.workspace import (
+    NO_CUT_IN_GAP,
     STATUS_CLOSED,
     STATUS_FOUND,
+    STATUS_GAP,
     STATUS_OPEN,
     STATUS_POINT,
     BoundResults,
@@ -107,6 +109,7 @@ class DeviceQuery:
         loss = self.layers.propagate_looseness(bounds.kept_coefficients, bounds.relaxed)
         feature, place = self.inputs.choose_cuts(loss, bounds.sums.table_ranges, ends)
         whole = torch.where(most > 0.0, STATUS_POINT, STATUS_CLOSED)
+        whole = torch.where(feature == NO_CUT_IN_GAP, STATUS_GAP, whole)
         status = torch.where(sure > 0.0, STATUS_FOUND, torch.where(feature >= 0, STATUS_OPEN, whole))
         # One transfer for all small results; `rest` says which box each row belongs to.
         numbers = torch.cat([rest[:, None], status[:, None], feature[:, None], place[:, None]], dim=1).cpu().numpy()
