@@ -82,7 +82,7 @@ def read_files(options: argparse.Namespace) -> InputFiles:
     """Read the model, the data and the space."""
     paths = options.model, *getattr(options, "models", ())
     model, *models = [load_model(path, options.trust, options.trust_pickle) for path in paths]
-    desired, cache = parse_desired(options.desired, model), getattr(options, "cache", None)
+    desired, cache = parse_desired(options.desired, model, options.threshold), getattr(options, "cache", None)
     names = getattr(model, "feature_names_in_", None)  # the columns that the model was fitted on, where it says so
     columns = None if names is None else [str(name) for name in names]
     if cache is not None:

@@ -65,7 +65,7 @@ def attach_interval_history(explanations: Sequence[Explanation], options: argpar
 
     def build_explainer(decision: DecisionTarget, space: Space) -> Explainer:
         made_with = argparse.Namespace(threshold=decision.threshold, margin=decision.margin, intervals=True)
-        return replace(files, desired=decision.desired, space=space).build_explainer(made_with, constraints)
+        return replace(files, desired=decision.desired_argument, space=space).build_explainer(made_with, constraints)
 
     if options.extend_domain:  # each has a space of its own
         extend = files.space.extend_domains

@@ -186,5 +186,6 @@ def build_final_estimator(
     if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
         return None
     starts = np.cumsum([0, *sizes[:-1]])
-    made = FinalEstimator(columns.features, starts, values, build_decision(final, target.desired, target.threshold))
+    decision = build_decision(final, target.desired, target.threshold, target.direction)
+    made = FinalEstimator(columns.features, starts, values, decision)
     return made if np.array_equal(made.desired(points), outcomes) else None

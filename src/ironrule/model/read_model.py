@@ -52,7 +52,7 @@ def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, targ
     """Read a model, whatever the margin; raises Unreadable, with the reason, if it cannot be read."""
     require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
-    normal_form = read_estimator(final, target.desired, target.threshold)
+    normal_form = read_estimator(final, target.desired, target.threshold, target.direction)
     if (count := normal_form.node_count) > MAX_NODES:
         raise Unreadable(f"its trees have {count:,} nodes, and models of up to {MAX_NODES:,} are read so far")
     _require_exact_layout(black_box, space, past)

@@ -39,7 +39,15 @@ def find_absent_value(estimator: Any) -> float:
 
 
 def read_estimator(estimator: Any, target: EstimatorTarget) -> Reading:
-    """Read an estimator; raises NoReading, with the reason, if the checker has no reading of it."""
+    """Read an estimator; raises NoReading, with the reason, if the checker has no reading of it.
+
+    What is below a threshold is what is not above the next smaller number.
+    """
+    if target.direction == "below":
+        if target.threshold is None:
+            raise NoReading("scores are below a threshold only where there is one")
+        smaller = math.nextafter(target.threshold, -math.inf)
+        return read_estimator(estimator, EstimatorTarget(target.desired_classes, smaller)).negate()
     kind = type(estimator)
     for library, beginnings, reader in READERS:
         if kind.__module__.split(".")[0] == library and kind.__name__.startswith(beginnings):

@@ -19,13 +19,14 @@ trees of scikit-learn in :mod:`.tree_scores`, steps and outputs of networks in :
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from ironrule.model.decision import as_labels, list_labels, resolve_desired_labels
+from ironrule.model.decision import Direction, as_labels, list_labels, resolve_desired_labels
 from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
-from ironrule.model.protocol import NormalForm, Unreadable
+from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.catboost_models import read_catboost
 from ironrule.model.readers.handwritten_models import read_handwritten_model
 from ironrule.model.readers.interpret_models import read_ebm
@@ -58,8 +59,15 @@ OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm |
 )
 
 
-def read_estimator(estimator: Any, desired: Any, threshold: float | None) -> NormalForm:
-    """Read an estimator by the first reader that knows it; raises Unreadable if none does."""
+def read_estimator(estimator: Any, desired: Any, threshold: float | None, direction: Direction = "above") -> NormalForm:
+    """Read an estimator by the first reader that knows it; raises Unreadable if none does.
+
+    Readers know what is above a threshold. A score is below a threshold where it is not above the largest double below
+    it; where scores are in single precision, readers leave both to the model.
+    """
+    if direction == "below":
+        require_readable(threshold is not None, "scores are below a threshold only where there is one")
+        return read_estimator(estimator, desired, math.nextafter(float(threshold or 0.0), -math.inf)).negate()
     wanted = list_desired_labels(estimator, desired)
     normal_form: NormalForm | None = read_calibrated(estimator, wanted, threshold, read_tree_sum)
     for reader in (*TREE_SUM_READERS, *OTHER_READERS):
