@@ -214,6 +214,7 @@ def test_whole_intervals_below_a_threshold(name: str) -> None:
     assert isinstance(explanation.verdict, Proven)
     rng = np.random.default_rng(0)
     between = pd.DataFrame({column: rng.uniform(table[column].min(), table[column].max(), 5000) for column in table})
+    between = between.mask(rng.random(between.shape) < 0.6, pd.Series(explanation.instance), axis=1)
     covered = explanation.wider.rule.covers(between)
     assert covered.any()
     assert not (model.predict(between)[covered] < threshold).any()
