@@ -152,6 +152,7 @@ def _series_to_array(series: nw.Series[Any]) -> AnyArray:
 
 
 CHECKED_POINTS = 2048
+CHECKED_ALONE = 32
 MAX_PROBES = 4_000_000
 
 
@@ -171,8 +172,12 @@ class TabulatedColumns:
         return np.stack(columns, axis=1)
 
 
-def tabulate(preprocess: Callable[[Points], AnyArray], space: Space, past: Points) -> TabulatedColumns:
-    """The tables of what a model sees, checked on past rows and on random points; raises Unreadable if columns mix."""
+def tabulate(
+    preprocess: Callable[[Points], AnyArray], space: Space, past: Points, *, alone: bool = False
+) -> TabulatedColumns:
+    """The tables of what a model sees, checked on past rows and on random points, with ``alone`` also on single rows;
+    raises Unreadable if columns mix, or rows.
+    """
     if int(space.sizes.sum()) * 4 > MAX_PROBES:
         raise Unreadable(f"the domains are too long to tabulate ({int(space.sizes.sum()):,} values in all)")
     base = past[0]
@@ -187,7 +192,7 @@ def tabulate(preprocess: Callable[[Points], AnyArray], space: Space, past: Point
         raise Unreadable(f"the preprocessing mixes columns: {', '.join(names[:3])} meet in one")
     features = moves.argmax(axis=0)
     columns = TabulatedColumns(features, tuple(blocks[j][:, k] for k, j in enumerate(features)))
-    _check_columns(columns, preprocess, space, past)
+    _check_columns(columns, preprocess, space, past, alone)
     return columns
 
 
@@ -208,7 +213,7 @@ def _is_same(left: AnyArray, right: AnyArray) -> BoolArray:
 
 
 def _check_columns(
-    columns: TabulatedColumns, preprocess: Callable[[Points], AnyArray], space: Space, past: Points
+    columns: TabulatedColumns, preprocess: Callable[[Points], AnyArray], space: Space, past: Points, alone: bool
 ) -> None:
     rng = np.random.default_rng(0)
     random = rng.integers(0, space.sizes, size=(CHECKED_POINTS, len(space)), dtype=np.int32)
@@ -217,3 +222,6 @@ def _check_columns(
     if not _is_same(preprocess(points), columns.look_up(points)).all():
         reason = "the preprocessing mixes columns: what it gives for a row does not follow from its single values"
         raise Unreadable(reason)
+    for point in points[:CHECKED_ALONE] if alone else ():
+        if not _is_same(preprocess(point[None, :]), columns.look_up(point[None, :])).all():
+            raise Unreadable("the preprocessing mixes rows: what it gives for a row depends on those beside it")

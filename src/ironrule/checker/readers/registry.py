@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -19,9 +20,11 @@ from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, Rea
 
 ENSEMBLES = ("AdaBoost", "Bagging", "Voting")
 TREES = ("DecisionTree", "ExtraTree", "RandomForest", "GradientBoosting", "HistGradient")
+THRESHOLD_WRAPPERS = ("FixedThreshold", "TunedThreshold")
 READERS = (  # the library, what the class's name begins with, and the module and function that read it
     ("sklearn", ("MLP",), "sklearn_mlp.read_sklearn_mlp"),
     ("sklearn", ("Calibrated",), "sklearn_calibrated.read_sklearn_calibrated"),
+    ("sklearn", THRESHOLD_WRAPPERS, "sklearn_thresholds.read_sklearn_thresholds"),
     ("sklearn", ENSEMBLES, "sklearn_ensembles.read_sklearn_ensembles"),
     ("sklearn", TREES, "sklearn_trees.read_sklearn_trees"),
     ("sklearn", ("",), "sklearn_additive.read_sklearn_additive"),
@@ -35,7 +38,21 @@ ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a
 
 def find_absent_value(estimator: Any) -> float:
     """What an estimator takes an entry for that a sparse matrix does not store."""
+    while type(estimator).__module__.startswith("sklearn.") and type(estimator).__name__.startswith(THRESHOLD_WRAPPERS):
+        estimator = get_estimator_inside(estimator)
     return ABSENT_VALUES.get(type(estimator).__module__.split(".")[0], 0.0)
+
+
+def get_estimator_inside(wrapper: Any) -> Any:
+    """The fitted model whose threshold another one moves."""
+    return wrapper.estimator_ if hasattr(wrapper, "estimator_") else wrapper.estimator
+
+
+def replace_estimator_inside(wrapper: Any, estimator: Any) -> Any:
+    """What moves a threshold, around another fitted model."""
+    replaced = copy(wrapper)
+    replaced.estimator_ = estimator
+    return replaced
 
 
 def read_estimator(estimator: Any, target: EstimatorTarget) -> Reading:

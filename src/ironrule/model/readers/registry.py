@@ -37,6 +37,11 @@ from ironrule.model.readers.pygam_models import read_gam
 from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated
 from ironrule.model.readers.sklearn_mlp import read_mlp
+from ironrule.model.readers.sklearn_thresholds import (
+    get_wrapped_estimator,
+    is_threshold_wrapper,
+    read_moved_threshold,
+)
 from ironrule.model.readers.sklearn_trees import read_sklearn_trees
 from ironrule.model.readers.torch_networks import read_torch
 from ironrule.model.readers.xgboost_models import read_xgboost
@@ -69,7 +74,9 @@ def read_estimator(estimator: Any, desired: Any, threshold: float | None, direct
         require_readable(threshold is not None, "scores are below a threshold only where there is one")
         return read_estimator(estimator, desired, math.nextafter(float(threshold or 0.0), -math.inf)).negate()
     wanted = list_desired_labels(estimator, desired)
-    normal_form: NormalForm | None = read_calibrated(estimator, wanted, threshold, read_tree_sum)
+    normal_form: NormalForm | None = read_moved_threshold(estimator, wanted, threshold, read_estimator, read_tree_sum)
+    if normal_form is None:
+        normal_form = read_calibrated(estimator, wanted, threshold, read_tree_sum)
     for reader in (*TREE_SUM_READERS, *OTHER_READERS):
         if normal_form is None:
             normal_form = reader(estimator, wanted, threshold)
@@ -84,6 +91,8 @@ def get_input_conversion(estimator: Any) -> InputConversion:
     if name == "CalibratedClassifierCV":  # all folds are of one kind
         folds = estimator.calibrated_classifiers_
         return get_input_conversion(folds[0].estimator) if folds else DEFAULT_CONVERSION
+    if is_threshold_wrapper(estimator):
+        return get_input_conversion(get_wrapped_estimator(estimator))
     if name == "FrozenEstimator":
         return get_input_conversion(estimator.estimator)
     if get_library_class_name(estimator, "lightgbm"):
