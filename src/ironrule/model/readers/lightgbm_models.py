@@ -147,7 +147,7 @@ def _bound_sigmoid_tie(scores: list[boosting.BoostedScore], slope: float, noise:
 
 def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]) -> list[boosting.BoostedScore]:
     outputs = int(head["num_tree_per_iteration"])
-    labels = _read_labels(booster, head)
+    labels = _match_labels(booster, head)
     share = outputs / len(trees) if "average_output" in head and trees else 1.0
     sums: list[list[Tree]] = [[] for _ in range(outputs)]
     for index, tree in enumerate(trees):
@@ -157,7 +157,12 @@ def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]
     return [boosting.sum_trees(0.0, each, DOUBLE_ROUNDOFF, more) for each, more in zip(sums, extra, strict=True)]
 
 
-def _read_labels(booster: Any, head: dict[str, str]) -> dict[int, CategoryLabels]:
+def read_category_labels(booster: Any) -> dict[int, CategoryLabels]:
+    """Per column the labels of its pandas categories; raises Unreadable if the model does not say which they are."""
+    return _match_labels(booster, _parse_text(booster.model_to_string())[0]) if booster.pandas_categorical else {}
+
+
+def _match_labels(booster: Any, head: dict[str, str]) -> dict[int, CategoryLabels]:
     """Per column the labels of its categories, where it was a pandas one: the model keeps them by order alone."""
     kept = booster.pandas_categorical or []
     columns = [int(c) for c in head.get("categorical_feature", "").split(",") if c]

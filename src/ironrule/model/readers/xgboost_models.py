@@ -162,7 +162,7 @@ def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objectiv
     count = model["iteration_indptr"][rounds] if model["trees"] else 0
     weights = np.array(machine.get("weight_drop", [1.0] * count), dtype=np.float32).astype(np.float64)
     missing = None if math.isnan(estimator.missing) else float(estimator.missing)
-    labels = _read_labels(model.get("cats"))
+    labels = read_category_labels(learner)
     trees: list[list[Tree]] = [[] for _ in range(outputs)]
     for tree, weight, output in zip(model["trees"][:count], weights, model["tree_info"], strict=False):
         trees[output].append(_read_tree(tree, float(weight), missing, labels))
@@ -204,13 +204,15 @@ def _list_base_scores(stored: np.float32, response: boosting.Response | None) ->
     return bases
 
 
-def _read_labels(cats: dict[str, Any] | None) -> list[CategoryLabels | None]:
+def read_category_labels(learner: dict[str, Any]) -> list[CategoryLabels | None]:
     """Per column the labels of its categories, where the model keeps them: texts as bytes with offsets, or numbers.
 
     XGBoost 3 counts offsets in characters but cuts bytes, so labels beyond ASCII are lost: () stands for that.
     """
     labels: list[CategoryLabels | None] = []
-    for kept in (cats or {}).get("enc", []):  # a column each, empty where it has no categories
+    machine = learner["gradient_booster"]
+    model = machine["gbtree"]["model"] if machine["name"] == "dart" else machine["model"]
+    for kept in (model.get("cats") or {}).get("enc", []):  # a column each, empty where it has no categories
         if "offsets" in kept:
             text = bytes(value % 256 for value in kept["values"])
             ends = kept["offsets"]
