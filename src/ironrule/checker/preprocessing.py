@@ -146,11 +146,12 @@ EstimatorColumns = Sequence[EstimatorColumn]
 
 
 def tabulate_columns(
-    preprocess: Callable[[Int32Array], Any], sizes: AnyArray, past: Int32Array, absent_value: float = 0.0
+    preprocess: Callable[[Int32Array], Any], sizes: AnyArray, past: Int32Array, absent_value: float | None = 0.0
 ) -> tuple[EstimatorColumn, ...]:
     """The tables of what ``preprocess`` gives for points, checked on past rows and random points; raises NoReading.
 
-    ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store.
+    ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store; None if a
+    sparse matrix cannot be read.
     """
     if int(sizes.sum()) * 4 > MAX_TABULATED_ROWS:
         raise NoReading(f"the domains have {int(sizes.sum()):,} values in all, too many to tabulate")
@@ -170,9 +171,11 @@ def tabulate_columns(
     return tuple(columns)
 
 
-def split_columns(seen: Any, absent_value: float) -> list[AnyArray]:
+def split_columns(seen: Any, absent_value: float | None) -> list[AnyArray]:
     """The columns of what reaches an estimator: a matrix, dense or sparse, or a table of any library."""
     if hasattr(seen, "tocoo"):
+        if absent_value is None:
+            raise NoReading("its members take what a sparse matrix does not store in different ways")
         stored, dense = seen.tocoo(), np.full(seen.shape, absent_value, dtype=np.result_type(seen.dtype, np.float32))
         dense[stored.row, stored.col] = stored.data
         seen = dense

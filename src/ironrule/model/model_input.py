@@ -34,6 +34,7 @@ class InputConversion:
 
     integers_as_float32: bool = False  # an array of whole numbers becomes float32, where others make it float64
     unstored_is_missing: bool = False  # what a sparse matrix does not store is missing, where for others it is zero
+    members_differ: bool = False  # the members of an ensemble make different things of them
 
 
 DEFAULT_CONVERSION = InputConversion()
@@ -53,6 +54,11 @@ def compute_model_input(
     inexact = next(_find_inexact_columns(seen, names), None)
     if inexact is not None:
         raise_inexact_column(inexact if transform is None else next(_find_inexact_columns(table, names), inexact))
+    if conversion.members_differ and (hasattr(seen, "toarray") or getattr(seen, "dtype", np.dtype("f8")).kind in "iu"):
+        raise Unreadable(
+            "its members take a sparse table, or an array of whole numbers, in different ways; make it a dense one of "
+            "float64"
+        )
     if hasattr(seen, "toarray"):
         return _to_dense(seen, conversion)
     if conversion.integers_as_float32 and isinstance(seen, np.ndarray) and seen.dtype.kind in "iu":

@@ -36,10 +36,14 @@ READERS = (  # the library, what the class's name begins with, and the module an
 ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
 
 
-def find_absent_value(estimator: Any) -> float:
-    """What an estimator takes an entry for that a sparse matrix does not store."""
+def find_absent_value(estimator: Any) -> float | None:
+    """What an estimator takes an entry for that a sparse matrix does not store; None if its members disagree."""
     while type(estimator).__module__.startswith("sklearn.") and type(estimator).__name__.startswith(THRESHOLD_WRAPPERS):
         estimator = get_estimator_inside(estimator)
+    name, members = type(estimator).__name__, getattr(estimator, "estimators_", None)
+    if type(estimator).__module__.startswith("sklearn.") and name.startswith(("Voting", "Stacking")) and members:
+        values = [find_absent_value(member) for member in members]
+        return values[0] if len(set(map(repr, values))) == 1 else None
     return ABSENT_VALUES.get(type(estimator).__module__.split(".")[0], 0.0)
 
 

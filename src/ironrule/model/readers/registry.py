@@ -36,6 +36,7 @@ from ironrule.model.readers.onnx_networks import read_onnx
 from ironrule.model.readers.pygam_models import read_gam
 from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated
+from ironrule.model.readers.sklearn_mixtures import read_mixture
 from ironrule.model.readers.sklearn_mlp import read_mlp
 from ironrule.model.readers.sklearn_thresholds import (
     get_wrapped_estimator,
@@ -77,6 +78,8 @@ def read_estimator(estimator: Any, desired: Any, threshold: float | None, direct
     normal_form: NormalForm | None = read_moved_threshold(estimator, wanted, threshold, read_estimator, read_tree_sum)
     if normal_form is None:
         normal_form = read_calibrated(estimator, wanted, threshold, read_tree_sum)
+    if normal_form is None:
+        normal_form = read_mixture(estimator, wanted, threshold, read_tree_sum)
     for reader in (*TREE_SUM_READERS, *OTHER_READERS):
         if normal_form is None:
             normal_form = reader(estimator, wanted, threshold)
@@ -93,6 +96,9 @@ def get_input_conversion(estimator: Any) -> InputConversion:
         return get_input_conversion(folds[0].estimator) if folds else DEFAULT_CONVERSION
     if is_threshold_wrapper(estimator):
         return get_input_conversion(get_wrapped_estimator(estimator))
+    if name in ("VotingClassifier", "StackingClassifier"):
+        conversions = {get_input_conversion(member) for member in getattr(estimator, "estimators_", ())}
+        return next(iter(conversions)) if len(conversions) == 1 else InputConversion(members_differ=True)
     if name == "FrozenEstimator":
         return get_input_conversion(estimator.estimator)
     if get_library_class_name(estimator, "lightgbm"):
