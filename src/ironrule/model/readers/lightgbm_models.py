@@ -186,7 +186,10 @@ def _parse_text(text: str) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 
 def _read_tree(tree: dict[str, str], labels: dict[int, CategoryLabels], share: float) -> Tree:
-    require_readable(tree.get("is_linear", "0") == "0", "LightGBM's linear trees are not sums of leaves")
+    require_readable(
+        tree.get("is_linear", "0") == "0",
+        "LightGBM's linear trees have sums of columns at their leaves; fit it with linear_tree=False to have it read",
+    )
     leaves = np.array(tree["leaf_value"].split(), dtype=np.float64)
     count = len(leaves) - 1
     if count == 0:
