@@ -104,7 +104,7 @@ class ColumnTerm:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NegatedContribution:
+class OppositeContribution:
     """A contribution with the other sign."""
 
     contribution: Callable[[AnyArray], Float64Array]
@@ -136,7 +136,7 @@ class MarginPart:
     def negate(self) -> tuple[MarginPart, float]:
         """A part, and a constant to add to it, that together are this part with the other sign."""
         terms = tuple(
-            ColumnTerm(term.column, NegatedContribution(term.contribution), term.monotone) for term in self.terms
+            ColumnTerm(term.column, OppositeContribution(term.contribution), term.monotone) for term in self.terms
         )
         link = self.link
         if link.kind == "step":  # not s > a, or -s >= -a
