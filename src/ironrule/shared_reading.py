@@ -42,7 +42,7 @@ def convert_normal_form(reading: protocol.NormalForm) -> Reading:
 def read_for_checker(estimator: Any, target: EstimatorTarget, labels: tuple[Any, ...] | None) -> Reading:
     """The explainer's reading of an estimator in the checker's form; raises NoReading if it has none either."""
     try:
-        reading = read_estimator(estimator, labels, target.threshold)
+        reading = read_estimator(estimator, labels, target.threshold, target.direction)
     except protocol.Unreadable as reason:
         raise NoReading(str(reason)) from None
     return convert_normal_form(reading)

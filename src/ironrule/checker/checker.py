@@ -20,7 +20,7 @@ from ironrule.checker.intervals import can_be_interval, is_interval_feature, sum
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
-from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
+from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError
 
 NOT_GIVEN: Final = object()
@@ -62,7 +62,8 @@ class Checker:
         self._intervals = intervals
         self._expected: OutcomeTarget | None = None
         if desired is not NOT_GIVEN or threshold is not NOT_GIVEN:
-            self._expected = parse_target(*(None if one is NOT_GIVEN else one for one in (desired, threshold)))
+            label, level = (None if one is NOT_GIVEN else one for one in (desired, threshold))
+            self._expected = parse_callers_target(label, level, model)
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
 
@@ -212,7 +213,7 @@ def _read_target(document: ExplanationDocument) -> OutcomeTarget:
     decision = document.decision
     try:
         desired = None if decision.desired is None else tuple(map(value_from_json, decision.desired))
-        return parse_target(desired, decision.threshold, decision.margin)
+        return parse_target(desired, decision.threshold, decision.margin, decision.direction)
     except (TypeError, ValueError) as error:
         raise ClaimUndecided(f"the explanation's outcomes cannot be understood: {error}") from None
 

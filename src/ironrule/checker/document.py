@@ -90,11 +90,14 @@ class RuleClaim:
 
 @dataclass(frozen=True, slots=True)
 class DecisionClaim:
-    """What counts as desired: classes as plain data, the threshold, and the margin by which scores may move."""
+    """What counts as desired: classes as plain data, the threshold and the side of it that is desired, and the margin
+    by which scores may move.
+    """
 
     desired: tuple[Any, ...] | None
     threshold: float | None
     margin: float
+    direction: Literal["above", "below"] = "above"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +388,7 @@ _parse_document = _record(dict, {
     "model": _parse_text,
     "decision": _record(DecisionClaim, {
         "desired": _optional(_list_of(_parse_value)), "threshold": _optional(_parse_number), "margin": _parse_number,
-    }),
+    }, {"direction": _one_of("direction", "above", "below")}),
     "restrictions": _record(RestrictionsClaim, {
         "require": _parse_names, "forbid": _parse_names,
         "weights": lambda given: given if given in (None, "paper") else _object_of(parse_weight)(given),

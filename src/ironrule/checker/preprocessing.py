@@ -25,7 +25,12 @@ import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array
 from ironrule.checker.readers.normal_form import NoReading
-from ironrule.checker.readers.registry import identify_class
+from ironrule.checker.readers.registry import (
+    THRESHOLD_WRAPPERS,
+    get_estimator_inside,
+    identify_class,
+    replace_estimator_inside,
+)
 
 FEATURE_SELECTORS = frozenset((
     "VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe",
@@ -41,6 +46,7 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
 CHECKED_POINTS = 2048
+CHECKED_ALONE = 16
 MAX_TABULATED_ROWS = 4_000_000
 
 
@@ -64,6 +70,7 @@ class ColumnwisePreprocessing:
 def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
     """What prepares a table for the final estimator, and that estimator; raises NoReading."""
     steps: list[Any] = []
+    wrappers: list[Any] = []
     while True:
         name = identify_class("sklearn", model)
         if name in HYPERPARAMETER_SEARCHES:
@@ -72,12 +79,17 @@ def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
             model = model.best_estimator_
         elif name == "FrozenEstimator":
             model = model.estimator
+        elif name.startswith(THRESHOLD_WRAPPERS):
+            wrappers.append(model)
+            model = get_estimator_inside(model)
         elif name == "Pipeline":
             *before, (_, model) = model.steps
             steps += [step for _, step in before if not _is_no_operation(step)]
         else:
             for step in _list_transformers(steps):
                 _require_columnwise(step)
+            for wrapper in reversed(wrappers):  # each around the final estimator, without the steps before it
+                model = replace_estimator_inside(wrapper, model)
             return ColumnwisePreprocessing(tuple(steps)), model
 
 
@@ -98,10 +110,15 @@ def _list_transformers(steps: Iterable[Any]) -> Iterator[Any]:
 def _require_columnwise(step: Any) -> None:
     name = identify_class("sklearn", step)
     if name == "FunctionTransformer":
-        if not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1)):
+        if not _is_elementwise(step.func) and getattr(step, "n_features_in_", 0) != 1:
             raise NoReading("a FunctionTransformer runs a function that may mix columns")
     elif name not in COLUMNWISE_TRANSFORMERS:
         raise NoReading(f"the step {type(step).__name__} mixes columns, or may")
+
+
+def _is_elementwise(function: Any) -> bool:
+    """Whether a function is known to work on every number by itself."""
+    return function is None or (isinstance(function, np.ufunc) and function.nin == 1)
 
 
 def _require_monotone(step: Any) -> None:
@@ -130,11 +147,12 @@ EstimatorColumns = Sequence[EstimatorColumn]
 
 
 def tabulate_columns(
-    preprocess: Callable[[Int32Array], Any], sizes: AnyArray, past: Int32Array, absent_value: float = 0.0
+    preprocess: Callable[[Int32Array], Any], sizes: AnyArray, past: Int32Array, absent_value: float | None = 0.0
 ) -> tuple[EstimatorColumn, ...]:
     """The tables of what ``preprocess`` gives for points, checked on past rows and random points; raises NoReading.
 
-    ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store.
+    ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store; None if a
+    sparse matrix cannot be read.
     """
     if int(sizes.sum()) * 4 > MAX_TABULATED_ROWS:
         raise NoReading(f"the domains have {int(sizes.sum()):,} values in all, too many to tabulate")
@@ -154,9 +172,11 @@ def tabulate_columns(
     return tuple(columns)
 
 
-def split_columns(seen: Any, absent_value: float) -> list[AnyArray]:
+def split_columns(seen: Any, absent_value: float | None) -> list[AnyArray]:
     """The columns of what reaches an estimator: a matrix, dense or sparse, or a table of any library."""
     if hasattr(seen, "tocoo"):
+        if absent_value is None:
+            raise NoReading("its members take what a sparse matrix does not store in different ways")
         stored, dense = seen.tocoo(), np.full(seen.shape, absent_value, dtype=np.result_type(seen.dtype, np.float32))
         dense[stored.row, stored.col] = stored.data
         seen = dense
@@ -202,3 +222,7 @@ def _check_tables(
     for column, values in zip(columns, preprocess(points), strict=True):
         if not _flag_same(values, column.values[points[:, column.feature]]).all():
             raise NoReading("the preprocessing mixes columns: what it gives does not follow from single values")
+    for point in points[:CHECKED_ALONE]:  # a user's function might look at the rows beside
+        for column, values in zip(columns, preprocess(point[None, :]), strict=True):
+            if not _flag_same(values, column.values[point[column.feature]]).all():
+                raise NoReading("the preprocessing mixes rows: what it gives for one depends on those beside it")

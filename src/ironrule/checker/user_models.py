@@ -1,8 +1,9 @@
 """The user's own models: how they are asked about points, and how their answers become decisions.
 
 A model that gives labels decides by them. A model that gives scores is desired where the score is above the threshold,
-so a tie is undesired. Scores for several classes are desired where a desired class beats every other one, or, with a
-threshold, where the desired classes together are above it. Nothing here computes what a model would say: it is asked.
+or below it where that is asked for; a tie is undesired. Scores for several classes are desired where a desired class
+beats every other one, or, with a threshold, where the desired classes together are above it. Nothing here computes what
+a model would say: it is asked.
 
 Points are laid out as a table of the user's own kind, and every point is asked about once. Rows rebuilt from their
 codes must get the outcome of the user's own rows.
@@ -11,7 +12,7 @@ codes must get the outcome of the user's own rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array, IntpArray
 from ironrule.checker.components import describe_changes
-from ironrule.checker.readers.normal_form import EstimatorTarget
+from ironrule.checker.readers.normal_form import Direction, EstimatorTarget
 from ironrule.checker.result import ClaimFailed
 from ironrule.checker.space.layout import build_layout
 from ironrule.checker.space.space import CheckerSpace
@@ -35,18 +36,22 @@ PointClassifier: TypeAlias = "UserModel | UserModelSet"  # whatever says which p
 
 @dataclass(frozen=True, slots=True)
 class OutcomeTarget:
-    """What counts as desired: the classes (None: the estimator's second of two, or a score), a threshold on scores, and
-    the margin by which every score may move.
+    """What counts as desired: the classes (None: the estimator's second of two, or a score), a threshold on scores and
+    on which side of it they are desired, and the margin by which every score may move.
     """
 
     desired: tuple[Any, ...] | None = None
     threshold: float | None = None
     margin: float = 0.0
+    direction: Direction = "above"
 
-    def lower_threshold(self, model: Any) -> float | None:
-        """The threshold less the margin; raises OutcomeError if the model's decision has no score to move."""
+    def move_threshold(self, model: Any) -> float | None:
+        """The threshold that a score passes if it may move by the margin; raises OutcomeError if the model's decision
+        has no score to move.
+        """
         if self.margin == 0 or self.threshold is not None:
-            return None if self.threshold is None else self.threshold - self.margin
+            towards = 1.0 if self.direction == "below" else -1.0
+            return None if self.threshold is None else self.threshold + towards * self.margin
         classes = getattr(model, "classes_", None)
         scored = classes is not None and len(classes) == 2 and hasattr(model, "predict_proba")
         if not (scored or (classes is None and not hasattr(model, "predict"))):
@@ -54,13 +59,25 @@ class OutcomeTarget:
         return DEFAULT_THRESHOLD - self.margin
 
 
-def parse_target(desired: Any, threshold: Any, margin: Any = 0.0) -> OutcomeTarget:
-    """What a caller or a document says, checked; raises OutcomeError."""
+def parse_target(desired: Any, threshold: Any, margin: Any = 0.0, direction: Direction = "above") -> OutcomeTarget:
+    """What a document says, or a caller who names no direction in the place of a class; raises OutcomeError."""
     level = None if threshold is None else _parse_finite(threshold, "threshold")
     moved = _parse_finite(margin, "margin")
     if moved < 0:
         raise OutcomeError(expected="margin must be a non-negative number", got=repr(margin))
-    return OutcomeTarget(None if desired is None else parse_labels(desired), level, moved)
+    if direction == "below" and (level is None or desired is not None):
+        raise OutcomeError(expected='direction "below" must come with a threshold alone', got=f"desired={desired!r}")
+    return OutcomeTarget(None if desired is None else parse_labels(desired), level, moved, direction)
+
+
+def parse_callers_target(desired: Any, threshold: Any, model: Any) -> OutcomeTarget:
+    """What a caller says, who may name a direction in the place of a class: with a threshold "above" and "below" mean
+    scores on that side of it, unless the model has a class of this name.
+    """
+    target = parse_target(desired, threshold)
+    if threshold is None or target.desired not in (("above",), ("below",)) or target.desired[0] in list_classes(model):
+        return target
+    return replace(target, desired=None, direction=target.desired[0])
 
 
 def _parse_finite(value: Any, what: str) -> float:
@@ -130,12 +147,19 @@ def build_decision(model: Any, target: OutcomeTarget, threshold: float | None) -
         raise _build_missing_error("threshold", "threshold-required", expected)
     if labels is None:
         level = DEFAULT_THRESHOLD if threshold is None else threshold
-        names = (f"a score above {level!r}", f"a score of at most {level!r}")
-        return ModelDecision(ask, lambda answer: _flag_above(answer, level), *names, EstimatorTarget((), level), None)
+        below = target.direction == "below"
+        names = (f"a score {target.direction} {level!r}", f"a score of at {'least' if below else 'most'} {level!r}")
+        criterion = partial(_flag_scores, threshold=level, direction=target.direction)
+        return ModelDecision(ask, criterion, *names, EstimatorTarget((), level, target.direction), None)
     named = " or ".join(map(repr, labels))
     names = (named, f"not {named}") if threshold is None else _name_outcomes(named, threshold)
-    criterion = partial(_flag_function_answer, labels=labels, threshold=threshold)
-    return ModelDecision(ask, criterion, *names, EstimatorTarget((), threshold), labels)
+    return ModelDecision(
+        ask,
+        partial(_flag_function_answer, labels=labels, threshold=threshold),
+        *names,
+        EstimatorTarget((), threshold),
+        labels,
+    )
 
 
 def _build_classifier_decision(model: Any, target: OutcomeTarget, threshold: float | None) -> ModelDecision:
@@ -143,18 +167,22 @@ def _build_classifier_decision(model: Any, target: OutcomeTarget, threshold: flo
     labels = resolve_desired_labels(target.desired, known)
     places = tuple(place for place, label in enumerate(known) if label in labels)
     others = [label for label in known if label not in labels]
-    named, estimator_target = " or ".join(map(repr, labels)), EstimatorTarget(places, threshold)
+    named = " or ".join(map(repr, labels))
+    estimator_target = EstimatorTarget(places, threshold, target.direction)
     if threshold is None:
         names = (named, repr(others[0]) if len(others) == 1 else f"not {named}")
         return ModelDecision(model.predict, partial(_flag_labels, labels=labels), *names, estimator_target, labels)
     if not hasattr(model, "predict_proba"):
         raise OutcomeError(expected="a threshold needs a classifier with predict_proba", got=type(model).__name__)
-    criterion = partial(_flag_columns_above, places=places, threshold=threshold, columns=len(known))
-    return ModelDecision(model.predict_proba, criterion, *_name_outcomes(named, threshold), estimator_target, labels)
+    direction = target.direction
+    criterion = partial(_flag_columns, places=places, threshold=threshold, columns=len(known), direction=direction)
+    names = _name_outcomes(named, threshold, direction)
+    return ModelDecision(model.predict_proba, criterion, *names, estimator_target, labels)
 
 
-def _name_outcomes(named: str, threshold: float) -> tuple[str, str]:
-    return f"above {threshold!r} for {named}", f"at most {threshold!r} for {named}"
+def _name_outcomes(named: str, threshold: float, direction: Direction = "above") -> tuple[str, str]:
+    missed = "at least" if direction == "below" else "at most"
+    return f"{direction} {threshold!r} for {named}", f"{missed} {threshold!r} for {named}"
 
 
 def resolve_desired_labels(desired: tuple[Any, ...] | None, known: Sequence[Any]) -> tuple[Any, ...]:
@@ -195,14 +223,24 @@ def _require_numbers(answer: AnyArray) -> AnyArray:
     return answer if answer.dtype.kind == "f" else answer.astype(np.float64)
 
 
-def _flag_above(answer: AnyArray, threshold: float) -> BoolArray:
+def _flag_passing(scores: AnyArray, threshold: float, direction: Direction) -> BoolArray:
+    return np.asarray(scores < threshold if direction == "below" else scores > threshold)
+
+
+def _flag_scores(answer: AnyArray, threshold: float, direction: Direction) -> BoolArray:
     if answer.ndim != 1:
         expected = f"one of {answer.shape[1]} columns of scores must be desired"
         raise _build_missing_error("desired", "desired-required", expected)
-    return np.asarray(_require_numbers(answer) > threshold)
+    return _flag_passing(_require_numbers(answer), threshold, direction)
 
 
-def _flag_columns_above(answer: AnyArray, places: tuple[int, ...], threshold: float | None, columns: int) -> BoolArray:
+def _flag_columns(
+    answer: AnyArray,
+    places: tuple[int, ...],
+    threshold: float | None,
+    columns: int,
+    direction: Direction = "above",
+) -> BoolArray:
     scores = _require_numbers(answer)
     known = all(type(place) is int for place in places) and set(places) < set(range(columns))
     if scores.ndim != 2 or scores.shape[1] != columns or not known:
@@ -210,14 +248,14 @@ def _flag_columns_above(answer: AnyArray, places: tuple[int, ...], threshold: fl
         raise OutcomeError(expected=f"desired must be some of {columns} columns of scores, not all", got=got)
     chosen = scores[:, list(places)]
     if threshold is not None:
-        return np.asarray(chosen.sum(axis=1) > threshold)
+        return _flag_passing(chosen.sum(axis=1), threshold, direction)
     return np.asarray(chosen.max(axis=1) > np.delete(scores, list(places), axis=1).max(axis=1))
 
 
 def _flag_function_answer(answer: AnyArray, labels: tuple[Any, ...], threshold: float | None) -> BoolArray:
     """A function's answer: labels, or a column for every class."""
     if answer.ndim == 2:
-        return _flag_columns_above(answer, labels, threshold, answer.shape[1])
+        return _flag_columns(answer, labels, threshold, answer.shape[1])
     if threshold is not None:
         raise OutcomeError(expected="one number per row needs either a desired class or a threshold", got="both")
     return _flag_labels(answer, labels)
@@ -232,6 +270,8 @@ def require_same_target(document: OutcomeTarget, caller: OutcomeTarget, decision
         raise InputError(expected=expected, got=list(wanted or ()))
     if document.threshold != caller.threshold:
         raise InputError(expected=f"the document's threshold is {document.threshold!r}", got=repr(caller.threshold))
+    if document.direction != caller.direction:
+        raise InputError(expected=f"the document's scores are desired {document.direction} it", got=caller.direction)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,7 +292,7 @@ class UserModel:
 @dataclass(frozen=True, slots=True, eq=False)
 class UserModelSet:
     """Models that are asked together; ``primary`` is the first as it is, whose decision was explained. A point is
-    desired where one of ``members`` says so, its threshold lowered by the margin.
+    desired where one of ``members`` says so, its threshold moved by the margin.
     """
 
     primary: PointClassifier
@@ -281,7 +321,7 @@ def list_models_with_thresholds(models: Models, target: OutcomeTarget) -> list[t
     """
     if len(models) == 1 and target.margin == 0:
         return [(models[0], target.threshold)]
-    levels = [(model, target.lower_threshold(model)) for model in models]
+    levels = [(model, target.move_threshold(model)) for model in models]
     labels_decide = target.margin and target.threshold is None
     return [*((model, None) for model in models), *levels] if labels_decide else levels
 

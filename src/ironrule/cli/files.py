@@ -178,15 +178,19 @@ def _build_load_error(path: Path, error: BaseException) -> InputError:
     return InputError(f"cannot load the model in {path.name}: {type(error).__name__}: {text}")
 
 
-def parse_desired(labels: Sequence[str] | None, model: Any) -> Any:
-    """The desired classes, given as strings, in the model's own type; raises OutcomeError for an unknown one."""
+def parse_desired(labels: Sequence[str] | None, model: Any, threshold: float | None = None) -> Any:
+    """The desired classes, given as strings, in the model's own type; raises OutcomeError for an unknown one. With a
+    threshold, "above" and "below" stay what they are if no class is called so.
+    """
     if labels is None:
         return None
     known = getattr(model, "classes_", None)
-    if known is None:
+    if known is None or len(known) == 0:  # a regression; CatBoost's has an empty list
         return tuple(_parse_label(label) for label in labels)
     by_text = {str(label): label for label in known}
     unknown = [label for label in labels if label not in by_text]
+    if threshold is not None and len(labels) == 1 and unknown in (["above"], ["below"]):
+        return labels[0]
     if unknown:
         raise OutcomeError(expected=f"the desired class must be one of {', '.join(by_text)}", got=repr(unknown[0]))
     return tuple(by_text[label] for label in dict.fromkeys(labels))

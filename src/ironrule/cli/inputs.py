@@ -28,7 +28,7 @@ def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constrain
     """An explainer and the row to ask it about, from the files; input that cannot be used is refused here."""
     wanted = parse_row(options.row)
     files = read_files(options)
-    row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files.data, options.target)
+    row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files, options.target)
     explainer = files.build_explainer(options, constraints)
     if isinstance(wanted, int):
         _check_undesired(wanted, explainer)
@@ -77,16 +77,18 @@ class InputFiles:
 
 
 def read_files(options: argparse.Namespace) -> InputFiles:
-    """Read the model, the data and the space."""
+    """Read the model, the data and the space. Categories that the data file has lost are those that the model keeps."""
+    from ironrule.model.categories import restore_categories
+
     paths = options.model, *getattr(options, "models", ())
     model, *models = [load_model(path, options.trust, options.trust_pickle) for path in paths]
-    desired, cache = parse_desired(options.desired, model), getattr(options, "cache", None)
+    desired, cache = parse_desired(options.desired, model, options.threshold), getattr(options, "cache", None)
     names = getattr(model, "feature_names_in_", None)  # the columns that the model was fitted on, where it says so
     columns = None if names is None else [str(name) for name in names]
     if cache is not None:
         space = _read_stored_space(options, columns, cache)
         return InputFiles(model=model, models=models, desired=desired, data=options.data, space=space, cache=cache)
-    data = read_data(options.data, options.target)
+    data = restore_categories(model, read_data(options.data, options.target))
     return InputFiles(model, models, desired, data, read_space(options, data, columns))
 
 
@@ -131,15 +133,17 @@ def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | 
     return Space.infer(data, columns=chosen, constant="keep" if options.keep_constant else "refuse")
 
 
-def _get_row(wanted: int | Row, data: Any, target: str | None) -> Row:
+def _get_row(wanted: int | Row, files: InputFiles, target: str | None) -> Row:
+    from ironrule.model.categories import restore_row
     from ironrule.space.table import read_table
 
     if isinstance(wanted, int):
-        table = read_table(data)
+        table = read_table(files.data)
         if wanted >= len(table):
             raise TableError(expected=f"the row number must be from 0 to {len(table) - 1}", got=wanted)
         return table.row(wanted)
-    return {name: value for name, value in wanted.items() if name != target}
+    row = {name: value for name, value in wanted.items() if name != target}
+    return row if files.cache else restore_row(files.model, row)
 
 
 def _parse_row_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

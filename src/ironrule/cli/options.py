@@ -50,8 +50,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def add_desired_and_trust_options(group: argparse._ActionsContainer) -> None:
     """What counts as desired, and what to accept in a model file."""
-    group.add_argument("--desired", metavar="LABEL", **MANY, help="the desired class, or several")
-    group.add_argument("--threshold", metavar="T", type=float, help="desired means a score above T")
+    text = "the desired class, or several; or below, with a threshold"
+    group.add_argument("--desired", metavar="LABEL", **MANY, help=text)
+    text = "desired means a score above T (with --desired below: below T)"
+    group.add_argument("--threshold", metavar="T", type=float, help=text)
     group.add_argument("--trust", metavar="TYPE", **MANY, default=[], help="types to accept in a .skops")
     text = "load a pickle or joblib file, which can run any code"
     group.add_argument("--trust-pickle", action="store_true", help=text)

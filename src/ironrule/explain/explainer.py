@@ -50,7 +50,8 @@ class Explainer:
     Arrow table, or an array; or, where it is too long for memory, the path of Parquet files or of a CSV file, an Arrow
     dataset, a DuckDB relation or a :class:`SqlQuery`, whose rows are read once and kept as codes on disk, in the folder
     ``cache`` if the next explainer is to find them. ``desired`` names the desired class or classes (or, for a function
-    that answers columns, their positions); ``threshold`` turns scores into decisions. ``space`` says what values
+    that answers columns, their positions); ``threshold`` turns scores into decisions: above it is desired, or below it
+    with ``desired="below"``; a tie is not. ``space`` says what values
     features can take (by default those seen in the data). ``constraints`` are texts: those that speak of ``cf`` alone
     say what can occur at all; those that also speak of ``x`` say what a counterfactual may change. With a ``margin``,
     rules hold even if every score moved by that much; with further ``models``, such as other versions, they hold for
@@ -88,7 +89,7 @@ class Explainer:
         cache: str | Path | None = None,
         oracle: str | UserOracle | None = None,
     ) -> None:
-        target = DecisionTarget.from_arguments(desired, threshold, margin)
+        target = DecisionTarget.from_arguments(desired, threshold, margin, model)
         arguments = ExplainerArguments(
             models=(model, *models),
             target=target,

@@ -7,7 +7,7 @@ together they desire what any of them desires.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class BlackBox:
 
 def build_black_box(model: Any, table: Table, space: Space, target: DecisionTarget) -> BlackBox:
     """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
-    decision = build_decision(model, target.desired, target.threshold)
+    decision = build_decision(model, target.desired, target.threshold, target.direction)
     box = BlackBox(make_layout_builder(model, table)(space.features), decision)
     _check_layout(box, table, space)
     return box
@@ -127,7 +127,7 @@ class ModelSet:
     model_count: int = 1  # how many models there are; one of them may be asked in two ways
 
     def desired(self, points: Points) -> BoolArray:
-        """Which points some version desires, its threshold lowered by the margin."""
+        """Which points some version desires, its threshold moved by the margin."""
         return np.asarray(np.any([box.desired(points) for box in self.black_boxes], axis=0), dtype=np.bool_)
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
@@ -150,7 +150,7 @@ def list_targets(models: Sequence[Any], target: DecisionTarget) -> list[tuple[An
     """The models with the targets that they must withstand, the margin taken off the threshold. Classifiers that
     decide by their labels are asked for these too: labels need not be those of the largest probability.
     """
-    lowered = [(model, DecisionTarget(target.desired, target.lower_threshold(model))) for model in models]
+    moved = [(model, replace(target, threshold=target.move_threshold(model), margin=0.0)) for model in models]
     labels_decide = target.margin and target.threshold is None
     by_labels = [(model, DecisionTarget(target.desired)) for model in models] if labels_decide else []
-    return [*by_labels, *lowered]
+    return [*by_labels, *moved]

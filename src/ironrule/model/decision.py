@@ -1,20 +1,20 @@
 """From whatever a user's model answers to a decision: desired or not.
 
 A model that gives labels decides by them. A model that gives scores is desired where the score is above the
-threshold, so a tie is undesired. Scores for several classes are desired where a desired class beats every other one,
-or, with a threshold, where the desired classes together pass it. Nothing here re-implements a model: a criterion is
-applied to its answer.
+threshold, or below it if the user says so (``desired="below"``); a tie is undesired either way. Scores for several
+classes are desired where a desired class beats every other one, or, with a threshold, where the desired classes
+together pass it. Nothing here re-implements a model: a criterion is applied to its answer.
 
-:class:`DecisionTarget` is what the user asked for: the desired classes, the threshold, and the margin by which scores
-may move. A rule that must hold although every score may move by a margin holds where no score comes within the margin
-of the threshold: that is the same model with a lower threshold.
+:class:`DecisionTarget` is what the user asked for: the desired classes, the threshold, on which side of it scores are
+desired, and the margin by which scores may move. A rule that must hold although every score may move by a margin holds
+where no score comes within the margin of the threshold: that is the same model with a threshold that is easier to pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ironrule.space.table import to_python_value
 from ironrule.wording import format_count
 
 Ask = Callable[[Any], Any]
+Direction = Literal["above", "below"]  # on which side of the threshold scores are desired
 DEFAULT_THRESHOLD = 0.5
 
 
@@ -45,17 +46,19 @@ class Decision:
         """Raise OutcomeError if these rows, none of them desired, get labels: the desired one is likely misspelt."""
         answer = _ask_model(self.ask, table, rows)
         if self.unlisted_labels is not None and answer.ndim == 1:
+            directed = any(label in get_args(Direction) for label in self.unlisted_labels)
+            hint = f"pass threshold=... if scores {self.unlisted_labels[0]} a threshold are desired" if directed else ""
             seen = ", ".join(sorted({repr(to_python_value(label)) for label in answer})[:12])
             rule = f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}"
-            raise OutcomeError(expected=rule, got=f"labels {seen}")
+            raise OutcomeError(expected=rule, got=f"labels {seen}", hint=hint)
 
 
-def build_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
+def build_decision(model: Any, desired: Any, threshold: float | None, direction: Direction = "above") -> Decision:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
     if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and np.isfinite(threshold)):
         raise OutcomeError(expected="threshold must be a finite number", got=repr(threshold))
     if hasattr(model, "predict"):
-        return _build_estimator_decision(model, desired, threshold)
+        return _build_estimator_decision(model, desired, threshold, direction)
     if any(kind.__name__ == "Module" and kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
         raise ModelError(
             expected="a model must be a function or have a predict method",
@@ -64,16 +67,17 @@ def build_decision(model: Any, desired: Any, threshold: float | None) -> Decisio
         )
     if not callable(model):
         raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
-    return _build_function_decision(model, desired, threshold)
+    return _build_function_decision(model, desired, threshold, direction)
 
 
-def _build_estimator_decision(model: Any, desired: Any, threshold: float | None) -> Decision:
+def _build_estimator_decision(model: Any, desired: Any, threshold: float | None, direction: Direction) -> Decision:
     classes = getattr(model, "classes_", None)
     if classes is None or len(classes) == 0:  # a regression; CatBoost's has an empty list
         if desired is None and threshold is None:
             rule = "a model without classes (a regression) needs a threshold above which predictions are desired"
-            raise OutcomeError(expected=rule, got="none", hint="pass threshold=...", code="threshold-required")
-        return _build_function_decision(model.predict, desired, threshold)
+            hint = 'pass threshold=..., and desired="below" if low predictions are desired'
+            raise OutcomeError(expected=rule, got="none", hint=hint, code="threshold-required")
+        return _build_function_decision(model.predict, desired, threshold, direction)
     labels = list_labels(classes)
     wanted = resolve_desired_labels(desired, labels)
     others = [label for label in labels if label not in wanted]
@@ -84,8 +88,8 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None)
         rule = "a threshold needs a classifier with predict_proba"
         raise OutcomeError(expected=rule, got=f"{type(model).__name__} without it", hint="leave the threshold out")
     positions, _ = split_classes(labels, wanted)
-    named = " or ".join(map(repr, wanted))
-    return Decision(model.predict_proba, ColumnCriterion(tuple(positions), threshold), _name_below(threshold, named))
+    criterion = ColumnCriterion(tuple(positions), threshold, direction)
+    return Decision(model.predict_proba, criterion, _name_missed(threshold, direction, " or ".join(map(repr, wanted))))
 
 
 def require_probability_threshold(model: Any, threshold: float | None) -> None:
@@ -96,7 +100,7 @@ def require_probability_threshold(model: Any, threshold: float | None) -> None:
         raise OutcomeError(
             expected="the threshold of a classifier must be a probability from 0 to 1",
             got=repr(threshold),
-            hint="the outcome is desired where the probability of the desired class is above the threshold",
+            hint='the threshold is for the probability of the desired class (with desired="below": of class 1)',
         )
 
 
@@ -110,7 +114,8 @@ def resolve_desired_labels(desired: Any, labels: list[Any]) -> tuple[Any, ...]:
     wanted = as_labels(desired)
     unknown = [label for label in wanted if label not in labels]
     if unknown:
-        raise OutcomeError(expected=f"the desired class must be one of {labels}", got=repr(unknown[0]))
+        hint = "scores above or below are desired only with threshold=..." if unknown[0] in get_args(Direction) else ""
+        raise OutcomeError(expected=f"the desired class must be one of {labels}", got=repr(unknown[0]), hint=hint)
     if len(wanted) == len(labels):
         raise OutcomeError(expected="at least one class must be undesired", got=f"all of {labels} as desired")
     return wanted
@@ -138,22 +143,24 @@ def as_labels(desired: Any) -> tuple[Any, ...]:
     return labels
 
 
-def _name_below(threshold: float, named: str) -> str:
+def _name_missed(threshold: float, direction: Direction, named: str) -> str:
     """An outcome by its threshold, with all digits: a rounded one would speak of another decision."""
-    return f"at most {float(threshold)!r} for {named}"
+    return f"{'at most' if direction == 'above' else 'at least'} {float(threshold)!r} for {named}"
 
 
-def _name_undesired(wanted: tuple[Any, ...] | None, threshold: float | None) -> str:
+def _name_undesired(wanted: tuple[Any, ...] | None, threshold: float | None, direction: Direction = "above") -> str:
     """What the undesired outcome of a plain function or a regression is called."""
     if wanted is None:
-        return f"a score of at most {float(DEFAULT_THRESHOLD if threshold is None else threshold)!r}"
+        limit = float(DEFAULT_THRESHOLD if threshold is None else threshold)
+        return f"a score of {'at most' if direction == 'above' else 'at least'} {limit!r}"
     named = " or ".join(map(repr, wanted))
-    return f"not {named}" if threshold is None else _name_below(threshold, named)
+    return f"not {named}" if threshold is None else _name_missed(threshold, direction, named)
 
 
-def _build_function_decision(ask: Ask, desired: Any, threshold: float | None) -> Decision:
+def _build_function_decision(ask: Ask, desired: Any, threshold: float | None, direction: Direction) -> Decision:
     wanted = None if desired is None else as_labels(desired)
-    return Decision(ask, FunctionCriterion(wanted, threshold), _name_undesired(wanted, threshold), wanted)
+    name = _name_undesired(wanted, threshold, direction)
+    return Decision(ask, FunctionCriterion(wanted, threshold, direction), name, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +186,7 @@ class ColumnCriterion:
 
     wanted: tuple[int, ...]
     threshold: float | None
+    direction: Direction = "above"
 
     def __call__(self, answer: AnyArray) -> BoolArray:
         scores = _require_numbers(answer)
@@ -189,7 +197,7 @@ class ColumnCriterion:
             raise OutcomeError(expected=rule, got=repr(wrong[0]))
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
-            return np.asarray(chosen.sum(axis=1) > self.threshold, dtype=np.bool_)
+            return _flag_passing(chosen.sum(axis=1), self.threshold, self.direction)
         others = np.delete(scores, list(self.wanted), axis=1)
         if others.shape[1] == 0:
             rule = "at least one class must be undesired"
@@ -203,6 +211,7 @@ class FunctionCriterion:
 
     wanted: tuple[Any, ...] | None
     threshold: float | None
+    direction: Direction = "above"
 
     def __call__(self, answer: AnyArray) -> BoolArray:
         if answer.ndim == 2 and self.wanted is None:
@@ -213,14 +222,19 @@ class FunctionCriterion:
                 code="desired-required",
             )
         if answer.ndim == 2:
-            return ColumnCriterion(self.wanted or (), self.threshold)(answer)
+            return ColumnCriterion(self.wanted or (), self.threshold, self.direction)(answer)
         if self.wanted is None:
             threshold = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-            return np.asarray(_require_numbers(answer) > threshold, dtype=np.bool_)
+            return _flag_passing(_require_numbers(answer), threshold, self.direction)
         if self.threshold is not None:
             rule = "for one number per row either a desired class or a threshold must be given"
             raise OutcomeError(expected=rule, got="both")
         return LabelCriterion(self.wanted)(answer)
+
+
+def _flag_passing(scores: Float64Array, threshold: float, direction: Direction) -> BoolArray:
+    """Which scores are on the desired side of the threshold; one that is equal to it is not."""
+    return np.asarray(scores > threshold if direction == "above" else scores < threshold, dtype=np.bool_)
 
 
 def _require_numbers(answer: AnyArray) -> Float64Array:
@@ -259,24 +273,42 @@ def _ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTarget:
-    """What counts as desired: the classes, the threshold on scores, and the margin by which scores may move."""
+    """What counts as desired: the classes, or scores above or below a threshold, and the margin by which scores may
+    move. ``direction`` is "below" only with a threshold, and then no class is named: scores are those of a function or
+    a regression, or the probabilities of class 1 of a classifier of 0 and 1.
+    """
 
     desired: tuple[Any, ...] | None = None
     threshold: float | None = None
     margin: float = 0.0
+    direction: Direction = "above"
 
     @classmethod
-    def from_arguments(cls, desired: Any, threshold: float | None, margin: float = 0.0) -> DecisionTarget:
-        """The same from what a caller gives, checked."""
+    def from_arguments(
+        cls, desired: Any, threshold: float | None, margin: float = 0.0, model: Any = None
+    ) -> DecisionTarget:
+        """The same from what a caller gives, checked. With a threshold, "above" and "below" are directions, unless the
+        model has a class of that name.
+        """
         number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
         if not number or not 0 <= margin < float("inf"):
             raise InputError(expected="margin must be a finite non-negative number", got=repr(margin))
-        return cls(None if desired is None else as_labels(desired), threshold, float(margin))
+        wanted = None if desired is None else as_labels(desired)
+        direction = _find_direction(wanted, threshold, model)
+        return cls(wanted if direction is None else None, threshold, float(margin), direction or "above")
 
-    def lower_threshold(self, model: Any) -> float | None:
-        """The threshold less the margin; raises OutcomeError if the model's decision has no score to move."""
-        if self.margin == 0 or (self.threshold is not None):
-            return None if self.threshold is None else self.threshold - self.margin
+    @property
+    def desired_argument(self) -> tuple[Any, ...] | Direction | None:
+        """What a caller passes as ``desired`` to mean this."""
+        return self.direction if self.direction == "below" else self.desired
+
+    def move_threshold(self, model: Any) -> float | None:
+        """The threshold, moved by the margin to where it is easier to pass; raises OutcomeError if the model's decision
+        has no score to move.
+        """
+        if self.margin == 0 or self.threshold is not None:
+            away = self.margin if self.direction == "below" else -self.margin
+            return None if self.threshold is None else self.threshold + away
         classes = getattr(model, "classes_", None)
         if classes is None and not hasattr(model, "predict"):
             return DEFAULT_THRESHOLD - self.margin
@@ -291,12 +323,29 @@ class DecisionTarget:
         return DEFAULT_THRESHOLD - self.margin
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The same as plain data; the direction only where it is "below"."""
         desired = None if self.desired is None else [value_to_json(label) for label in self.desired]
-        return {"desired": desired, "threshold": self.threshold, "margin": self.margin}
+        data = {"desired": desired, "threshold": self.threshold, "margin": self.margin}
+        return data if self.direction == "above" else {**data, "direction": self.direction}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DecisionTarget:
         """What :meth:`to_dict` wrote."""
+        direction, threshold = data.get("direction", "above"), data["threshold"]
+        below = direction == "below" and threshold is not None and data["desired"] is None
+        if not below and direction != "above":
+            rule = 'direction must be "above", or "below" with a threshold and without classes'
+            raise InputError(expected=rule, got=repr(direction))
         desired = None if data["desired"] is None else tuple(value_from_json(label) for label in data["desired"])
-        return cls.from_arguments(desired, data["threshold"], data["margin"])
+        plain = cls.from_arguments(None, threshold, data["margin"])
+        return replace(plain, desired=None if desired is None else as_labels(desired), direction=direction)
+
+
+def _find_direction(desired: tuple[Any, ...] | None, threshold: float | None, model: Any) -> Direction | None:
+    """The direction that the user named in the place of a class; None if it is a class, or there is no threshold."""
+    if desired is None or len(desired) != 1 or threshold is None:
+        return None
+    classes = getattr(model, "classes_", None)
+    if classes is not None and desired[0] in list_labels(classes):
+        return None
+    return next((direction for direction in get_args(Direction) if desired[0] == direction), None)

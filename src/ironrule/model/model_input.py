@@ -34,6 +34,7 @@ class InputConversion:
 
     integers_as_float32: bool = False  # an array of whole numbers becomes float32, where others make it float64
     unstored_is_missing: bool = False  # what a sparse matrix does not store is missing, where for others it is zero
+    members_differ: bool = False  # the members of an ensemble make different things of them
 
 
 DEFAULT_CONVERSION = InputConversion()
@@ -53,6 +54,11 @@ def compute_model_input(
     inexact = next(_find_inexact_columns(seen, names), None)
     if inexact is not None:
         raise_inexact_column(inexact if transform is None else next(_find_inexact_columns(table, names), inexact))
+    if conversion.members_differ and (hasattr(seen, "toarray") or getattr(seen, "dtype", np.dtype("f8")).kind in "iu"):
+        raise Unreadable(
+            "its members take a sparse table, or an array of whole numbers, in different ways; make it a dense one of "
+            "float64"
+        )
     if hasattr(seen, "toarray"):
         return _to_dense(seen, conversion)
     if conversion.integers_as_float32 and isinstance(seen, np.ndarray) and seen.dtype.kind in "iu":
@@ -152,6 +158,7 @@ def _series_to_array(series: nw.Series[Any]) -> AnyArray:
 
 
 CHECKED_POINTS = 2048
+CHECKED_ALONE = 32
 MAX_PROBES = 4_000_000
 
 
@@ -171,8 +178,12 @@ class TabulatedColumns:
         return np.stack(columns, axis=1)
 
 
-def tabulate(preprocess: Callable[[Points], AnyArray], space: Space, past: Points) -> TabulatedColumns:
-    """The tables of what a model sees, checked on past rows and on random points; raises Unreadable if columns mix."""
+def tabulate(
+    preprocess: Callable[[Points], AnyArray], space: Space, past: Points, *, alone: bool = False
+) -> TabulatedColumns:
+    """The tables of what a model sees, checked on past rows and on random points, with ``alone`` also on single rows;
+    raises Unreadable if columns mix, or rows.
+    """
     if int(space.sizes.sum()) * 4 > MAX_PROBES:
         raise Unreadable(f"the domains are too long to tabulate ({int(space.sizes.sum()):,} values in all)")
     base = past[0]
@@ -187,7 +198,7 @@ def tabulate(preprocess: Callable[[Points], AnyArray], space: Space, past: Point
         raise Unreadable(f"the preprocessing mixes columns: {', '.join(names[:3])} meet in one")
     features = moves.argmax(axis=0)
     columns = TabulatedColumns(features, tuple(blocks[j][:, k] for k, j in enumerate(features)))
-    _check_columns(columns, preprocess, space, past)
+    _check_columns(columns, preprocess, space, past, alone)
     return columns
 
 
@@ -208,7 +219,7 @@ def _is_same(left: AnyArray, right: AnyArray) -> BoolArray:
 
 
 def _check_columns(
-    columns: TabulatedColumns, preprocess: Callable[[Points], AnyArray], space: Space, past: Points
+    columns: TabulatedColumns, preprocess: Callable[[Points], AnyArray], space: Space, past: Points, alone: bool
 ) -> None:
     rng = np.random.default_rng(0)
     random = rng.integers(0, space.sizes, size=(CHECKED_POINTS, len(space)), dtype=np.int32)
@@ -217,3 +228,6 @@ def _check_columns(
     if not _is_same(preprocess(points), columns.look_up(points)).all():
         reason = "the preprocessing mixes columns: what it gives for a row does not follow from its single values"
         raise Unreadable(reason)
+    for point in points[:CHECKED_ALONE] if alone else ():
+        if not _is_same(preprocess(point[None, :]), columns.look_up(point[None, :])).all():
+            raise Unreadable("the preprocessing mixes rows: what it gives for a row depends on those beside it")

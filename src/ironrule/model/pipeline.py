@@ -1,6 +1,7 @@
 """Take a scikit-learn Pipeline apart: its preprocessing of the user's table, and the final estimator behind it.
 
-Only transformers that work column by column are let through, by their class: that is what makes their result a table
+Only transformers that work column by column are let through, by their class; a user's function
+(FunctionTransformer) if it gets a single column: that is what makes their result a table
 over one feature's codes (:func:`ironrule.model.model_input.tabulate`, which also checks it on points).
 
 Most of what a pipeline takes for a few rows goes into preparing them, although all that its preprocessing can give is
@@ -10,7 +11,7 @@ that the tables give. That serves only if it decides as the whole pipeline does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
+from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper, wrap_estimator
 from ironrule.space.feature import is_missing
 
 MONOTONE_TRANSFORMERS = frozenset(
@@ -39,7 +41,6 @@ COLUMNWISE_TRANSFORMERS |= {"KBinsDiscretizer", "SplineTransformer"}
 HYPERPARAMETER_SEARCHES = frozenset(
     ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 )
-THRESHOLD_WRAPPERS = frozenset(("FixedThresholdClassifier", "TunedThresholdClassifierCV"))
 NO_OPERATIONS = (None, "passthrough", "drop")
 
 
@@ -48,6 +49,11 @@ class TransformerSteps:
     """Fitted transformers, one after the other."""
 
     transformers: tuple[Any, ...]
+
+    @property
+    def runs_user_function(self) -> bool:
+        """Whether one of them runs a user's function, which may look at other rows."""
+        return any(True for step in self.transformers for _ in _list_functions(step))
 
     def __call__(self, table: Any) -> Any:
         for part in self.transformers:
@@ -58,19 +64,21 @@ class TransformerSteps:
 def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
     parts: list[Any] = []
+    wrappers: list[Any] = []  # what moves the threshold of the final estimator, from the outside in
     while True:  # peel off what stands around the final estimator, from the outside in
         name = get_library_class_name(model, "sklearn")
         if name in HYPERPARAMETER_SEARCHES | {"FrozenEstimator", "Pipeline"}:
             require_own_methods(model, deep=False)
-        if name in THRESHOLD_WRAPPERS:
-            reason = f"a {name} moves the threshold of another model; pass that model and the threshold instead"
-            raise Unreadable(reason)
         if name in HYPERPARAMETER_SEARCHES and not hasattr(model, "best_estimator_"):
             raise Unreadable(f"the {name} keeps no best model (refit=False)")
         if name in HYPERPARAMETER_SEARCHES:
             model = model.best_estimator_
         elif name == "FrozenEstimator":
             model = model.estimator
+        elif is_threshold_wrapper(model):
+            require_own_methods(model, deep=False)
+            wrappers.append(model)
+            model = get_wrapped_estimator(model)
         elif name == "Pipeline":
             *before, (_, model) = model.steps
             for label, step in before:
@@ -79,6 +87,8 @@ def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
         else:
             break
     require_readable(not _is_no_operation(model), "the last step of the Pipeline is not a model")
+    for wrapper in reversed(wrappers):
+        model = wrap_estimator(wrapper, model)
     return (TransformerSteps(tuple(parts)) if parts else None), model
 
 
@@ -97,10 +107,28 @@ def _require_columnwise(step: Any, label: str) -> None:
         for part_label, part in inner(step):
             _require_columnwise(part, f"{label}.{part_label}")
     elif name == "FunctionTransformer":
-        if not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1)):
-            raise Unreadable(f"step {label!r} (FunctionTransformer) runs a function that may mix columns")
+        if _runs_user_function(step) and getattr(step, "n_features_in_", 0) != 1:
+            raise Unreadable(
+                f"step {label!r} (FunctionTransformer) runs a function that may mix columns; give it one column at a "
+                f"time, in a ColumnTransformer"
+            )
     elif name not in COLUMNWISE_TRANSFORMERS:
         raise Unreadable(f"step {label!r} ({type(step).__name__}) mixes columns, or may")
+
+
+def _runs_user_function(step: Any) -> bool:
+    """Whether a FunctionTransformer runs a function of which nothing is known."""
+    return not (step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1))
+
+
+def _list_functions(step: Any) -> Iterator[Any]:
+    """The FunctionTransformers in a step that run a user's function."""
+    name = get_library_class_name(step, "sklearn")
+    if name in STEP_CONTAINERS:
+        for _, part in STEP_CONTAINERS[name](step):
+            yield from _list_functions(part)
+    elif name == "FunctionTransformer" and _runs_user_function(step):
+        yield step
 
 
 def require_monotone(steps: TransformerSteps | None) -> None:
@@ -187,5 +215,6 @@ def build_final_estimator(
     if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
         return None
     starts = np.cumsum([0, *sizes[:-1]])
-    made = FinalEstimator(columns.features, starts, values, build_decision(final, target.desired, target.threshold))
+    decision = build_decision(final, target.desired, target.threshold, target.direction)
+    made = FinalEstimator(columns.features, starts, values, decision)
     return made if np.array_equal(made.desired(points), outcomes) else None

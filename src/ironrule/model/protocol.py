@@ -27,6 +27,9 @@ class NormalForm(Protocol):
     def node_count(self) -> int:
         """How many nodes its trees have; 0 if it has none."""
 
+    def negate(self) -> NormalForm:
+        """The normal form of the opposite decision; raises Unreadable if it would be too large."""
+
 
 class Unreadable(Exception):  # noqa: N818  # an answer, not a failure: the black-box search serves instead
     """Why a model cannot be read; the message is for the user."""

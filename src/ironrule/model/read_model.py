@@ -49,17 +49,18 @@ def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, targ
     """Read a model, whatever the margin; raises Unreadable, with the reason, if it cannot be read."""
     require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
-    normal_form = read_estimator(final, target.desired, target.threshold)
+    normal_form = read_estimator(final, target.desired, target.threshold, target.direction)
     if (count := normal_form.node_count) > MAX_NODES:
         raise Unreadable(f"its trees have {count:,} nodes, and models of up to {MAX_NODES:,} are read so far")
     _require_exact_layout(black_box, space, past)
     intake, names = get_input_conversion(final), black_box.layout.names
-    return TabulatedModel(
-        normal_form,
-        tabulate(
-            lambda points: compute_model_input(transform, black_box.layout.decode(points), intake, names), space, past
-        ),
+    columns = tabulate(
+        lambda points: compute_model_input(transform, black_box.layout.decode(points), intake, names),
+        space,
+        past,
+        alone=transform is not None and transform.runs_user_function,
     )
+    return TabulatedModel(normal_form, columns)
 
 
 def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> None:

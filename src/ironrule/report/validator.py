@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ironrule
+from ironrule.model.decision import DecisionTarget
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
@@ -145,7 +146,7 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
         *facts,
         ("Model (SHA-256)", explanation.model or "not recorded"),
         ("Model could be read", "yes" if unreadable is None else f"no: {unreadable}"),
-        ("Desired", "by score" if decision.desired is None else ", ".join(map(format_value, decision.desired))),
+        ("Desired", _describe_desired(decision)),
         ("Threshold", "the model's own" if decision.threshold is None else repr(float(decision.threshold))),
         ("Margin", repr(float(decision.margin))),
         ("Required in the rule", ", ".join(restrictions.require) or "nothing"),
@@ -154,6 +155,13 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("Holds for", "this model" if explanation.model_count == 1 else f"{explanation.model_count} models at once"),
         ("Past rows", f"{explanation.history_rows:,}"),
     ]
+
+
+def _describe_desired(decision: DecisionTarget) -> str:
+    """The desired classes; or scores, and on which side of the threshold."""
+    if decision.desired is not None:
+        return ", ".join(map(format_value, decision.desired))
+    return "by score" if decision.threshold is None else f"a score {decision.direction} the threshold"
 
 
 def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -97,6 +97,10 @@ class NetworkMargin:
     offset: float
     error: float = 0.0
 
+    def negate(self) -> NetworkMargin:
+        """The margin with the other sign."""
+        return NetworkMargin(-1.0 * self.coefficients, -self.offset, self.error)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkForm:
@@ -116,6 +120,10 @@ class NetworkForm:
         from ironrule.checker.bounds.network_bounds import prepare_network_bounds
 
         return prepare_network_bounds(self, columns, sizes)
+
+    def negate(self) -> NetworkForm:
+        """The form of the opposite decision; raises NoReading where it has too many alternatives."""
+        return replace(self, alternatives=normal_form.negate_alternatives(self.alternatives, NetworkMargin.negate))
 
     def __post_init__(self) -> None:
         if not self.layers or not len(self.layers[0].weights) or self.roundoff not in SMALLEST_NORMAL:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from ironrule.checker.scope import MarginBounds
 
 Margin = TypeVar("Margin")
+Direction = Literal["above", "below"]
+MAX_NEGATED_ALTERNATIVES = 256
+DOUBLE_ROUNDOFF = 2.0**-53
+SINGLE_ROUNDOFF = 2.0**-24
 
 
 class NoReading(Exception):  # noqa: N818  # an answer about a model, not a failure of the checker
@@ -49,6 +53,9 @@ class Reading(Protocol):
 
     def prepare_bounds(self, columns: EstimatorColumns, sizes: Sequence[int]) -> MarginBounds:
         """What bounds its margins, loaded when it is needed; raises NoReading where it cannot answer for a value."""
+
+    def negate(self) -> Reading:
+        """The reading of the opposite decision; raises NoReading where it has too many alternatives."""
 
 
 class Split(Hashable, Protocol):
@@ -96,6 +103,16 @@ class ColumnTerm:
     monotone: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OppositeContribution:
+    """A contribution with the other sign."""
+
+    contribution: Callable[[AnyArray], Float64Array]
+
+    def __call__(self, values: AnyArray) -> Float64Array:
+        return np.asarray(-1.0 * self.contribution(values))
+
+
 @dataclass(frozen=True, slots=True)
 class LinkFunction:
     """A rising function: ``identity``; ``logistic``: scale / (1 + exp(-(slope s + shift))); ``step``: scale where
@@ -116,6 +133,19 @@ class MarginPart:
     terms: tuple[ColumnTerm, ...] = ()
     link: LinkFunction = LinkFunction()
 
+    def negate(self) -> tuple[MarginPart, float]:
+        """A part, and a constant to add to it, that together are this part with the other sign."""
+        terms = tuple(
+            ColumnTerm(term.column, OppositeContribution(term.contribution), term.monotone) for term in self.terms
+        )
+        link = self.link
+        if link.kind == "step":  # not s > a, or -s >= -a
+            link = replace(link, shift=math.nextafter(-link.shift, -math.inf))
+        elif link.kind == "logistic":  # -f(z) = f(-z) - 1
+            link = replace(link, shift=-link.shift)
+        constant = 0.0 if link.kind == "identity" else -link.scale
+        return MarginPart(tuple(tree.scale(-1.0) for tree in self.trees), terms, link), constant
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumMargin:
@@ -127,6 +157,16 @@ class SumMargin:
     parts: tuple[MarginPart, ...] = ()
     error: float = 0.0
     relative_error: float = 0.0
+
+    def negate(self) -> SumMargin:
+        """The margin with the other sign; the model's arithmetic is as far from it."""
+        parts = [part.negate() for part in self.parts]
+        constants = [constant for _, constant in parts if constant]
+        offset = math.fsum([-self.offset, *constants])
+        # the offset's own share of the relative error, and the rounding of the offset; whole votes have neither
+        error = self.error + self.relative_error * max(abs(self.offset) - abs(offset), 0.0)
+        error += 2 * DOUBLE_ROUNDOFF * abs(offset) if error and constants else 0.0
+        return SumMargin(offset, tuple(part for part, _ in parts), error, self.relative_error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +182,10 @@ class SumForm:
 
         return prepare_sum_bounds(self, columns, sizes)
 
+    def negate(self) -> SumForm:
+        """The form of the opposite decision; raises NoReading where it has too many alternatives."""
+        return SumForm(negate_alternatives(self.alternatives, SumMargin.negate))
+
 
 ALWAYS_DESIRED = SumForm(((SumMargin(1.0),),))
 NEVER_DESIRED = SumForm(((SumMargin(-1.0),),))
@@ -154,11 +198,13 @@ class EstimatorTarget:
     For a classifier ``desired_classes`` has their positions among its ``classes_``, some but not all. Without a
     threshold a row is desired where ``predict`` gives one of these classes; with one, where the sum of their
     ``predict_proba`` columns is above it. For a regression ``desired_classes`` is empty, and a row is desired where
-    ``predict`` is above the threshold.
+    ``predict`` is above the threshold. With the direction "below" it is desired where the sum, or the prediction, is
+    below the threshold; equal to it is neither above nor below.
     """
 
     desired_classes: tuple[int, ...]
     threshold: float | None
+    direction: Direction = "above"
 
 
 def compare_classes(
@@ -167,6 +213,22 @@ def compare_classes(
     """An alternative for every desired class, with the margin ``build(good, bad)`` against every other class."""
     others = [place for place in range(classes) if place not in desired]
     return tuple(tuple(build(good, bad) for bad in others) for good in desired)
+
+
+def negate_alternatives(
+    alternatives: Sequence[Sequence[Margin]], negate: Callable[[Margin], Margin]
+) -> tuple[tuple[Margin, ...], ...]:
+    """When no alternative has all its margins positive: one margin of each must be negative, in every possible choice.
+
+    >>> negate_alternatives([[1, 2], [3]], lambda margin: -margin)
+    ((-1, -3), (-2, -3))
+    """
+    choices: list[tuple[Margin, ...]] = [()]
+    for margins in alternatives:  # every choice so far with each of the next alternative's margins
+        choices = [(*chosen, negate(margin)) for chosen in choices for margin in margins]
+        if len(choices) > MAX_NEGATED_ALTERNATIVES:
+            raise NoReading("the opposite of its decision has too many alternatives")
+    return tuple(choices)
 
 
 def to_float64(values: AnyArray) -> Float64Array:
@@ -194,10 +256,6 @@ def round_to_float32(values: AnyArray) -> Float64Array:
     """
     with np.errstate(over="ignore"):
         return to_float64(values).astype(np.float32).astype(np.float64)
-
-
-DOUBLE_ROUNDOFF = 2.0**-53
-SINGLE_ROUNDOFF = 2.0**-24
 
 
 def find_logit_threshold(threshold: float, noise: float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -19,9 +20,11 @@ from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, Rea
 
 ENSEMBLES = ("AdaBoost", "Bagging", "Voting")
 TREES = ("DecisionTree", "ExtraTree", "RandomForest", "GradientBoosting", "HistGradient")
+THRESHOLD_WRAPPERS = ("FixedThreshold", "TunedThreshold")
 READERS = (  # the library, what the class's name begins with, and the module and function that read it
     ("sklearn", ("MLP",), "sklearn_mlp.read_sklearn_mlp"),
     ("sklearn", ("Calibrated",), "sklearn_calibrated.read_sklearn_calibrated"),
+    ("sklearn", THRESHOLD_WRAPPERS, "sklearn_thresholds.read_sklearn_thresholds"),
     ("sklearn", ENSEMBLES, "sklearn_ensembles.read_sklearn_ensembles"),
     ("sklearn", TREES, "sklearn_trees.read_sklearn_trees"),
     ("sklearn", ("",), "sklearn_additive.read_sklearn_additive"),
@@ -33,13 +36,39 @@ READERS = (  # the library, what the class's name begins with, and the module an
 ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
 
 
-def find_absent_value(estimator: Any) -> float:
-    """What an estimator takes an entry for that a sparse matrix does not store."""
+def find_absent_value(estimator: Any) -> float | None:
+    """What an estimator takes an entry for that a sparse matrix does not store; None if its members disagree."""
+    while type(estimator).__module__.startswith("sklearn.") and type(estimator).__name__.startswith(THRESHOLD_WRAPPERS):
+        estimator = get_estimator_inside(estimator)
+    name, members = type(estimator).__name__, getattr(estimator, "estimators_", None)
+    if type(estimator).__module__.startswith("sklearn.") and name.startswith(("Voting", "Stacking")) and members:
+        values = [find_absent_value(member) for member in members]
+        return values[0] if len(set(map(repr, values))) == 1 else None
     return ABSENT_VALUES.get(type(estimator).__module__.split(".")[0], 0.0)
 
 
+def get_estimator_inside(wrapper: Any) -> Any:
+    """The fitted model whose threshold another one moves."""
+    return wrapper.estimator_ if hasattr(wrapper, "estimator_") else wrapper.estimator
+
+
+def replace_estimator_inside(wrapper: Any, estimator: Any) -> Any:
+    """What moves a threshold, around another fitted model."""
+    replaced = copy(wrapper)
+    replaced.estimator_ = estimator
+    return replaced
+
+
 def read_estimator(estimator: Any, target: EstimatorTarget) -> Reading:
-    """Read an estimator; raises NoReading, with the reason, if the checker has no reading of it."""
+    """Read an estimator; raises NoReading, with the reason, if the checker has no reading of it.
+
+    What is below a threshold is what is not above the next smaller number.
+    """
+    if target.direction == "below":
+        if target.threshold is None:
+            raise NoReading("scores are below a threshold only where there is one")
+        smaller = math.nextafter(target.threshold, -math.inf)
+        return read_estimator(estimator, EstimatorTarget(target.desired_classes, smaller)).negate()
     kind = type(estimator)
     for library, beginnings, reader in READERS:
         if kind.__module__.split(".")[0] == library and kind.__name__.startswith(beginnings):

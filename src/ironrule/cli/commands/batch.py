@@ -51,9 +51,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, explain the rows."""
+    from ironrule.model.categories import restore_categories
+
     search, constraints = shared.build_search_options(options), shared.parse_constraints(options)
     files = read_files(options)
-    rows = None if options.rows is None else read_data(options.rows)
+    rows = None if options.rows is None else restore_categories(files.model, read_data(options.rows))
     explainer = files.build_explainer(options, constraints)
     with add_resume_hint(options.output):
         batch = explainer.explain_many(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from ironrule.cli import options as shared
 from ironrule.cli.commands import explain
-from ironrule.cli.files import read_data
+from ironrule.cli.files import load_model, read_data
 from ironrule.cli.inputs import read_space
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.errors import InputError
@@ -114,6 +114,7 @@ def _build_input_error(options: argparse.Namespace) -> InputError:
 
 def _attach_data(explanations: Sequence[Explanation], options: argparse.Namespace) -> Sequence[Explanation]:
     """The explanations with past rows attached, where the data is given."""
+    from ironrule.model.categories import restore_categories
     from ironrule.space.table import read_table
 
     if options.data is None:
@@ -122,6 +123,8 @@ def _attach_data(explanations: Sequence[Explanation], options: argparse.Namespac
         return explanations
     constraints = [one for one in shared.parse_constraints(options) if not one.mentions_instance]
     data = read_data(options.data, options.target)
+    if options.model is not None:
+        data = restore_categories(load_model(options.model, options.trust, options.trust_pickle), data)
     names, attached = set(read_table(data).names), []
     for one in explanations:
         space = read_space(options, data, list(one.instance) if names.issuperset(one.instance) else None)

@@ -17,12 +17,13 @@ a margin is what comes on top, such as the rounding of a softmax.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array
+from ironrule.model.normal_form.alternatives import negate_alternatives
 from ironrule.model.protocol import Unreadable, require_readable
 
 DOUBLE_ROUNDOFF = 2.0**-53
@@ -77,6 +78,10 @@ class OutputMargin:
     offset: float
     error: float = 0.0
 
+    def negate(self) -> OutputMargin:
+        """The same with the other sign; its error is the same."""
+        return OutputMargin(-1.0 * self.coefficients, -self.offset, self.error)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
@@ -110,6 +115,10 @@ class Network:
         for layer in self.layers:
             values = layer.activation.apply(values @ layer.weights + layer.bias)
         return values
+
+    def negate(self) -> Network:
+        """The network of the opposite decision; raises Unreadable if it would have too many alternatives."""
+        return replace(self, alternatives=negate_alternatives(self.alternatives, OutputMargin.negate))
 
     def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""

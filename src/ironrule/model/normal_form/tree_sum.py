@@ -14,13 +14,15 @@ that: where a margin lies within it, only the model itself can say what it decid
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array
+from ironrule.model.normal_form.alternatives import negate_alternatives
 
 
 class TreeSplit(Hashable, Protocol):
@@ -60,6 +62,10 @@ class Tree:
     right: Int32Array
     value: Float64Array
 
+    def negate(self) -> Tree:
+        """The same tree with the other sign."""
+        return replace(self, value=-1.0 * self.value)
+
     def evaluate(self, seen: AnyArray) -> Float64Array:
         """The tree's value for rows of what the model sees: the plain meaning, not the fast one."""
         values = np.empty(len(seen))
@@ -76,12 +82,37 @@ class Tree:
         return values
 
 
+Contribution = Callable[[AnyArray], Float64Array]
+
+
+@runtime_checkable
+class NegatableContribution(Protocol):
+    """A contribution that knows what it is with the other sign."""
+
+    def negate(self) -> Contribution: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedContribution:
+    """A contribution with the other sign."""
+
+    contribution: Contribution
+
+    def __call__(self, values: AnyArray) -> Float64Array:
+        return np.asarray(-1.0 * self.contribution(values))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
     """What one column adds by itself: ``contribution`` gives that for each of its values, or raises Unreadable."""
 
     column: int
-    contribution: Callable[[AnyArray], Float64Array]
+    contribution: Contribution
+
+    def negate(self) -> Term:
+        """The same with the other sign."""
+        own = self.contribution
+        return Term(self.column, own.negate() if isinstance(own, NegatableContribution) else NegatedContribution(own))
 
     def evaluate(self, seen: AnyArray) -> Float64Array:
         """The contribution for rows of what the model sees."""
@@ -119,6 +150,19 @@ class LinkedGroup:
     terms: tuple[Term, ...] = ()
     rounding_error: float = 0.0
 
+    def negate(self) -> tuple[LinkedGroup, float]:
+        """A group, and a constant to add to it: together the same with the other sign. Links rise, so the sum inside
+        is negated: -c / (1 + exp(-z)) = c / (1 + exp(z)) - c, and -c where s > shift is c where -s >= -shift, less c.
+        """
+        trees, terms = tuple(tree.negate() for tree in self.trees), tuple(term.negate() for term in self.terms)
+        link = self.link
+        constant = 0.0 if link.kind == "identity" else -link.scale
+        if link.kind == "step":
+            link = replace(link, shift=math.nextafter(-link.shift, -math.inf))
+        elif link.kind == "logistic":
+            link = replace(link, shift=-link.shift)
+        return replace(self, trees=trees, terms=terms, link=link), constant
+
     def evaluate_parts(self, seen: AnyArray) -> list[Float64Array]:
         """The value of every tree and term for rows of what the model sees."""
         return [*(tree.evaluate(seen) for tree in self.trees), *(term.evaluate(seen) for term in self.terms)]
@@ -143,6 +187,16 @@ class Margin:
             total += group.link.apply(np.sum(group.evaluate_parts(seen), axis=0) + np.zeros(len(seen)))
         return total
 
+    def negate(self) -> Margin:
+        """The same with the other sign; its error is the same."""
+        negated = [group.negate() for group in self.groups]
+        constants = [constant for _, constant in negated if constant]
+        offset = math.fsum([-self.offset, *constants])
+        error = self.error + self.relative_error * max(abs(self.offset) - abs(offset), 0.0)
+        if error and constants:
+            error += 2.0**-50 * abs(offset)  # what adding them rounds; votes that are whole numbers stay exact
+        return Margin(offset, tuple(group for group, _ in negated), error, self.relative_error)
+
     def bound_error(self, seen: AnyArray) -> float:
         """How far the model's own arithmetic may be off on these rows."""
         parts = [part for group in self.groups for part in group.evaluate_parts(seen)] if self.relative_error else []
@@ -166,6 +220,10 @@ class TreeSum:
     def node_count(self) -> int:
         """How many nodes its trees have."""
         return sum(len(tree.left) for group in self.groups for tree in group.trees)
+
+    def negate(self) -> TreeSum:
+        """The normal form of the opposite decision; raises Unreadable if it would have too many alternatives."""
+        return TreeSum(negate_alternatives(self.alternatives, Margin.negate))
 
     def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""

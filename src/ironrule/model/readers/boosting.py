@@ -265,4 +265,4 @@ def _as_groups(trees: tuple[Tree, ...]) -> tuple[LinkedGroup, ...]:
 
 
 def _negate_trees(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
-    return tuple(Tree(tree.splits, tree.left, tree.right, -1.0 * tree.value) for tree in trees)
+    return tuple(tree.negate() for tree in trees)

@@ -100,7 +100,7 @@ def read_catboost(estimator: Any, desired: tuple[Any, ...], threshold: float | N
         return None
     require_own_methods(estimator)
     if estimator.get_text_feature_indices() or estimator.get_embedding_feature_indices():
-        raise Unreadable("CatBoost's text and embedding features are not read")
+        raise Unreadable("CatBoost's text and embedding features are not read; leave these columns out to have it read")
     content = _export_json(estimator)
     loss = str(content["model_info"]["params"]["loss_function"]["type"])
     scores = _read_scores(content)

@@ -147,7 +147,7 @@ def _bound_sigmoid_tie(scores: list[boosting.BoostedScore], slope: float, noise:
 
 def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]) -> list[boosting.BoostedScore]:
     outputs = int(head["num_tree_per_iteration"])
-    labels = _read_labels(booster, head)
+    labels = _match_labels(booster, head)
     share = outputs / len(trees) if "average_output" in head and trees else 1.0
     sums: list[list[Tree]] = [[] for _ in range(outputs)]
     for index, tree in enumerate(trees):
@@ -157,7 +157,12 @@ def _read_scores(booster: Any, head: dict[str, str], trees: list[dict[str, str]]
     return [boosting.sum_trees(0.0, each, DOUBLE_ROUNDOFF, more) for each, more in zip(sums, extra, strict=True)]
 
 
-def _read_labels(booster: Any, head: dict[str, str]) -> dict[int, CategoryLabels]:
+def read_category_labels(booster: Any) -> dict[int, CategoryLabels]:
+    """Per column the labels of its pandas categories; raises Unreadable if the model does not say which they are."""
+    return _match_labels(booster, _parse_text(booster.model_to_string())[0]) if booster.pandas_categorical else {}
+
+
+def _match_labels(booster: Any, head: dict[str, str]) -> dict[int, CategoryLabels]:
     """Per column the labels of its categories, where it was a pandas one: the model keeps them by order alone."""
     kept = booster.pandas_categorical or []
     columns = [int(c) for c in head.get("categorical_feature", "").split(",") if c]
@@ -181,7 +186,10 @@ def _parse_text(text: str) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 
 def _read_tree(tree: dict[str, str], labels: dict[int, CategoryLabels], share: float) -> Tree:
-    require_readable(tree.get("is_linear", "0") == "0", "LightGBM's linear trees are not sums of leaves")
+    require_readable(
+        tree.get("is_linear", "0") == "0",
+        "LightGBM's linear trees have sums of columns at their leaves; fit it with linear_tree=False to have it read",
+    )
     leaves = np.array(tree["leaf_value"].split(), dtype=np.float64)
     count = len(leaves) - 1
     if count == 0:

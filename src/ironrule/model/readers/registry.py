@@ -19,13 +19,14 @@ trees of scikit-learn in :mod:`.tree_scores`, steps and outputs of networks in :
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from ironrule.model.decision import as_labels, list_labels, resolve_desired_labels
+from ironrule.model.decision import Direction, as_labels, list_labels, resolve_desired_labels
 from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
-from ironrule.model.protocol import NormalForm, Unreadable
+from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.catboost_models import read_catboost
 from ironrule.model.readers.handwritten_models import read_handwritten_model
 from ironrule.model.readers.interpret_models import read_ebm
@@ -35,7 +36,13 @@ from ironrule.model.readers.onnx_networks import read_onnx
 from ironrule.model.readers.pygam_models import read_gam
 from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated
+from ironrule.model.readers.sklearn_mixtures import read_mixture
 from ironrule.model.readers.sklearn_mlp import read_mlp
+from ironrule.model.readers.sklearn_thresholds import (
+    get_wrapped_estimator,
+    is_threshold_wrapper,
+    read_moved_threshold,
+)
 from ironrule.model.readers.sklearn_trees import read_sklearn_trees
 from ironrule.model.readers.torch_networks import read_torch
 from ironrule.model.readers.xgboost_models import read_xgboost
@@ -58,10 +65,21 @@ OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm |
 )
 
 
-def read_estimator(estimator: Any, desired: Any, threshold: float | None) -> NormalForm:
-    """Read an estimator by the first reader that knows it; raises Unreadable if none does."""
+def read_estimator(estimator: Any, desired: Any, threshold: float | None, direction: Direction = "above") -> NormalForm:
+    """Read an estimator by the first reader that knows it; raises Unreadable if none does.
+
+    Readers know what is above a threshold. A score is below a threshold where it is not above the largest double below
+    it; where scores are in single precision, readers leave both to the model.
+    """
+    if direction == "below":
+        require_readable(threshold is not None, "scores are below a threshold only where there is one")
+        return read_estimator(estimator, desired, math.nextafter(float(threshold or 0.0), -math.inf)).negate()
     wanted = list_desired_labels(estimator, desired)
-    normal_form: NormalForm | None = read_calibrated(estimator, wanted, threshold, read_tree_sum)
+    normal_form: NormalForm | None = read_moved_threshold(estimator, wanted, threshold, read_estimator, read_tree_sum)
+    if normal_form is None:
+        normal_form = read_calibrated(estimator, wanted, threshold, read_tree_sum)
+    if normal_form is None:
+        normal_form = read_mixture(estimator, wanted, threshold, read_tree_sum)
     for reader in (*TREE_SUM_READERS, *OTHER_READERS):
         if normal_form is None:
             normal_form = reader(estimator, wanted, threshold)
@@ -76,6 +94,11 @@ def get_input_conversion(estimator: Any) -> InputConversion:
     if name == "CalibratedClassifierCV":  # all folds are of one kind
         folds = estimator.calibrated_classifiers_
         return get_input_conversion(folds[0].estimator) if folds else DEFAULT_CONVERSION
+    if is_threshold_wrapper(estimator):
+        return get_input_conversion(get_wrapped_estimator(estimator))
+    if name in ("VotingClassifier", "StackingClassifier"):
+        conversions = {get_input_conversion(member) for member in getattr(estimator, "estimators_", ())}
+        return next(iter(conversions)) if len(conversions) == 1 else InputConversion(members_differ=True)
     if name == "FrozenEstimator":
         return get_input_conversion(estimator.estimator)
     if get_library_class_name(estimator, "lightgbm"):

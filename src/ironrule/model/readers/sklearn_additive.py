@@ -99,6 +99,10 @@ class ScaledShape:
             raise Unreadable(reason)
         return each
 
+    def negate(self) -> ScaledShape:
+        """The same with the other sign."""
+        return ScaledShape(-self.factor, self.shape, self.limit)
+
 
 @dataclass(frozen=True, slots=True)
 class AdditiveScore:

@@ -23,6 +23,7 @@ from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 
 PROBE_ROWS = 256
+MIN_TIE = 1e-290  # keeps exact ties undecided
 LOW_THRESHOLD, HIGH_THRESHOLD = 0.25, 0.75
 
 
@@ -180,10 +181,24 @@ def _read_single_fold(fold: CalibrationFold, positive: bool, level: float, read_
         return _merge_margins(*(_read_base_margin(fold, up, end, read_base) for end in ends))
     raw = _read_base_score(fold, up, read_base)
     middle = (low + high) / 2 if up else -(low + high) / 2
+    return _cut_score(raw, middle, (high - low) / 2, _find_epsilon(fold))
+
+
+def _cut_score(raw: BaseScore, middle: float, wide: float, epsilon: float) -> Margin:
+    """The margin by which a score is above a place that is known up to ``wide``."""
     offset = -raw.constant - raw.scale * middle
-    error = raw.error + raw.scale * ((high - low) / 2 + 4 * _find_epsilon(fold) * abs(middle))
-    error += 4 * _find_epsilon(fold) * (abs(raw.constant) + abs(offset))
+    error = raw.error + raw.scale * (wide + 4 * epsilon * abs(middle))
+    error += 4 * epsilon * (abs(raw.constant) + abs(offset))
     return Margin(offset, (LinkedGroup(raw.trees, terms=raw.terms),), error, raw.relative_error)
+
+
+def read_score_threshold(base: Any, classes: list[Any], positive: Any, level: float, read_base: Reader) -> Margin:
+    """The margin by which the decision function of one of two classes is at least a level; a tie is left to the model.
+
+    The first class's decision function is the negative of the second's.
+    """
+    fold = CalibrationFold(base, None, classes)
+    return _cut_score(_read_base_score(fold, positive == classes[1], read_base), level, MIN_TIE, _find_epsilon(fold))
 
 
 def _merge_margins(low: Margin, high: Margin) -> Margin:

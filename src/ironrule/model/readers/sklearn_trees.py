@@ -155,7 +155,7 @@ def _move_columns(scores: ScoreColumns, features: Sequence[int]) -> ScoreColumns
     return replace(scores, trees=trees, linked=linked)
 
 
-def _score_probabilities(estimator: Any, columns: int) -> ScoreColumns:
+def score_member(estimator: Any, columns: int) -> ScoreColumns:
     """A classifier's probabilities, or a regressor's prediction, as columns of a larger sum."""
     model = _build_model(estimator)
     has_probabilities = isinstance(model, NumberScore) or hasattr(estimator, "predict_proba")
@@ -192,6 +192,12 @@ def _encode_one_hot(tree: VectorTree) -> Float64Array:
 def _get_class_name(estimator: Any) -> str:
     """The name of scikit-learn's own class; a subclass may decide otherwise and is no such class."""
     return get_library_class_name(estimator, "sklearn")
+
+
+def is_tree_model(estimator: Any) -> bool:
+    """Whether an estimator is one of scikit-learn's models made of trees, all its members included."""
+    members = getattr(estimator, "estimators_", ()) if _get_class_name(estimator).startswith("Voting") else ()
+    return _get_class_name(estimator) in MODEL_BUILDERS and all(map(is_tree_model, members))
 
 
 def _is_tree(estimator: Any) -> bool:
@@ -334,7 +340,7 @@ def _build_bagging(estimator: Any) -> ScoredModel:
     # A member sees some of the columns, and may know some of the classes: both are put in their places.
     for member, features in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
         places = [int(label) for label in member.classes_] if classifier else [0]
-        scores = map_scores(_score_probabilities(member, len(places)), np.eye(columns)[places])
+        scores = map_scores(score_member(member, len(places)), np.eye(columns)[places])
         parts.append(_move_columns(scores, features))
     total = add_scores(parts, columns)
     return ClassScores(total, float(count)) if classifier else NumberScore(total, float(count))
@@ -374,7 +380,7 @@ def _build_voting(estimator: Any) -> ScoredModel:
     require_readable(min(weights, default=0.0) >= 0 and sum(weights) > 0, "votes must have positive weights")
     columns = len(estimator.classes_) if classifier else 1
     hard = classifier and estimator.voting == "hard"
-    parts = [_score_votes(m, columns) if hard else _score_probabilities(m, columns) for m in estimator.estimators_]
+    parts = [_score_votes(m, columns) if hard else score_member(m, columns) for m in estimator.estimators_]
     total = add_scores([scale_scores(part, weight) for part, weight in zip(parts, weights, strict=True)], columns)
     return ClassScores(total, sum(weights)) if classifier else NumberScore(total, sum(weights))
 

@@ -24,6 +24,7 @@ from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers import boosting
 from ironrule.model.readers.library_class import require_own_methods
+from ironrule.model.readers.sklearn_additive import AdditiveScore, IdentityShape, ScoreThreshold, build_margin
 
 CategoryLabels = tuple[Hashable, ...]
 
@@ -127,6 +128,8 @@ def read_xgboost(estimator: Any, desired: tuple[Any, ...], threshold: float | No
         raise Unreadable(f"XGBoost's objective {objective} is not a threshold on a sum of trees")
     if (estimator.objective == "multi:softmax") != (objective == "multi:softmax"):
         raise Unreadable(f"its objective was set to {estimator.objective!r} after it was fitted with {objective!r}")
+    if learner["gradient_booster"]["name"] == "gblinear":
+        return _read_linear(estimator, booster, learner, objective, desired=desired, threshold=threshold)
     scores = _read_scores(estimator, booster, learner, objective)
     if isinstance(estimator, library.XGBClassifier):
         return _read_classifier(estimator, scores, objective, desired, threshold)
@@ -148,6 +151,50 @@ def _read_classifier(
     return boosting.read_class_scores(scores, wanted, threshold, SINGLE_ROUNDOFF)
 
 
+def _read_linear(
+    estimator: Any,
+    booster: Any,
+    learner: dict[str, Any],
+    objective: str,
+    *,
+    desired: tuple[Any, ...],
+    threshold: float | None,
+) -> TreeSum:
+    """A linear booster (gblinear): a base, a bias and a weight per column, added up in float32."""
+    classes = len(getattr(estimator, "classes_", ()))
+    response = RESPONSES.get(objective)
+    if response is None or classes > 2:
+        raise Unreadable(
+            "XGBoost's gblinear is read with two classes or as a regression; use gbtree for several classes"
+        )
+    require_readable(math.isnan(estimator.missing), "XGBoost's gblinear is read only if missing values are NaN")
+    width = int(learner["learner_model_param"]["num_feature"])
+    held = np.array(learner["gradient_booster"]["model"]["weights"], dtype=np.float32).astype(np.float64)
+    require_readable(len(held) == width + 1, "XGBoost's gblinear has more than one output")
+    blank = sys.modules["xgboost"].DMatrix(np.zeros((1, width), dtype=np.float32))
+    asked = float(booster.predict(blank, output_margin=True, validate_features=False)[0])
+    stored = np.float32(str(learner["learner_model_param"]["base_score"]).strip("[]"))
+    base = min(_list_base_scores(stored, response), key=lambda one: abs(one + held[-1] - asked))
+    error = 8 * SINGLE_ROUNDOFF * (abs(base) + abs(held[-1]) + abs(asked))
+    if not abs(base + held[-1] - asked) <= error:
+        raise Unreadable(f"the base score {stored:g} must explain XGBoost's own answer, but {asked:g} was given")
+    parts = tuple((float(weight), IdentityShape()) for weight in held[:-1])
+    score = AdditiveScore((base, float(held[-1])), parts, 2 * SINGLE_ROUNDOFF, error)
+    first = False
+    if classes:
+        wanted = boosting.find_class_positions(estimator, desired)
+        require_readable(len(wanted) == 1, "one of two classes must be desired")
+        first, threshold = wanted == [0], 0.5 if threshold is None else threshold
+    if threshold is None:
+        raise Unreadable("a regressor is read where one prediction is compared with a threshold, which must be given")
+    noise = boosting.bound_probability_error(SINGLE_ROUNDOFF)
+    crossed = boosting.find_crossing(response, threshold, noise, first=first)
+    if crossed is None:
+        return boosting.build_constant_sum(threshold < response.minimum)
+    cut = ScoreThreshold(-crossed[0] if first else crossed[0], crossed[1])
+    return TreeSum(((build_margin((score.negate() if first else score,), cut),),))
+
+
 def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objective: str) -> list[boosting.BoostedScore]:
     """Per output group its score; the base is the one that the booster's own answer for a row of NaN confirms."""
     machine = learner["gradient_booster"]
@@ -162,7 +209,7 @@ def _read_scores(estimator: Any, booster: Any, learner: dict[str, Any], objectiv
     count = model["iteration_indptr"][rounds] if model["trees"] else 0
     weights = np.array(machine.get("weight_drop", [1.0] * count), dtype=np.float32).astype(np.float64)
     missing = None if math.isnan(estimator.missing) else float(estimator.missing)
-    labels = _read_labels(model.get("cats"))
+    labels = read_category_labels(learner)
     trees: list[list[Tree]] = [[] for _ in range(outputs)]
     for tree, weight, output in zip(model["trees"][:count], weights, model["tree_info"], strict=False):
         trees[output].append(_read_tree(tree, float(weight), missing, labels))
@@ -204,13 +251,15 @@ def _list_base_scores(stored: np.float32, response: boosting.Response | None) ->
     return bases
 
 
-def _read_labels(cats: dict[str, Any] | None) -> list[CategoryLabels | None]:
+def read_category_labels(learner: dict[str, Any]) -> list[CategoryLabels | None]:
     """Per column the labels of its categories, where the model keeps them: texts as bytes with offsets, or numbers.
 
     XGBoost 3 counts offsets in characters but cuts bytes, so labels beyond ASCII are lost: () stands for that.
     """
     labels: list[CategoryLabels | None] = []
-    for kept in (cats or {}).get("enc", []):  # a column each, empty where it has no categories
+    machine = learner["gradient_booster"]
+    model = machine["gbtree"]["model"] if machine["name"] == "dart" else machine["model"]
+    for kept in (model.get("cats") or {}).get("enc", []):  # a column each, empty where it has no categories
         if "offsets" in kept:
             text = bytes(value % 256 for value in kept["values"])
             ends = kept["offsets"]

@@ -1,0 +1,172 @@
+"""Find categories again that a text file has lost, from the lists that a fitted model keeps.
+
+A CSV file knows no types: a category "01067" comes back as the number 1067, and a pandas category as plain text. Models
+that were fitted on categories keep lists of them: encoders of scikit-learn and its histogram boosting, XGBoost and
+LightGBM for pandas categories. A value of the file stands for the category that it is equal to; else for the one that
+is written like it; else for the only one that is the same number. A value that stands for none stays as it is (as text
+where the categories are texts), so that the model treats it as it treats any category that it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ironrule.model.blackbox import match_column_names
+from ironrule.model.pipeline import HYPERPARAMETER_SEARCHES, STEP_CONTAINERS
+from ironrule.model.protocol import Unreadable
+from ironrule.model.readers.library_class import get_library_class_name
+from ironrule.model.readers.lightgbm_models import read_category_labels as read_lightgbm_labels
+from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper
+from ironrule.model.readers.xgboost_models import read_category_labels as read_xgboost_labels
+from ironrule.space.feature import is_missing
+from ironrule.space.table import to_python_value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryList:
+    """The categories that a model keeps for a column; ``as_pandas``: it takes them as pandas categories only."""
+
+    values: tuple[Any, ...]
+    as_pandas: bool = False
+
+    def find(self, value: Any) -> Any:
+        """The category that a value stands for; the value itself, or its text among texts, if it is none.
+
+        >>> CategoryList(("01067", "20095")).find(1067), CategoryList((1, 2)).find("2"), CategoryList(("a",)).find(3)
+        ('01067', 2, '3')
+        """
+        if is_missing(value):
+            return value
+        plain = to_python_value(value)
+        equal = [one for one in self.values if one == plain and isinstance(one, str) == isinstance(plain, str)]
+        texts = {_write(plain), str(plain)}
+        written = [one for one in self.values if str(one) in texts]
+        number = _parse_number(plain)
+        same = [one for one in self.values if number is not None and _parse_number(one) == number]
+        for found in (equal, written, same):
+            if len(found) == 1:
+                return found[0]
+        return _write(plain) if all(isinstance(one, str) for one in self.values) else plain
+
+
+def _write(value: Any) -> str:
+    """A value as a text; a whole number without a decimal point, as before a missing value made it a float."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _parse_number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def find_category_lists(model: Any, names: Sequence[str]) -> dict[str, CategoryList]:
+    """The lists of categories that a model keeps, by the data's names of the columns."""
+    while True:  # what stands around a pipeline or an estimator
+        name = get_library_class_name(model, "sklearn")
+        if name in HYPERPARAMETER_SEARCHES and hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif name == "FrozenEstimator":
+            model = model.estimator
+        elif is_threshold_wrapper(model):
+            model = get_wrapped_estimator(model)
+        else:
+            break
+    fitted = getattr(model, "feature_names_in_", None)
+    if fitted is None:
+        return {}
+    columns = match_column_names(fitted, names)
+    kept = dict(_list_kept(model, [str(name) for name in fitted]))
+    return {own: kept[str(name)] for own, name in zip(columns, fitted, strict=True) if str(name) in kept}
+
+
+def _list_kept(model: Any, fitted: Sequence[str]) -> Iterator[tuple[str, CategoryList]]:
+    """The categories of an estimator or a step that is fitted on these columns."""
+    name = get_library_class_name(model, "sklearn")
+    if name == "Pipeline":
+        yield from _list_kept(model.steps[0][1], fitted)  # the steps behind see what the first one makes of the data
+    elif name == "FeatureUnion":
+        for _, part in STEP_CONTAINERS[name](model):
+            yield from _list_kept(part, fitted)
+    elif name == "ColumnTransformer":
+        for _, part, chosen in model.transformers_:
+            yield from _list_kept(part, _list_chosen(chosen, fitted))
+    elif name in ENCODERS and len(model.categories_) == len(fitted):
+        yield from ((column, _make_list(kinds)) for column, kinds in zip(fitted, model.categories_, strict=True))
+    elif name.startswith("HistGradientBoosting") and getattr(model, "is_categorical_", None) is not None:
+        chosen = np.flatnonzero(model.is_categorical_).tolist()
+        kinds = model._preprocessor.named_transformers_["encoder"].categories_
+        yield from ((fitted[place], _make_list(kind)) for place, kind in zip(chosen, kinds, strict=True))
+    else:
+        labels = _read_boosted_labels(model)
+        yield from ((fitted[place], CategoryList(kinds, as_pandas=True)) for place, kinds in labels.items() if kinds)
+
+
+def _make_list(kinds: Any) -> CategoryList:
+    return CategoryList(
+        tuple(to_python_value(kind) for kind in np.asarray(kinds, dtype=object) if not is_missing(kind))
+    )
+
+
+def _list_chosen(chosen: Any, fitted: Sequence[str]) -> list[str]:
+    """The names of a ColumnTransformer's columns: given as names, positions, a slice or a mask."""
+    if isinstance(chosen, slice) and not isinstance(chosen.start or chosen.stop, str):
+        return list(fitted[chosen])
+    listed = [chosen] if isinstance(chosen, str | int) else list(chosen) if not isinstance(chosen, slice) else []
+    if listed and all(isinstance(one, bool | np.bool_) for one in listed):
+        return [name for name, here in zip(fitted, listed, strict=True) if here]
+    return [one if isinstance(one, str) else fitted[int(one)] for one in listed]
+
+
+def _read_boosted_labels(model: Any) -> Mapping[int, tuple[Any, ...]]:
+    """The pandas categories by column that a booster keeps; none where it does not say whose they are."""
+    xgboost, lightgbm = sys.modules.get("xgboost"), sys.modules.get("lightgbm")
+    if xgboost is not None and isinstance(model, xgboost.XGBModel):
+        labels = read_xgboost_labels(json.loads(model.get_booster().save_raw("json"))["learner"])
+        return {place: kinds for place, kinds in enumerate(labels) if kinds}
+    if lightgbm is not None and isinstance(model, lightgbm.LGBMModel):
+        try:
+            return read_lightgbm_labels(model.booster_)
+        except Unreadable:
+            return {}
+    return {}
+
+
+def restore_categories(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as the model was fitted on it: columns of categories in the values and the type that it keeps."""
+    import pandas as pd
+
+    lists = find_category_lists(model, [str(name) for name in frame.columns])
+    restored = {}
+    for name, kept in lists.items():
+        if name not in frame.columns or isinstance(frame[name].dtype, pd.CategoricalDtype):
+            continue
+        found = {value: kept.find(value) for value in frame[name].dropna().unique().tolist()}
+        if kept.as_pandas:
+            others = [value for value in dict.fromkeys(found.values()) if value not in kept.values]
+            values = [None if is_missing(value) else found[value] for value in frame[name].tolist()]
+            restored[name] = pd.Series(pd.Categorical(values, [*kept.values, *others]), index=frame.index)
+        elif any(type(value) is not type(old) or value != old for old, value in found.items()):
+            values = [None if is_missing(value) else found[value] for value in frame[name].tolist()]
+            restored[name] = pd.Series(values, index=frame.index, dtype=object).infer_objects()
+    return frame.assign(**restored) if restored else frame
+
+
+def restore_row(model: Any, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A single row in the values that the model keeps."""
+    lists = find_category_lists(model, [str(name) for name in row])
+    return {name: lists[name].find(value) if name in lists else value for name, value in row.items()}
