@@ -35,10 +35,9 @@ from ironrule.explain.context import (
 from ironrule.explain.options import parse_row
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
-from ironrule.model.intervals import find_open_gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.rule.instance_components import ComponentCache
-from ironrule.space.feature import Value
+from ironrule.space.feature import Value, find_open_gaps
 from ironrule.space.space import Space
 
 
