@@ -27,11 +27,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=12)
     parser.add_argument("--seconds", type=float, nargs="+", default=[10.0, 30.0])
     parser.add_argument("--tasks", nargs="+", default=[", ".join(task) for task in TASKS])
+    parser.add_argument("--iterations", type=int, default=200, help="of the training, at the most")
     given = parser.parse_args()
     print("| task | domain | values | seconds | minimum | proven | undecided | components | median s | confirmed |")
     for name in given.tasks:
         data, network = name.split(", ", 1)
-        task = train(data, network)
+        task = train(data, network, max_iter=given.iterations)
         rows = task.rows(given.rows, 0)
         for domain in DOMAINS:
             explainer = Explainer(task.model, task.table, desired=1, domain=domain, progress=False)

@@ -40,8 +40,8 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 
 
-def train(data: str, network: str) -> Task:
-    """scikit-learn's defaults on all rows: numbers scaled, categories one-hot."""
+def train(data: str, network: str, **options: Any) -> Task:
+    """scikit-learn's defaults, or other options, on all rows: numbers scaled, categories one-hot."""
     table, target = DATA[data]()
     encoder = make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include="number")),
@@ -49,7 +49,7 @@ def train(data: str, network: str) -> Task:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 200 rounds are the default, and what is explained here
-        model = make_pipeline(encoder, MLPClassifier(random_state=0, **NETWORKS[network])).fit(table, target)
+        model = make_pipeline(encoder, MLPClassifier(random_state=0, **NETWORKS[network], **options)).fit(table, target)
     undesired = np.flatnonzero(np.asarray(model.predict(table)) == 0)
     return Task(data, network, model, table, undesired)
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ironrule.backends.network.compile import CompiledNetwork, compile_network
 from ironrule.backends.network.oracle import NetworkOracle
-from ironrule.model.intervals import find_open_gaps
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.network import (
     Activation,
@@ -24,7 +23,7 @@ from ironrule.model.normal_form.network import (
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.protocol import Case
 from ironrule.rule.box import Box
-from ironrule.space.feature import Feature
+from ironrule.space.feature import Feature, find_open_gaps
 from ironrule.space.space import Space
 from random_tree_sums import constrained_space
 from tiny_cases import case_of, constraints, every_point

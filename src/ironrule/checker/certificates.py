@@ -152,7 +152,7 @@ def _check_covers(
         # The cover at the same place comes first: as a rule both readings know the same ways in the same order.
         order = sorted(range(len(covers)), key=lambda place: (place != number, place))
         chosen = [covers[place] for place in order]
-        if model.bounded_in_gaps:
+        if model.bounds.reaches_across_gaps:
             chosen = [pieces.with_gaps(model.gaps, certificate.high) for pieces in chosen]
         left = _close_with_best_cover(chosen, model, alternative, scope)
         _require_no_open_gaps(left, model, certificate)
@@ -164,7 +164,7 @@ def _check_covers(
 
 def _require_no_open_gaps(left: Pieces, model: ModelWithBounds, certificate: CertificateClaim) -> None:
     """Raise ClaimUndecided if pieces are left open in which numbers between the values of a domain count."""
-    if model.bounded_in_gaps:
+    if model.bounds.reaches_across_gaps:
         if left.flag_gaps().any():
             raise ClaimUndecided(
                 "no bound closes a piece with numbers between two values, where the model is not asked"

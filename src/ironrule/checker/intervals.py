@@ -29,7 +29,7 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray
 from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn, EstimatorColumns
-from ironrule.checker.readers.normal_form import MarginPart, Split, SumForm, to_float64
+from ironrule.checker.readers.normal_form import MarginPart, Reading, Split, SumForm, to_float64
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace, value_to_json
 from ironrule.checker.space.table import UserTable
@@ -123,11 +123,13 @@ def find_network_gaps(
 
 
 def find_dominated_gaps(
-    reading: SumForm, columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
+    reading: Reading, columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
 ) -> GapMasks:
     """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
     between the values of the domains is dominated by a point with values of the domains.
     """
+    if not isinstance(reading, SumForm):
+        raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
     gaps = _find_all_gaps(preprocessing, space)
     ways = [[part for margin in margins for part in margin.parts] for margins in reading.alternatives]
     parts = list(chain(*ways))

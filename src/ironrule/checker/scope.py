@@ -26,8 +26,7 @@ from ironrule.checker.intervals import (
     require_float64_columns,
 )
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
-from ironrule.checker.readers.network_form import NetworkForm
-from ironrule.checker.readers.normal_form import NoReading, Reading, SumForm
+from ironrule.checker.readers.normal_form import NoReading, Reading
 from ironrule.checker.readers.registry import find_absent_value, read_estimator
 from ironrule.checker.result import ClaimUndecided, ReadingSource
 from ironrule.checker.space.space import (
@@ -58,7 +57,8 @@ Breakpoints = Mapping[str, Sequence[Any]]  # further numbers of features, by nam
 
 class MarginBounds(Protocol):
     """What bounds the margins of a reading over pieces of the space. ``alternatives`` has one entry for every way to be
-    desired, ``cells`` per feature the cell of every code; ``halves_pieces`` says that it halves open pieces itself.
+    desired, ``cells`` per feature the cell of every code; ``halves_pieces`` says that it halves open pieces itself, and
+    ``reaches_across_gaps`` that it bounds the numbers in the gaps of pieces, where of a sum values speak for them.
     """
 
     @property
@@ -67,6 +67,8 @@ class MarginBounds(Protocol):
     def cells(self) -> tuple[IntpArray, ...]: ...
     @property
     def halves_pieces(self) -> bool: ...
+    @property
+    def reaches_across_gaps(self) -> bool: ...
 
     def flag_closed(self, pieces: Pieces, alternative: int, flag_feasible: PieceTest | None = None) -> BoolArray:
         """Which pieces surely hold no point that is desired in one way and, by ``flag_feasible``, can occur."""
@@ -78,15 +80,13 @@ class MarginBounds(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelWithBounds:
     """One model as it is asked, what bounds its margins, and who read it. ``gaps``, where the claims are about whole
-    intervals: for features in sums or networks, between which values there are further numbers. A network's pieces
-    must be ``bounded_in_gaps`` too; of a sum, values speak for the numbers between them.
+    intervals: for features in sums or networks, between which values there are further numbers.
     """
 
     user_model: PointClassifier
     bounds: MarginBounds
     source: ReadingSource
     gaps: Mapping[int, BoolArray] = field(default_factory=dict)
-    bounded_in_gaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,15 +159,13 @@ class CheckScope:
         reading, source = self._read_estimator(final, user_model)
         bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
         gaps: GapMasks = {}
-        if self.intervals and isinstance(reading, NetworkForm):
+        if self.intervals and bounds.reaches_across_gaps:
             gaps = find_network_gaps(columns, preparation, self.space)
-        elif self.intervals and isinstance(reading, SumForm):
-            gaps = find_dominated_gaps(reading, columns, preparation, self.space)
         elif self.intervals:
-            raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
+            gaps = find_dominated_gaps(reading, columns, preparation, self.space)
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
-        return ModelWithBounds(user_model, bounds, source, gaps, isinstance(reading, NetworkForm))
+        return ModelWithBounds(user_model, bounds, source, gaps)
 
     def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[Reading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""

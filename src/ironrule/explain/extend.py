@@ -37,12 +37,11 @@ from ironrule.explain.context import (
 from ironrule.explain.options import parse_row
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
-from ironrule.model.intervals import find_open_gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.rule.condition import find_last_admitted_number
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.rule.parsing import StatedComponent
-from ironrule.space.feature import Value
+from ironrule.space.feature import Value, find_open_gaps
 from ironrule.space.space import Space
 from ironrule.space.table import Table
 

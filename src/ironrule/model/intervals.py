@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any
@@ -46,7 +46,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, Points
 from ironrule.model.blackbox import make_layout_builder
 from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
-from ironrule.model.normal_form.network import Network
+from ironrule.model.normal_form.network import Network, require_straight_columns
 from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
 from ironrule.model.pipeline import require_monotone, split_pipeline
 from ironrule.model.protocol import Unreadable
@@ -66,7 +66,7 @@ from ironrule.space.constraints.binding import (
     TruthEvaluator,
 )
 from ironrule.space.constraints.syntax import Relation
-from ironrule.space.feature import Feature
+from ironrule.space.feature import Feature, find_open_gaps
 from ironrule.space.space import Space
 from ironrule.space.table import Table
 
@@ -140,17 +140,6 @@ def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
 
 def _is_network(tabulated_model: TabulatedModel) -> bool:
     return isinstance(tabulated_model.normal_form, Network)
-
-
-def find_open_gaps(feature: Feature) -> BoolArray:
-    """For every value of a feature but the last, whether numbers lie between it and the next one."""
-    if not feature.interval:
-        return np.zeros(max(len(feature.values) - 1, 0), dtype=np.bool_)
-    if feature.has_only_integers:
-        pairs = zip(feature.values, feature.values[1:], strict=False)
-        return np.array([high - low > 1 for low, high in pairs], dtype=np.bool_)
-    values = np.array(feature.values, dtype=np.float64) + 0.0  # no negative zero
-    return np.asarray(np.nextafter(values[:-1], np.inf) < values[1:], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -405,19 +394,6 @@ def _require_float64(feature: Feature, table: Table) -> None:
     if kind.kind == "f" and kind != np.float64:
         reason = f"it comes as {kind}, which does not hold every number in between; convert the column to float64"
         raise Unreadable(reason)
-
-
-def require_straight_columns(feature: Feature, columns: Iterable[AnyArray]) -> None:
-    """Raise Unreadable unless what a network sees of a feature's numbers is one column that rises or falls all the way.
-
-    ``columns`` have a value for every code.
-    """
-    numbers = [np.asarray(column, dtype=np.float64)[: len(feature.values)] for column in columns]
-    steps = [change for number in numbers if (change := np.sign(np.diff(number))).any()]
-    if len(steps) > 1:
-        raise Unreadable("several columns of what the network sees change with it")
-    if any((step > 0).any() and (step < 0).any() for step in steps):
-        raise Unreadable("what the network sees of it does not rise or fall all the way")
 
 
 def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel, place: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.arrays import BoolArray
 from ironrule.errors import SpaceError
 from ironrule.wording import format_count
 
@@ -178,3 +179,14 @@ def value_from_json(value: Any) -> Value:
         text = value["date"]
         return datetime.datetime.fromisoformat(text) if "T" in text else datetime.date.fromisoformat(text)
     return value
+
+
+def find_open_gaps(feature: Feature) -> BoolArray:
+    """For every value of a feature but the last, whether numbers lie between it and the next one."""
+    if not feature.interval:
+        return np.zeros(max(len(feature.values) - 1, 0), dtype=np.bool_)
+    if feature.has_only_integers:
+        pairs = zip(feature.values, feature.values[1:], strict=False)
+        return np.array([high - low > 1 for low, high in pairs], dtype=np.bool_)
+    values = np.array(feature.values, dtype=np.float64) + 0.0  # no negative zero
+    return np.asarray(np.nextafter(values[:-1], np.inf) < values[1:], dtype=np.bool_)

@@ -21,7 +21,6 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, IntpArray, Points
 from ironrule.jit import kernel, kernel_helper
-from ironrule.model.intervals import find_open_gaps, require_straight_columns
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import Cells, compute_starts
 from ironrule.model.normal_form.network import (
@@ -31,10 +30,11 @@ from ironrule.model.normal_form.network import (
     Network,
     bound_arithmetic_errors,
     find_largest_sizes,
+    require_straight_columns,
 )
 from ironrule.model.protocol import Unreadable
 from ironrule.space.constraints.feasible import FeasibleRegion
-from ironrule.space.feature import Feature
+from ironrule.space.feature import Feature, find_open_gaps
 from ironrule.space.space import Space
 
 ACTIVATION_CODES = {"identity": 0, "relu": 1, "leaky": 2, "tanh": 3, "logistic": 4}

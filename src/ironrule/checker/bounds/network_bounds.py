@@ -77,6 +77,7 @@ class NetworkBounds:
     values: tuple[Float64Array, ...]  # of every column, per code
     network: PreparedNetwork
     halves_pieces: ClassVar[bool] = True
+    reaches_across_gaps: ClassVar[bool] = True
 
     def flag_closed(self, pieces: Pieces, alternative: int, flag_feasible: PieceTest | None = None) -> BoolArray:
         """Which pieces surely hold no feasible point where all margins of this alternative are positive."""

@@ -370,6 +370,7 @@ class SumBounds:
     runs: tuple[CodeRuns, ...]
 
     halves_pieces: ClassVar[bool] = False
+    reaches_across_gaps: ClassVar[bool] = False
 
     @property
     def cells(self) -> tuple[IntpArray, ...]:

@@ -16,7 +16,7 @@ a margin is what comes on top, such as the rounding of a softmax.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -25,6 +25,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.model.normal_form.alternatives import negate_alternatives
 from ironrule.model.protocol import Unreadable, require_readable
+from ironrule.space.feature import Feature
 
 DOUBLE_ROUNDOFF = 2.0**-53
 SINGLE_ROUNDOFF = 2.0**-24
@@ -190,3 +191,16 @@ def find_largest_sizes(values: Sequence[AnyArray]) -> Float64Array:
     if not all(np.isfinite(column).all() for column in numbers):
         raise Unreadable("a network needs a finite number for every value, but some of what it sees is missing")
     return np.array([np.abs(column).max(initial=0.0) for column in numbers])
+
+
+def require_straight_columns(feature: Feature, columns: Iterable[AnyArray]) -> None:
+    """Raise Unreadable unless what a network sees of a feature's numbers is one column that rises or falls all the way.
+
+    ``columns`` have a value for every code.
+    """
+    numbers = [np.asarray(column, dtype=np.float64)[: len(feature.values)] for column in columns]
+    steps = [change for number in numbers if (change := np.sign(np.diff(number))).any()]
+    if len(steps) > 1:
+        raise Unreadable("several columns of what the network sees change with it")
+    if any((step > 0).any() and (step < 0).any() for step in steps):
+        raise Unreadable("what the network sees of it does not rise or fall all the way")
