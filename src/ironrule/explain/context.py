@@ -21,6 +21,7 @@ from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.compiled_model import CompiledModel, compile_models
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
+from ironrule.explain.roles import list_declared_constraints
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
 from ironrule.model.blackbox import ModelSet, build_model_set, match_column_names
 from ironrule.model.decision import DecisionTarget
@@ -34,6 +35,7 @@ from ironrule.space.column_store.ingest import open_source
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
+from ironrule.space.roles import NO_GUESSES, Role, RoleGuesses
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import Table, read_table
@@ -71,6 +73,8 @@ class ExplainerContext:
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
+    role_guesses: RoleGuesses = NO_GUESSES
+    guessed_roles: list[Mapping[str, Role]] = field(default_factory=list, repr=False)  # one entry, once they are needed
 
     @property
     def table(self) -> Table:
@@ -117,6 +121,8 @@ class ExplainerArguments:
     intervals: bool
     device: str | None
     oracle: Oracle | None = None  # for a model that can only be asked
+    roles: Mapping[str, Role | str] = field(default_factory=dict)
+    role_guesses: RoleGuesses = NO_GUESSES
 
 
 def build_context(
@@ -142,7 +148,8 @@ def build_context(
         chosen = columns if columns is not None else _find_model_columns(models[0], row_store.table)
         space = Space.infer(row_store.table, columns=chosen, progress=progress)
     on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
-    whole = replace(space, constraints=(*space.constraints, *on_space))
+    whole = replace(space.with_roles(arguments.roles), constraints=(*space.constraints, *on_space))
+    change_constraints = (*change_constraints, *list_declared_constraints(whole))
     for constraint in change_constraints:
         bind_constraint(constraint, whole.features)
     if isinstance(row_store, OnDiskRows):
@@ -177,6 +184,7 @@ def build_context(
         breakpoints=_find_breakpoints(space, whole, row_store) if arguments.intervals else None,
         gaps=gaps,
         black_box_oracle=arguments.oracle,
+        role_guesses=arguments.role_guesses,
     )
 
 
@@ -317,6 +325,7 @@ def restrict_context(context: ExplainerContext, models: Sequence[Any], more: Seq
         fingerprint=_fingerprint_model(history, exact.compiled_model),
         row_numbers=context.get_row_numbers(np.flatnonzero(kept)),
         component_cache=ComponentCache(),
+        guessed_roles=[],
     )
 
 

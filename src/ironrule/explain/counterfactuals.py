@@ -8,12 +8,14 @@ between the values of the domains too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ironrule.arrays import Points
 from ironrule.backends.nearest import NearestCounterfactuals
-from ironrule.backends.registry import find_nearest
+from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions
@@ -21,6 +23,7 @@ from ironrule.explain.query import ask_oracle, build_case, build_statistics, req
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.counterfactuals import Counterfactuals
@@ -31,6 +34,7 @@ from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
 from ironrule.space.feature import Feature, Value
 from ironrule.space.table import to_python_value
+from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Refuted
 
 
@@ -46,28 +50,102 @@ def find_counterfactuals(
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
+    _require_changeable(context, features_to_vary)
     case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
     tabulated_model = _choose_tabulated_model(algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     if tabulated_model is None:
-        nearest, name = _find_by_geco(query, run), "GeCo"
+        nearest, name = find_by_geco(query, run), "GeCo"
     else:
-        oracle = None if context.is_robust else context.oracle
         try:
-            nearest = find_nearest(tabulated_model, query, run, context.engine, oracle)
+            nearest = find_nearest_changes(context, tabulated_model, query, run)
         except Unreadable as reason:  # constraints on what may change that are too intricate
             if algorithm == "exact":
                 statement = f"exact counterfactuals are not available here: {reason}"
                 hint = "use algorithm='geco'"
                 raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
-            nearest, name = _find_by_geco(query, run), "GeCo"
+            nearest, name = find_by_geco(query, run), "GeCo"
         require_desired(nearest.points, case.model, case.model)
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
     statistics = build_statistics(meter, name, options.seed, nearest.stopped)
-    proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
+    proven = nearest.proven and holds_between_values(context.gaps, query, nearest)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
+
+
+MAX_SINGLE_CHANGES = 100_000  # points that change one feature and are asked about
+
+
+def find_nearest_changes(
+    context: ExplainerContext,
+    tabulated_model: TabulatedModel,
+    query: BoxQuery,
+    run: Run,
+    boxes_per_query: int = BOXES_PER_QUERY,
+) -> NearestCounterfactuals:
+    """The nearest counterfactuals of a model that was read: first those that change one feature, of which all are asked
+    about; then, by the exact search, those that change several of the other features.
+    """
+    oracle = None if context.is_robust else context.oracle
+    try:
+        single = find_single_changes(context, query, run)
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        return NearestCounterfactuals(np.empty((0, len(query.case.space)), dtype=np.int32), False, name_stop(stop))
+    if len(single) >= query.k:
+        return NearestCounterfactuals(single[: query.k], True, proven_count=query.k)
+    low, high = query.box.low.copy(), query.box.high.copy()
+    settled = (single != query.case.instance).any(
+        axis=0
+    )  # a further counterfactual that changes these has a useless change
+    low[settled] = high[settled] = query.case.instance[settled]
+    left = replace(query, box=Box(low, high), k=query.k - len(single))
+    nearest = find_nearest(tabulated_model, left, run, context.engine, oracle, boxes_per_query)
+    points, count = np.concatenate([single, nearest.points]), len(single) + nearest.proven_count
+    return NearestCounterfactuals(points, nearest.proven, nearest.stopped, count)
+
+
+def find_single_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> Points:
+    """For every feature the nearest value with which it alone gives the desired outcome, if there is one, nearest first.
+
+    None at all where there are too many values to ask about, or for the budget.
+    """
+    instance, box = query.case.instance, query.box
+    distance = InstanceDistance.build(query.case.space, instance, NormWeights())
+    places = [j for j in range(len(instance)) if box.low[j] < box.high[j]]
+    codes = [np.arange(box.low[j], box.high[j] + 1) for j in places]
+    none = np.empty((0, len(instance)), dtype=np.int32)
+    if not places or not all(box.low <= instance) or not all(instance <= box.high):
+        return none
+    if sum(map(len, codes)) > min(MAX_SINGLE_CHANGES, run.meter.evaluations_left):
+        return none
+    changed, values = np.repeat(places, [len(each) for each in codes]), np.concatenate(codes)
+    points = np.repeat(instance[None, :], len(values), axis=0)
+    points[np.arange(len(values)), changed] = values
+    permitted = query.case.feasible.admits(points) & (values != instance[changed])
+    points, changed, values = points[permitted], changed[permitted], values[permitted]
+    if not len(points):
+        return none
+    desired = run.meter.desired(context.model.primary if context.is_robust else context.point_model, points)
+    points, changed, values = points[desired], changed[desired], values[desired]
+    order = np.lexsort((changed, distance.table[distance.starts[changed] + values]))
+    first = np.unique(changed[order], return_index=True)[1]  # the nearest of every feature
+    return np.asarray(points[order[np.sort(first)]], dtype=np.int32)
+
+
+def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[str] | str) -> None:
+    """Raise InputError if a feature is to vary that must not change by its declared role."""
+    if features_to_vary == "all":
+        return
+    for name in [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary:
+        role = context.space[name].role
+        if role is not None and role.kind != "actionable":
+            raise InputError(
+                expected="features_to_vary must name features whose role lets them change",
+                got=f"{name!r}, which is declared {role.kind}",
+                hint="leave it out, or declare it actionable",
+                code="unchangeable-feature",
+            )
 
 
 def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
@@ -113,7 +191,7 @@ def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> Tabula
     return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
 
 
-def _holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCounterfactuals) -> bool:
+def holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCounterfactuals) -> bool:
     """Whether what is proven for the values of the domains is so for the numbers between them too.
 
     Where the decision may turn between two values, a nearer counterfactual may lie there; but if the values have none,
@@ -126,7 +204,7 @@ def _holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCo
     return gaps.are_respected_by(query.case.feasible.predicates, query.case.instance)
 
 
-def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
+def find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
     verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
     none = np.empty((0, len(query.case.space)), dtype=np.int32)
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)

@@ -26,6 +26,7 @@ from ironrule.results.judgement import Judgement, Recheck
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
+from ironrule.space.roles import Role, RoleGuesses, parse_guesses, parse_roles
 from ironrule.space.space import Space, as_constraint
 from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
@@ -57,6 +58,10 @@ class Explainer:
     read: a name such as ``"geco"``, or any object with the method ``find`` of
     :class:`ironrule.oracles.protocol.UserOracle` (default ``SearchThenProve()``); where the model can be read, an exact
     oracle does, and this one is asked only about change sets under constraints that are too intricate for it.
+    ``roles`` says what may be done with a feature: ``{"age": "immutable", "income": Role(direction="rise")}``, on top of
+    those of the space. What is declared holds for every change that is searched for. Of other features,
+    ``guess_roles`` guesses from their names and from the data what an explanation had better not suggest: True, False,
+    or a :class:`RoleGuesses` with lists of names of your own.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -78,6 +83,8 @@ class Explainer:
         device: str | None = None,
         cache: str | Path | None = None,
         oracle: str | UserOracle | None = None,
+        roles: Mapping[str, Role | str] | None = None,
+        guess_roles: bool | RoleGuesses = True,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin)
         self._arguments = ExplainerArguments(
@@ -89,6 +96,8 @@ class Explainer:
             intervals=intervals,
             device=device,
             oracle=parse_oracle(oracle),
+            roles=parse_roles(roles or {}),
+            role_guesses=parse_guesses(guess_roles),
         )
         self._context = build_context(self._arguments, data, progress, cache)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import SpaceError
+from ironrule.space.roles import Role
 from ironrule.wording import format_count
 
 Value = Any  # a domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing
@@ -37,6 +38,7 @@ class Feature:
     columns: tuple[str, ...] = ()
     label: str | None = None
     unit: str | None = None
+    role: Role | None = None  # as declared; None where nothing is
     numeric: bool = field(init=False, repr=False, compare=False)  # every value is a number: arithmetic makes sense
     temporal: bool = field(init=False, repr=False, compare=False)  # every value is a date or a time
     naturally_ordered: bool = field(init=False, repr=False, compare=False)  # as its numbers or dates are
@@ -64,6 +66,8 @@ class Feature:
         object.__setattr__(self, "code_by_value", {value: code for code, value in enumerate(self.values)})
         if self.one_hot:
             self._check_one_hot()
+        if self.role is not None:
+            self.role.check_fits(self.name, self.ordered, self.numeric)
 
     def _check_one_hot(self) -> None:
         extra = len(self.values) - len(self.columns)  # 1 if all columns may be zero, which is a value of its own
