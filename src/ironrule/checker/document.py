@@ -107,6 +107,16 @@ class RestrictionsClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesClaim:
+    """Changes that are suggested to the person, what is claimed of them, and what limits them."""
+
+    counterfactuals: tuple[JsonObject, ...]
+    proven: bool
+    complete: bool
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplanationDocument:
     """An explanation as its document has it."""
 
@@ -131,6 +141,8 @@ class ExplanationDocument:
     data: JsonObject
     constraints: tuple[str, ...] | None = None  # None where the document names none
     breakpoints: Mapping[str, tuple[Any, ...]] | None = None  # None where the claims are about values seen
+    marks: tuple[JsonObject, ...] = ()
+    changes: ChangesClaim | None = None
 
 
 def parse_document(given: Any) -> ExplanationDocument:
@@ -390,6 +402,14 @@ _parse_document = _record(dict, {
 }, {
     "constraints": _parse_names,
     "breakpoints": _object_of(_list_of(_parse_number)),
+    "marks": _list_of(_record(dict, {
+        "component": _parse_count, "reason": _one_of("the reason of a mark", "protected", "against direction"),
+        "declared": _one_of("declared", True, False),
+    })),
+    "changes": _record(ChangesClaim, {
+        "counterfactuals": _list_of(_parse_counterfactual), "proven": _one_of("proven", True, False),
+        "complete": _one_of("complete", True, False), "limits": _object_of(_parse_text),
+    }),
 }, checked_only=("format", "statistics"))  # fmt: skip
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from ironrule.cli.terminal import format_line, format_panel, format_table
 from ironrule.report.text import (
+    describe_changes,
     describe_evidence,
+    describe_marks,
     describe_minimality,
     describe_robustness,
     describe_unreadable,
@@ -48,6 +50,7 @@ def render_explanation(explanation: Explanation) -> str:
         f"Verdict: {explanation.verdict}.",
         f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
         f"Past rows covered: {explanation.coverage:,} of {explanation.history_rows:,}.",
+        *describe_marks(explanation),
         *describe_wider_rule(explanation),
         *describe_robustness(explanation),
         *describe_unreadable(explanation),
@@ -58,7 +61,8 @@ def render_explanation(explanation: Explanation) -> str:
         *map(format_line, facts),
         *_render_stop(explanation.statistics, consequence),
         *_render_other_rules(explanation),
-        *_render_changes(explanation.counterfactuals),
+        *_render_changes(explanation.changes or ()),
+        *map(format_line, describe_changes(explanation)),
         _render_statistics(explanation.statistics),
     ]
     return "\n".join(parts)

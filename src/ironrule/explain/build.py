@@ -11,7 +11,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
@@ -23,6 +23,8 @@ from ironrule.arrays import Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
+from ironrule.explain.roles import mark_rule
+from ironrule.explain.suggest import suggest_changes
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter
@@ -58,7 +60,14 @@ def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> 
         row.confirmations.add(context, problem.oracle.points)
     else:
         confirm_points(context, problem)
-    return ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
+    explanation = ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
+    return explanation if isinstance(row, EncodedRow) else add_changes(context, explanation, options.k, options.seed)
+
+
+def add_changes(context: ExplainerContext, explanation: Explanation, k: int, seed: int) -> Explanation:
+    """The explanation with suggested changes, which are found when they are first read."""
+    instance = context.space.encode_row(explanation.instance)
+    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed)))
 
 
 @lru_cache(maxsize=1)
@@ -95,9 +104,10 @@ class ExplanationBuilder:
         require, forbid = tuple(options.require), tuple(options.forbid)
         statistics = build_statistics(problem.meter, algorithm, options.seed, result.stopped)  # before witnesses
         needed, limits = self._witnesses(), None if self.wider is None else self.wider.limits
+        ranked = tuple(map(self._rank_rule, result.rules, result.verdicts))
         return Explanation(
             instance=context.space.decode_row(problem.case.instance),
-            ranked=tuple(map(self._rank_rule, result.rules, result.verdicts)),
+            ranked=ranked,
             counterfactuals=LazySequence(self._counterfactuals),
             statistics=statistics,
             history_rows=len(context.history),
@@ -116,6 +126,7 @@ class ExplanationBuilder:
             model_count=context.model.model_count,
             constraints=tuple(map(str, context.space.constraints)),
             breakpoints=context.breakpoints,
+            marks=mark_rule(context, ranked[0].rule),
             lazy_background=LazyValue(self._background),
         )
 

@@ -106,7 +106,7 @@ def find_nearest_changes(
 
 
 def find_single_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> Points:
-    """For every feature the nearest value with which it alone gives the desired outcome, if there is one, nearest first.
+    """For every feature the nearest value that gives the desired outcome by itself, if there is one, nearest first.
 
     None at all where there are too many values to ask about, or for the budget.
     """

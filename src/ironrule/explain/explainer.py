@@ -58,8 +58,8 @@ class Explainer:
     read: a name such as ``"geco"``, or any object with the method ``find`` of
     :class:`ironrule.oracles.protocol.UserOracle` (default ``SearchThenProve()``); where the model can be read, an exact
     oracle does, and this one is asked only about change sets under constraints that are too intricate for it.
-    ``roles`` says what may be done with a feature: ``{"age": "immutable", "income": Role(direction="rise")}``, on top of
-    those of the space. What is declared holds for every change that is searched for. Of other features,
+    ``roles`` says what may be done with a feature: ``{"age": "immutable", "income": Role(direction="rise")}``, on top
+    of those of the space. What is declared holds for every change that is searched for. Of other features,
     ``guess_roles`` guesses from their names and from the data what an explanation had better not suggest: True, False,
     or a :class:`RoleGuesses` with lists of names of your own.
 
@@ -366,9 +366,15 @@ class Explainer:
 
     def attach(self, explanation: Explanation) -> Explanation:
         """The same explanation with this explainer's past rows and their outcomes attached again, for plots and reports
-        of one that was read back; raises InputError if it was made with another model, space or history.
+        of one that was read back, and with suggested changes where it has none; raises InputError if it was made with
+        another model, space or history.
         """
-        return explanation.with_history(self)
+        from ironrule.explain.build import add_changes
+
+        attached = explanation.with_history(self)
+        if attached.lazy_changes is not None:
+            return attached
+        return add_changes(self._context, attached, DEFAULTS.k, attached.statistics.seed)
 
     def change_sets(
         self,

@@ -117,7 +117,7 @@ def describe_limits(context: ExplainerContext) -> dict[str, str]:
         if role is None:
             continue
         by = "" if feature.role is not None else " by its name" if role.kind != "actionable" else " by the data"
-        says = [role.kind] if role.kind != "actionable" else []
+        says: list[str] = [role.kind] if role.kind != "actionable" else []
         if role.kind == "actionable" and len(role.moves) < 2:
             says.append(MOVE_WORDS.get(role.moves, "may not change"))
         if role.minimum_step is not None:

@@ -45,13 +45,14 @@ def render_explanation(explanation: Explanation) -> str:
         length=format_count(explanation.cardinality, "component") + text.describe_minimality(explanation),
         coverage=f"{explanation.coverage:,} of {past_rows}",
         stopped=explanation.statistics.stopped,
-        undecided=text.describe_undecided(explanation),
+        notes=[*text.describe_marks(explanation), *text.describe_undecided(explanation)],
         drawing=draw_conditions(build_conditions_plot(explanation)) if has_plot else None,
         other_rules=[
             (join_conditions(one.rule), text.get_verdict_name(one.verdict), one.coverage)
             for one in explanation.ranked[1:]
         ],
-        changes=_list_changes(explanation.counterfactuals),
+        changes=_list_changes(explanation.changes or ()),
+        changes_note=text.describe_changes(explanation),
     )
 
 

@@ -77,6 +77,7 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
             (place, join_conditions(other.rule), get_verdict_name(other.verdict), f"{other.coverage:,}")
             for place, other in enumerate(explanation.ranked[1:], 2)
         ],
+        "changes": explanation.changes,
         "counterfactuals": explanation.counterfactuals,
         "row": [(name, format_value(value)) for name, value in explanation.instance.items()],
     }

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 from ironrule.errors import InputError, build_format_error
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
+from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
@@ -140,7 +141,18 @@ class Explanation:
     model_count: int = 1  # how many models the rules hold for, all at once
     constraints: tuple[str, ...] = ()  # on the space: the rules speak of what satisfies them, and of nothing else
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # with intervals, the numbers put between those seen
+    marks: tuple[RuleMark, ...] = ()  # components of the best rule to note, by the roles of their features
+    lazy_changes: LazyValue[SuggestedChanges] | None = field(default=None, compare=False, repr=False)
     lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def changes(self) -> SuggestedChanges | None:
+        """The nearest changes that respect the roles of features, found when they are first read or written.
+
+        None for an explanation that was made without: one of a batch that was not asked for them, or one that was
+        pickled before they were read; see :meth:`Explainer.attach`.
+        """
+        return None if self.lazy_changes is None else self.lazy_changes.get()
 
     @property
     def background(self) -> Background | None:
@@ -226,6 +238,10 @@ class Explanation:
             document["constraints"] = list(self.constraints)
         if self.breakpoints is not None:
             document["breakpoints"] = {name: list(values) for name, values in self.breakpoints.items()}
+        if self.marks:
+            document["marks"] = [mark.to_dict() for mark in self.marks]
+        if self.changes is not None:
+            document["changes"] = self.changes.to_dict()
         return add_digest(document)
 
     @classmethod
@@ -261,6 +277,8 @@ class Explanation:
                 model_count=require_integer(data["model_count"]),
                 constraints=tuple(data.get("constraints", ())),
                 breakpoints=None if breakpoints is None else {name: tuple(new) for name, new in breakpoints.items()},
+                marks=tuple(map(RuleMark.from_dict, data.get("marks", ()))),
+                lazy_changes=_read_changes(data.get("changes")),
             )
         except InputError:
             raise
@@ -304,6 +322,16 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return render_explanation(self)
+
+
+def _read_changes(data: Mapping[str, Any] | None) -> LazyValue[SuggestedChanges] | None:
+    """Changes that are known already, as they were written."""
+    if data is None:
+        return None
+    changes = SuggestedChanges.from_dict(data)
+    known = LazyValue(lambda: changes)
+    known.get()  # so that a copy in another process has them too
+    return known
 
 
 Item = TypeVar("Item")

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Int64Array
-from ironrule.report.text import describe_minimality, find_proven_wider_rule, get_verdict_name
+from ironrule.report.text import (
+    describe_changes,
+    describe_marks,
+    describe_minimality,
+    find_proven_wider_rule,
+    get_verdict_name,
+)
 from ironrule.results.explanation import Explanation
 from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.counterfactual import Counterfactual
@@ -266,6 +272,9 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
             {"rule": format_rule(one.rule, space), "verdict": get_verdict_name(one.verdict), "coverage": one.coverage}
             for one in found.ranked[1:]
         ],
+        "marks": describe_marks(found),
+        "suggested": [build_changes(one, space) for one in found.changes or ()],
+        "changes_note": describe_changes(found),
         "counterfactuals": [build_changes(one, space) for one in found.counterfactuals],
     }
 

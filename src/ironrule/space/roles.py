@@ -29,16 +29,17 @@ STEP_TOLERANCE = 1e-6  # the share of a step that rounding may take: 0.1 + 0.2 i
 
 PROTECTED_NAMES = (
     "sex", "gender", "race", "racial", "ethnic", "ethnicity", "ethnic group", "skin color", "skin colour", "caste",
-    "tribe", "religion", "religious", "faith", "nationality", "national origin", "citizenship", "citizen", "native country",
-    "country of birth", "birth country", "country of origin", "foreign worker", "foreigner", "immigrant", "immigration",
+    "tribe", "religion", "religious", "faith", "nationality", "national origin", "citizenship", "citizen",
+    "native country", "country of birth", "birth country", "country of origin", "foreign worker", "foreigner",
+    "immigrant", "immigration",
     "marital", "marital status", "married", "relationship", "personal status", "pregnant", "pregnancy", "disability",
     "disabled", "sexual orientation", "political", "veteran",
 )  # fmt: skip
 """Words and phrases in the name or label of a feature that looks protected."""
 
 IMMUTABLE_NAMES = (
-    "age", "birth", "born", "birthday", "birthdate", "birthplace", "birth place", "date of birth", "year of birth", "dob",
-    "native", "parents", "mother", "father",
+    "age", "birth", "born", "birthday", "birthdate", "birthplace", "birth place", "date of birth", "year of birth",
+    "dob", "native", "parents", "mother", "father",
 )  # fmt: skip
 """Words and phrases in the name or label of a feature that looks as if nobody could change it."""
 
