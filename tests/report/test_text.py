@@ -1,11 +1,14 @@
 """Explanations as text."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ironrule.report.text import format_explanation, get_verdict_name
+from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.explanation import Explanation, RankedRule, Statistics
-from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.rule.counterfactual import Change, Counterfactual, LazyValue
 from ironrule.rule.rule import Component, Rule
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
@@ -30,14 +33,16 @@ VERDICTS = {
 }
 
 
-def explanation(verdict, counterfactuals=(POINT,), statistics=STATISTICS):
+def explanation(verdict, changes=(POINT,), statistics=STATISTICS):
+    suggested = SuggestedChanges(tuple(changes), proven=True, complete=True)
     return Explanation(
         instance={"age": 20},
         ranked=(RankedRule(RULE, verdict, 7),),
-        counterfactuals=counterfactuals,
+        counterfactuals=(POINT,),
         statistics=statistics,
         history_rows=100,
         space="f",
+        lazy_changes=LazyValue(lambda: suggested),
     )
 
 
@@ -51,13 +56,24 @@ def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
             "Components: 1. Past rows covered: 7 of 100.",
             "What would have changed the outcome:",
             "  - age: 20 -> 30",
+            "Each is proven to be the nearest of its kind.",
         ]
     )
     assert str(explanation(verdict)) == format_explanation(explanation(verdict))
 
 
-def test_nothing_is_said_about_counterfactuals_that_are_not_there():
-    assert "changed the outcome" not in str(explanation(VERDICTS["proven"], ()))
+def test_that_there_is_no_change_to_suggest_is_said():
+    text = str(explanation(VERDICTS["proven"], ()))
+    assert "changed the outcome" not in text
+    assert "No change that respects the roles of the features gives the desired outcome; that is proven." in text
+
+
+def test_parts_of_a_rule_are_marked():
+    marked = replace(
+        explanation(VERDICTS["proven"]), marks=(RuleMark(0, "against direction"), RuleMark(0, "protected", False))
+    )
+    assert "Note: age <= 20 goes against the declared direction: lower was declared better." in str(marked)
+    assert "Note: age <= 20 uses a feature that looks protected." in str(marked)
 
 
 def test_a_search_that_was_stopped_says_so():

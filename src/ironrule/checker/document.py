@@ -113,7 +113,7 @@ class ChangesClaim:
     counterfactuals: tuple[JsonObject, ...]
     proven: bool
     complete: bool
-    limits: Mapping[str, str]
+    limits: Mapping[str, JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +408,8 @@ _parse_document = _record(dict, {
     })),
     "changes": _record(ChangesClaim, {
         "counterfactuals": _list_of(_parse_counterfactual), "proven": _one_of("proven", True, False),
-        "complete": _one_of("complete", True, False), "limits": _object_of(_parse_text),
+        "complete": _one_of("complete", True, False),
+        "limits": _object_of(_record(dict, {"moves": _parse_names, "reason": _parse_text})),
     }),
 }, checked_only=("format", "statistics"))  # fmt: skip
 

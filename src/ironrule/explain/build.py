@@ -21,7 +21,7 @@ import numpy as np
 import ironrule
 from ironrule.arrays import Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
-from ironrule.explain.options import SearchOptions, normalize_weights
+from ironrule.explain.options import SearchOptions, normalize_weights, parse_budget
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
 from ironrule.explain.roles import mark_rule
 from ironrule.explain.suggest import suggest_changes
@@ -41,6 +41,7 @@ from ironrule.search.minimum import find_bound_witnesses
 from ironrule.search.problem import Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
+from ironrule.verdict.budget import Budget
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 
 Witness = TypeVar("Witness")
@@ -61,13 +62,18 @@ def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> 
     else:
         confirm_points(context, problem)
     explanation = ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
-    return explanation if isinstance(row, EncodedRow) else add_changes(context, explanation, options.k, options.seed)
+    if isinstance(row, EncodedRow) or result.stopped == "interrupted":
+        return explanation
+    return add_changes(context, explanation, options.k, options.budget)
 
 
-def add_changes(context: ExplainerContext, explanation: Explanation, k: int, seed: int) -> Explanation:
+def add_changes(
+    context: ExplainerContext, explanation: Explanation, k: int, budget: Budget | float | None
+) -> Explanation:
     """The explanation with suggested changes, which are found when they are first read."""
-    instance = context.space.encode_row(explanation.instance)
-    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed)))
+    instance, seed = context.space.encode_row(explanation.instance), explanation.statistics.seed
+    seconds = parse_budget(budget).seconds
+    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds)))
 
 
 @lru_cache(maxsize=1)

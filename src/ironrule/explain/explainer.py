@@ -217,6 +217,7 @@ class Explainer:
         address: str | None = None,
         documents: bool = True,
         reuse: bool = False,
+        changes: bool = False,
         progress: bool | None = None,
         k: int = DEFAULTS.k,
         budget: Budget | float | None = DEFAULTS.budget,
@@ -233,7 +234,9 @@ class Explainer:
         is proven, but a shorter one may hold. With ``output``, a folder, finished rows are written there as Parquet;
         whatever ends the work, the same call goes on where it ended. ``engine="ray"`` works on the Ray cluster at an
         ``address``, or on one started here (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations
-        themselves, proofs included, are not kept, only what ``to_frame`` shows.
+        themselves, proofs included, are not kept, only what ``to_frame`` shows. With ``changes``, the documents hold
+        the nearest changes that respect the roles of features too, as letters to persons need them; to find these often
+        takes longer than to explain.
         """
         from ironrule.explain.batch.run import BatchOptions, choose_pool, run_batch
 
@@ -248,7 +251,7 @@ class Explainer:
             weights=weights,
             widen=widen,
         )
-        kept = BatchOptions(output, documents, reuse)
+        kept = BatchOptions(output, documents, reuse, changes)
         return run_batch(self, self._context, rows, options, output=kept, pool=pool, progress=progress)
 
     def counterfactuals(
@@ -369,12 +372,14 @@ class Explainer:
         of one that was read back, and with suggested changes where it has none; raises InputError if it was made with
         another model, space or history.
         """
+        attached = explanation.with_history(self)
+        return attached if attached.lazy_changes is not None else self.add_changes(attached)
+
+    def add_changes(self, explanation: Explanation, k: int = DEFAULTS.k) -> Explanation:
+        """The same explanation with up to k suggested changes, found when they are first read."""
         from ironrule.explain.build import add_changes
 
-        attached = explanation.with_history(self)
-        if attached.lazy_changes is not None:
-            return attached
-        return add_changes(self._context, attached, DEFAULTS.k, attached.statistics.seed)
+        return add_changes(self._context, explanation, k, DEFAULTS.budget)
 
     def change_sets(
         self,

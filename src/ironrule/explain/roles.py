@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array
-from ironrule.results.advice import RuleMark
+from ironrule.results.advice import ChangeLimit, RuleMark
 from ironrule.rule.rule import Rule
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.parser import parse_constraint
@@ -38,7 +38,12 @@ MOVE_WORDS: Mapping[tuple[Direction, ...], str] = {("rise",): "may only rise", (
 
 def list_declared_constraints(space: Space) -> tuple[Constraint, ...]:
     """What the declared roles of a space say about changes."""
-    return tuple(_list_constraints((f, f.role) for f in space.features if f.role is not None))
+    return tuple(limit for feature in space.features for limit in list_role_constraints(feature))
+
+
+def list_role_constraints(feature: Feature) -> list[Constraint]:
+    """What the declared role of a feature says about changes of it."""
+    return [] if feature.role is None else list(_list_constraints([(feature, feature.role)]))
 
 
 def list_guessed_constraints(context: ExplainerContext) -> tuple[Constraint, ...]:
@@ -108,7 +113,7 @@ def find_better_direction(desired: Int64Array, undesired: Int64Array) -> Directi
     return "rise" if correlation > 0 else "fall"
 
 
-def describe_limits(context: ExplainerContext) -> dict[str, str]:
+def list_limits(context: ExplainerContext) -> dict[str, ChangeLimit]:
     """Of every feature that may not change freely, why."""
     guesses = find_guessed_roles(context)
     limits = {}
@@ -123,7 +128,7 @@ def describe_limits(context: ExplainerContext) -> dict[str, str]:
         if role.minimum_step is not None:
             says.append(f"by at least {role.minimum_step}")
         if says:
-            limits[feature.name] = " ".join(says) + by
+            limits[feature.name] = ChangeLimit(role.moves, " ".join(says) + by)
     return limits
 
 

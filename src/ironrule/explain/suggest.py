@@ -20,7 +20,7 @@ from ironrule.explain.counterfactuals import (
     holds_between_values,
 )
 from ironrule.explain.query import build_case, require_desired
-from ironrule.explain.roles import describe_limits, list_guessed_constraints
+from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.protocol import Unreadable
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.advice import SuggestedChanges
@@ -28,12 +28,15 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.verdict.budget import Budget, Meter
 
 BOXES_PER_SUGGESTION = 20_000  # looked at per question of the exact search: fractions of a second
-SUGGESTION_BUDGET = Budget(evaluations=200_000, seconds=10.0)  # the seconds are for networks, whose boxes take long
+MAX_EVALUATIONS, MAX_SECONDS = 200_000, 10.0  # the seconds are for networks, whose boxes take long
 
 
-def suggest_changes(context: ExplainerContext, instance: Points, k: int, seed: int) -> SuggestedChanges:
-    """Up to k changes of a row with the undesired outcome, nearest first."""
-    limits = describe_limits(context)
+def suggest_changes(
+    context: ExplainerContext, instance: Points, k: int, seed: int, seconds: float | None
+) -> SuggestedChanges:
+    """Up to k changes of a row with the undesired outcome, nearest first, within so many seconds."""
+    budget = Budget(MAX_EVALUATIONS, min(MAX_SECONDS, MAX_SECONDS if seconds is None else seconds))
+    limits = list_limits(context)
     constraints = (*context.change_constraints, *list_guessed_constraints(context))
     try:
         case = build_case(context, EncodedRow(instance), constraints, own_model_only=True)
@@ -41,7 +44,7 @@ def suggest_changes(context: ExplainerContext, instance: Points, k: int, seed: i
         if error.code != "unsatisfiable-constraints":
             raise
         return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
-    query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(SUGGESTION_BUDGET), np.random.default_rng(seed))
+    query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
     nearest = _search(context, query, run)
     require_desired(nearest.points, case.model, case.model)
     holds = holds_between_values(context.gaps, query, nearest)

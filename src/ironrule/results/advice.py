@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.rule.rule import Rule
+from ironrule.space.roles import Direction
 
 MarkReason = Literal["protected", "against direction"]
 
@@ -48,6 +49,20 @@ class RuleMark:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeLimit:
+    """In which directions a feature may be suggested to move, () for none, and why in words."""
+
+    moves: tuple[Direction, ...]
+    reason: str
+
+    def permits(self, change: Change) -> bool:
+        """Whether the change goes a permitted way; not, where its values cannot be compared."""
+        if len(self.moves) != 1 or change.before is None or change.after is None or isinstance(change.after, str):
+            return len(self.moves) == 2
+        return bool(change.after > change.before) == (self.moves[0] == "rise")
+
+
+@dataclass(frozen=True, slots=True)
 class SuggestedChanges(Sequence[Counterfactual]):
     """The nearest changes that would have given the desired outcome and that respect the roles of all features.
 
@@ -59,7 +74,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
     items: tuple[Counterfactual, ...]
     proven: bool
     complete: bool
-    limits: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, ChangeLimit] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -73,14 +88,19 @@ class SuggestedChanges(Sequence[Counterfactual]):
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
             "complete": self.complete,
-            "limits": dict(self.limits),
+            "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SuggestedChanges:
         """The changes that :meth:`to_dict` wrote."""
         items = tuple(map(Counterfactual.from_dict, data["counterfactuals"]))
-        return cls(items, bool(data["proven"]), bool(data["complete"]), dict(data["limits"]))
+        limits = {name: ChangeLimit(tuple(one["moves"]), one["reason"]) for name, one in data["limits"].items()}
+        return cls(items, bool(data["proven"]), bool(data["complete"]), limits)
+
+    def permits(self, change: Change) -> bool:
+        """Whether a change of one feature respects the limits, so far as they say in which direction it may move."""
+        return change.feature not in self.limits or self.limits[change.feature].permits(change)
 
     @property
     def note(self) -> str:

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ironrule.errors import InputError, SpaceError
 
@@ -183,6 +183,28 @@ def parse_guesses(given: bool | RoleGuesses) -> RoleGuesses:
     if not isinstance(given, bool):
         raise InputError(expected="guess_roles must be True, False or a RoleGuesses", got=repr(given))
     return RoleGuesses() if given else NO_GUESSES
+
+
+class NamedFeature(Protocol):
+    """What a role is guessed from."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def label(self) -> str | None:
+        """How reports call it."""
+
+    @property
+    def role(self) -> Role | None:
+        """Its role, if one is declared."""
+
+
+def suggest_roles(features: Iterable[NamedFeature], guesses: RoleGuesses | None = None) -> dict[str, Role]:
+    """A role for every feature without one whose name or label looks protected or immutable."""
+    kinds = {f.name: (guesses or RoleGuesses()).guess_kind(f.name, f.label) for f in features if f.role is None}
+    return {name: Role(kind) for name, kind in kinds.items() if kind is not None}
 
 
 def build_role_constraints(role: Role, own: str, other: str) -> list[str]:
