@@ -140,7 +140,7 @@ def test_guesses_can_be_turned_off_or_changed_and_do_not_limit_what_is_asked_for
     table = make_table()
 
     def decide(rows):
-        return rows["age"].to_numpy() >= 4
+        return rows.iloc[:, 3].to_numpy() >= 4
 
     row = {"income": 1, "debt": 1, "sex": 0, "age": 3}
     assert not Explainer(decide, table).explain(row).changes
