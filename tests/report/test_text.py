@@ -95,5 +95,5 @@ def test_a_search_that_was_stopped_says_so():
 @pytest.mark.parametrize("word", VERDICTS)
 def test_only_a_proven_rule_is_called_proven(word):
     assert get_verdict_name(VERDICTS[word]) == word
-    text = str(explanation(VERDICTS[word], ())).replace("not proven", "")
+    text = str(replace(explanation(VERDICTS[word]), lazy_changes=None)).replace("not proven", "")
     assert ("proven" in text) == (word == "proven")

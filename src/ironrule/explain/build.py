@@ -11,7 +11,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
@@ -21,10 +21,9 @@ import numpy as np
 import ironrule
 from ironrule.arrays import Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
-from ironrule.explain.options import SearchOptions, normalize_weights, parse_budget
+from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
 from ironrule.explain.roles import mark_rule
-from ironrule.explain.suggest import suggest_changes
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter
@@ -41,7 +40,6 @@ from ironrule.search.minimum import find_bound_witnesses
 from ironrule.search.problem import Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
-from ironrule.verdict.budget import Budget
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
 
 Witness = TypeVar("Witness")
@@ -61,19 +59,7 @@ def explain_row(context: ExplainerContext, row: Any, options: SearchOptions) -> 
         row.confirmations.add(context, problem.oracle.points)
     else:
         confirm_points(context, problem)
-    explanation = ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
-    if isinstance(row, EncodedRow) or result.stopped == "interrupted":
-        return explanation
-    return add_changes(context, explanation, options.k, options.budget)
-
-
-def add_changes(
-    context: ExplainerContext, explanation: Explanation, k: int, budget: Budget | float | None
-) -> Explanation:
-    """The explanation with suggested changes, which are found when they are first read."""
-    instance, seed = context.space.encode_row(explanation.instance), explanation.statistics.seed
-    seconds = parse_budget(budget).seconds
-    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds)))
+    return ExplanationBuilder(context, problem, result, wider).build(type(algorithm).__name__, options)
 
 
 @lru_cache(maxsize=1)

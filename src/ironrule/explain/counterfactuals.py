@@ -3,6 +3,11 @@
 What may change is given in the words that users of DiCE know: features to vary and permitted ranges. The exact search
 is used where the model can be read, GeCo otherwise. With whole intervals, "nearest" is called proven only if that holds
 between the values of the domains too.
+
+``suggest_changes`` is the same search for the person whom a decision is about, under the constraints that follow from
+roles, declared and guessed. It is short, and what it has proven to be nearest is shown; what it has not is shown only
+if there is nothing else. Where the model can only be asked, all values of one feature at a time are asked about, and
+GeCo searches if none of them does.
 """
 
 from __future__ import annotations
@@ -16,25 +21,28 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
-from ironrule.errors import InputError
-from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import SearchOptions
+from ironrule.errors import ConstraintError, InputError
+from ironrule.explain.context import EncodedRow, ExplainerContext
+from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import ask_oracle, build_case, build_statistics, require_desired
+from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import BoxQuery, Run
+from ironrule.results.advice import SuggestedChanges
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.explanation import Explanation
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
 from ironrule.space.feature import Feature, Value
 from ironrule.space.table import to_python_value
-from ironrule.verdict.budget import BudgetExhausted, name_stop
+from ironrule.verdict.budget import Budget, BudgetExhausted, Meter, name_stop
 from ironrule.verdict.verdict import Refuted
 
 
@@ -57,7 +65,7 @@ def find_counterfactuals(
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     if tabulated_model is None:
-        nearest, name = find_by_geco(query, run), "GeCo"
+        nearest, name = _find_by_geco(query, run), "GeCo"
     else:
         try:
             nearest = find_nearest_changes(context, tabulated_model, query, run)
@@ -66,11 +74,11 @@ def find_counterfactuals(
                 statement = f"exact counterfactuals are not available here: {reason}"
                 hint = "use algorithm='geco'"
                 raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
-            nearest, name = find_by_geco(query, run), "GeCo"
+            nearest, name = _find_by_geco(query, run), "GeCo"
         require_desired(nearest.points, case.model, case.model)
     items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
     statistics = build_statistics(meter, name, options.seed, nearest.stopped)
-    proven = nearest.proven and holds_between_values(context.gaps, query, nearest)
+    proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
 
 
@@ -100,7 +108,8 @@ def find_nearest_changes(
     )  # a further counterfactual that changes these has a useless change
     low[settled] = high[settled] = query.case.instance[settled]
     left = replace(query, box=Box(low, high), k=query.k - len(single))
-    nearest = find_nearest(tabulated_model, left, run, context.engine, oracle, boxes_per_query)
+    engine = context.engine
+    nearest = find_nearest(tabulated_model, left, run, engine=engine, oracle=oracle, boxes_per_query=boxes_per_query)
     points, count = np.concatenate([single, nearest.points]), len(single) + nearest.proven_count
     return NearestCounterfactuals(points, nearest.proven, nearest.stopped, count)
 
@@ -191,7 +200,7 @@ def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> Tabula
     return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
 
 
-def holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCounterfactuals) -> bool:
+def _holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCounterfactuals) -> bool:
     """Whether what is proven for the values of the domains is so for the numbers between them too.
 
     Where the decision may turn between two values, a nearer counterfactual may lie there; but if the values have none,
@@ -204,7 +213,55 @@ def holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCou
     return gaps.are_respected_by(query.case.feasible.predicates, query.case.instance)
 
 
-def find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
+def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
     verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
     none = np.empty((0, len(query.case.space)), dtype=np.int32)
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
+
+
+BOXES_PER_SUGGESTION = 20_000  # looked at per question of the exact search: fractions of a second
+MAX_EVALUATIONS, MAX_SECONDS = 200_000, 10.0  # the seconds are for networks, whose boxes take long
+
+
+def suggest_changes(
+    context: ExplainerContext, instance: Points, k: int, seed: int, seconds: float | None
+) -> SuggestedChanges:
+    """Up to k changes of a row with the undesired outcome, nearest first, within so many seconds."""
+    budget = Budget(MAX_EVALUATIONS, min(MAX_SECONDS, MAX_SECONDS if seconds is None else seconds))
+    limits = list_limits(context)
+    constraints = (*context.change_constraints, *list_guessed_constraints(context))
+    try:
+        case = build_case(context, EncodedRow(instance), constraints, own_model_only=True)
+    except ConstraintError as error:  # the user's own constraints permit nothing
+        if error.code != "unsatisfiable-constraints":
+            raise
+        return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
+    query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
+    nearest = _search_changes(context, query, run)
+    require_desired(nearest.points, case.model, case.model)
+    holds = _holds_between_values(context.gaps, query, nearest)
+    proven = holds and (nearest.proven or nearest.proven_count > 0)
+    shown = nearest.points[: nearest.proven_count] if proven else nearest.points
+    items = tuple(Counterfactual.from_point(case.space, instance, point) for point in shown)
+    return SuggestedChanges(items, proven, complete=holds and nearest.proven, limits=limits)
+
+
+def _search_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> NearestCounterfactuals:
+    if context.compiled_model is not None:
+        try:
+            return find_nearest_changes(context, context.compiled_model.tabulated, query, run, BOXES_PER_SUGGESTION)
+        except Unreadable:  # constraints on what may change that are too intricate
+            pass
+    single = find_single_changes(context, query, run)[: query.k]
+    if len(single):
+        return NearestCounterfactuals(single, len(single) == query.k, proven_count=len(single))
+    return _find_by_geco(query, run)
+
+
+def add_changes(
+    context: ExplainerContext, explanation: Explanation, k: int, budget: Budget | float | None
+) -> Explanation:
+    """The explanation with suggested changes, which are found when they are first read."""
+    instance, seed = context.space.encode_row(explanation.instance), explanation.statistics.seed
+    seconds = parse_budget(budget).seconds
+    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds)))

@@ -17,7 +17,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array
 from ironrule.errors import InputError
 from ironrule.explain.append import AppendedRowTable, append_rows
-from ironrule.explain.context import ExplainerArguments, build_context, decide_row, restrict_context
+from ironrule.explain.context import EncodedRow, ExplainerArguments, build_context, decide_row, restrict_context
 from ironrule.explain.options import DEFAULTS, SearchOptions, Weights, as_list, parse_oracle
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
@@ -204,7 +204,10 @@ class Explainer:
             weights=weights,
             widen=widen,
         )
-        return explain_row(self._context, row, options)
+        explanation = explain_row(self._context, row, options)
+        if isinstance(row, EncodedRow) or explanation.statistics.stopped == "interrupted":
+            return explanation
+        return self.add_changes(explanation, k, budget=budget)
 
     def explain_many(
         self,
@@ -375,11 +378,15 @@ class Explainer:
         attached = explanation.with_history(self)
         return attached if attached.lazy_changes is not None else self.add_changes(attached)
 
-    def add_changes(self, explanation: Explanation, k: int = DEFAULTS.k) -> Explanation:
-        """The same explanation with up to k suggested changes, found when they are first read."""
-        from ironrule.explain.build import add_changes
+    def add_changes(
+        self, explanation: Explanation, k: int = DEFAULTS.k, *, budget: Budget | float | None = DEFAULTS.budget
+    ) -> Explanation:
+        """The same explanation with up to k suggested changes, found when they are first read, within the seconds of
+        the budget and 10 at most.
+        """
+        from ironrule.explain.counterfactuals import add_changes
 
-        return add_changes(self._context, explanation, k, DEFAULTS.budget)
+        return add_changes(self._context, explanation, k, budget)
 
     def change_sets(
         self,

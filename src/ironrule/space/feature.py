@@ -12,13 +12,16 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.errors import SpaceError
-from ironrule.space.roles import Role
 from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.space.roles import Role
+
 
 Value = Any  # a domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing
 
