@@ -6,19 +6,22 @@ between the values of the domains too.
 
 ``suggest_changes`` is the same search for the person whom a decision is about, under the constraints that follow from
 roles, declared and guessed. It is short, and what it has proven to be nearest is shown; what it has not is shown only
-if there is nothing else. Where the model can only be asked, all values of one feature at a time are asked about, and
-GeCo searches if none of them does.
+if there is nothing else. Where the model can only be asked, or the exact search does not end soon, all values of one
+feature and of two are asked about, and GeCo searches if none of them does.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ironrule.arrays import Points
+from ironrule.arrays import Int64Array, Points
 from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
 from ironrule.errors import ConstraintError, InputError
@@ -82,7 +85,7 @@ def find_counterfactuals(
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
 
 
-MAX_SINGLE_CHANGES = 100_000  # points that change one feature and are asked about
+MAX_SMALL_CHANGES = 100_000  # points that change one feature, or two, and are asked about
 
 
 def find_nearest_changes(
@@ -96,50 +99,66 @@ def find_nearest_changes(
     about; then, by the exact search, those that change several of the other features.
     """
     oracle = None if context.is_robust else context.oracle
+    none = np.empty((0, len(query.case.space)), dtype=np.int32)
     try:
-        single = find_single_changes(context, query, run)
+        single = find_small_changes(context, query, run, 1)
     except (BudgetExhausted, KeyboardInterrupt) as stop:
-        return NearestCounterfactuals(np.empty((0, len(query.case.space)), dtype=np.int32), False, name_stop(stop))
+        return NearestCounterfactuals(none, False, name_stop(stop))
+    single = none if single is None else single
     if len(single) >= query.k:
         return NearestCounterfactuals(single[: query.k], True, proven_count=query.k)
-    low, high = query.box.low.copy(), query.box.high.copy()
-    settled = (single != query.case.instance).any(
-        axis=0
-    )  # a further counterfactual that changes these has a useless change
-    low[settled] = high[settled] = query.case.instance[settled]
-    left = replace(query, box=Box(low, high), k=query.k - len(single))
-    engine = context.engine
-    nearest = find_nearest(tabulated_model, left, run, engine=engine, oracle=oracle, boxes_per_query=boxes_per_query)
+    left = _leave_out(query, single)
+    nearest = find_nearest(
+        tabulated_model, left, run, engine=context.engine, oracle=oracle, boxes_per_query=boxes_per_query
+    )
     points, count = np.concatenate([single, nearest.points]), len(single) + nearest.proven_count
     return NearestCounterfactuals(points, nearest.proven, nearest.stopped, count)
 
 
-def find_single_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> Points:
-    """For every feature the nearest value that gives the desired outcome by itself, if there is one, nearest first.
+def _leave_out(query: BoxQuery, single: Points) -> BoxQuery:
+    """The query for what is left beside changes of one feature: what changes one of these too has a useless change."""
+    instance, low, high = query.case.instance, query.box.low.copy(), query.box.high.copy()
+    settled = (single != instance).any(axis=0)
+    low[settled] = high[settled] = instance[settled]
+    return replace(query, box=Box(low, high), k=query.k - len(single))
 
-    None at all where there are too many values to ask about, or for the budget.
+
+def find_small_changes(context: ExplainerContext, query: BoxQuery, run: Run, size: int) -> Points | None:
+    """For every set of ``size`` features the nearest change of all of them that gives the desired outcome, if there is
+    one, nearest first: the model is asked about every permitted value. None if these are too many, or for the budget.
     """
-    instance, box = query.case.instance, query.box
+    instance, codes = query.case.instance, _list_permitted_codes(query)
+    sets = list(itertools.combinations([j for j, values in enumerate(codes) if len(values)], size))
+    if sum(math.prod(len(codes[j]) for j in one) for one in sets) > min(MAX_SMALL_CHANGES, run.meter.evaluations_left):
+        return None
     distance = InstanceDistance.build(query.case.space, instance, NormWeights())
-    places = [j for j in range(len(instance)) if box.low[j] < box.high[j]]
-    codes = [np.arange(box.low[j], box.high[j] + 1) for j in places]
-    none = np.empty((0, len(instance)), dtype=np.int32)
-    if not places or not all(box.low <= instance) or not all(instance <= box.high):
-        return none
-    if sum(map(len, codes)) > min(MAX_SINGLE_CHANGES, run.meter.evaluations_left):
-        return none
-    changed, values = np.repeat(places, [len(each) for each in codes]), np.concatenate(codes)
-    points = np.repeat(instance[None, :], len(values), axis=0)
-    points[np.arange(len(values)), changed] = values
-    permitted = query.case.feasible.admits(points) & (values != instance[changed])
-    points, changed, values = points[permitted], changed[permitted], values[permitted]
-    if not len(points):
-        return none
-    desired = run.meter.desired(context.model.primary if context.is_robust else context.point_model, points)
-    points, changed, values = points[desired], changed[desired], values[desired]
-    order = np.lexsort((changed, distance.table[distance.starts[changed] + values]))
-    first = np.unique(changed[order], return_index=True)[1]  # the nearest of every feature
-    return np.asarray(points[order[np.sort(first)]], dtype=np.int32)
+    parts = [np.empty((0, len(instance)), dtype=np.int32)]
+    for one in sets:
+        grids = np.meshgrid(*(codes[j] for j in one), indexing="ij")
+        parts.append(np.repeat(instance[None, :], grids[0].size, axis=0))
+        parts[-1][:, one] = np.stack([grid.ravel() for grid in grids], axis=1)
+    points = np.concatenate(parts)
+    points = points[query.case.feasible.admits(points)]
+    if len(points):
+        decides = context.model.primary if context.is_robust else context.point_model
+        points = points[run.meter.desired(decides, points)]
+    points = points[np.argsort(distance.table[distance.starts + points].sum(axis=1), kind="stable")]
+    first = np.unique(points != instance, axis=0, return_index=True)[1]  # the nearest of every set
+    return np.asarray(points[np.sort(first)], dtype=np.int32)
+
+
+def _list_permitted_codes(query: BoxQuery) -> list[Int64Array]:
+    """For every feature the codes of the box, without the row's own, that constraints on it alone permit."""
+    instance, box, codes = query.case.instance, query.box, list[Int64Array]()
+    for j, own in enumerate(instance.tolist()):
+        permitted = np.zeros(int(query.case.space.sizes[j]), dtype=np.bool_)
+        permitted[box.low[j] : box.high[j] + 1] = True
+        permitted[own] = False
+        for predicate in query.case.feasible.predicates:
+            if predicate.columns == (j,):
+                permitted &= predicate.holds_per_code(j, instance)
+        codes.append(np.flatnonzero(permitted))
+    return codes
 
 
 def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[str] | str) -> None:
@@ -219,7 +238,7 @@ def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
 
 
-BOXES_PER_SUGGESTION = 20_000  # looked at per question of the exact search: fractions of a second
+BOXES_PER_SUGGESTION = 5_000  # looked at per question of the exact search: fractions of a second
 MAX_EVALUATIONS, MAX_SECONDS = 200_000, 10.0  # the seconds are for networks, whose boxes take long
 
 
@@ -238,7 +257,8 @@ def suggest_changes(
         return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
     query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
     nearest = _search_changes(context, query, run)
-    require_desired(nearest.points, case.model, case.model)
+    if len(nearest.points):
+        require_desired(nearest.points, case.model, case.model)
     holds = _holds_between_values(context.gaps, query, nearest)
     proven = holds and (nearest.proven or nearest.proven_count > 0)
     shown = nearest.points[: nearest.proven_count] if proven else nearest.points
@@ -247,15 +267,25 @@ def suggest_changes(
 
 
 def _search_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> NearestCounterfactuals:
-    if context.compiled_model is not None:
-        try:
-            return find_nearest_changes(context, context.compiled_model.tabulated, query, run, BOXES_PER_SUGGESTION)
-        except Unreadable:  # constraints on what may change that are too intricate
-            pass
-    single = find_single_changes(context, query, run)[: query.k]
-    if len(single):
-        return NearestCounterfactuals(single, len(single) == query.k, proven_count=len(single))
-    return _find_by_geco(query, run)
+    """By the exact search, if it ends soon; if not, or if there is none, by asking about one and two features."""
+    nearest = NearestCounterfactuals(np.empty((0, len(query.case.space)), dtype=np.int32), False)
+    try:
+        if context.compiled_model is not None:
+            with suppress(Unreadable):  # constraints on what may change that are too intricate
+                tabulated = context.compiled_model.tabulated
+                nearest = find_nearest_changes(context, tabulated, query, run, BOXES_PER_SUGGESTION)
+        if nearest.proven:
+            return nearest
+        single = find_small_changes(context, query, run, 1)
+        pairs = None if single is None else find_small_changes(context, _leave_out(query, single), run, 2)
+        if single is not None:
+            small = single if pairs is None else np.concatenate([single, pairs])
+            small = small[: query.k]
+            if len(small) > nearest.proven_count:
+                return NearestCounterfactuals(small, len(small) == query.k, proven_count=len(small))
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        return replace(nearest, stopped=name_stop(stop))
+    return nearest if len(nearest.points) else _find_by_geco(query, run)
 
 
 def add_changes(
