@@ -28,6 +28,7 @@ from ironrule.oracles.combine import SearchThenProve as SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
 from ironrule.oracles.geco.oracle import GeCo as GeCo
 from ironrule.oracles.sampling import Sampling as Sampling
+from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
 from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
 from ironrule.results.explanation import (
@@ -54,6 +55,7 @@ from ironrule.search.min_set_cover import (
 from ironrule.search.minimum import Minimum as Minimum
 from ironrule.space.constraints.syntax import Constraint as Constraint
 from ironrule.space.feature import Feature as Feature
+from ironrule.space.roles import Role as Role, RoleGuesses as RoleGuesses
 from ironrule.space.sources.databases import SqlQuery as SqlQuery
 from ironrule.space.space import Space as Space
 from ironrule.verdict.budget import Budget as Budget

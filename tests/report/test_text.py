@@ -8,8 +8,9 @@ import pytest
 
 from ironrule.cli.render import render_explanation
 from ironrule.report.text import format_explanation, get_verdict_name
+from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.explanation import CoveragePreference, Explanation, RankedRule, Statistics
-from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.rule.counterfactual import Change, Counterfactual, LazyValue
 from ironrule.rule.rule import Component, Rule
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
@@ -34,14 +35,16 @@ VERDICTS = {
 }
 
 
-def explanation(verdict, counterfactuals=(POINT,), statistics=STATISTICS):
+def explanation(verdict, changes=(POINT,), statistics=STATISTICS):
+    suggested = SuggestedChanges(tuple(changes), proven=True, complete=True)
     return Explanation(
         instance={"age": 20},
         ranked=(RankedRule(RULE, verdict, 7),),
-        counterfactuals=counterfactuals,
+        counterfactuals=(POINT,),
         statistics=statistics,
         history_rows=100,
         space="f",
+        lazy_changes=LazyValue(lambda: suggested),
     )
 
 
@@ -56,13 +59,24 @@ def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
             *(["Bounds are the row's own values; they were not widened."] if word != "refuted" else []),
             "What would have changed the outcome:",
             "  - age: 20 -> 30",
+            "Each is proven to be the nearest of its kind.",
         ]
     )
     assert str(explanation(verdict)) == format_explanation(explanation(verdict))
 
 
-def test_nothing_is_said_about_counterfactuals_that_are_not_there():
-    assert "changed the outcome" not in str(explanation(VERDICTS["proven"], ()))
+def test_that_there_is_no_change_to_suggest_is_said():
+    text = str(explanation(VERDICTS["proven"], ()))
+    assert "changed the outcome" not in text
+    assert "No change that respects the roles of the features gives the desired outcome; that is proven." in text
+
+
+def test_parts_of_a_rule_are_marked():
+    marked = replace(
+        explanation(VERDICTS["proven"]), marks=(RuleMark(0, "against direction"), RuleMark(0, "protected", False))
+    )
+    assert "Note: age <= 20 goes against the declared direction: lower was declared better." in str(marked)
+    assert "Note: age <= 20 uses a feature that looks protected." in str(marked)
 
 
 def test_a_search_that_was_stopped_says_so():
@@ -154,5 +168,5 @@ def test_a_rule_that_was_preferred_for_coverage_is_not_called_shortest(complete)
 @pytest.mark.parametrize("word", VERDICTS)
 def test_only_a_proven_rule_is_called_proven(word):
     assert get_verdict_name(VERDICTS[word]) == word
-    text = str(explanation(VERDICTS[word], ())).replace("not proven", "")
+    text = str(replace(explanation(VERDICTS[word]), lazy_changes=None)).replace("not proven", "")
     assert ("proven" in text) == (word == "proven")

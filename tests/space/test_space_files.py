@@ -190,10 +190,7 @@ def test_missing_may_be_declared_while_the_values_come_from_the_table():
             "only have the keys 'features' and 'constraints', got 'constraint'",
         ),
         ({"features": {"a": 5}}, "feature 'a' may only have .* got 5"),
-        (
-            {"features": {"a": {"value": [1]}}},
-            "feature 'a' may only have columns, grid, interval, kind, .* got {'value': ",
-        ),
+        ({"features": {"a": {"value": [1]}}}, "feature 'a' may only have columns, direction, grid, .* got {'value': "),
         ({"features": {"a": {"values": [1], "kind": "numeric"}}}, "kind 'ordered' or 'nominal'"),
         ({"features": {"a": {"values": "abc"}}}, "'values' of feature 'a' must be a list, got 'abc'"),
         ({"features": {"a": {"values": [1], "missing": "yes"}}}, "'missing' of feature 'a' must be true or false"),

@@ -60,12 +60,14 @@ class ChangeCosts:
 @dataclass(frozen=True, slots=True)
 class NearestCounterfactuals:
     """Counterfactuals, nearest first. ``proven``: each is the nearest that changes all of no earlier one's features,
-    and there is no further one where fewer came than were wanted. ``stopped`` says what ended the search early.
+    and there is no further one where fewer came than were wanted. ``stopped`` says what ended the search early. The
+    first ``proven_count`` are proven to be nearest, however the search ended.
     """
 
     points: Points
     proven: bool
     stopped: str | None = None
+    proven_count: int = 0
 
 
 class NearestSearch(Protocol):

@@ -134,9 +134,10 @@ def find_nearest(
     run: Run,
     engine: BoundEngine | None = None,
     oracle: Oracle | None = None,
+    boxes_per_query: int = BOXES_PER_QUERY,
 ) -> NearestCounterfactuals:
     """Up to k nearest counterfactuals in a box that holds the instance; ``oracle`` is the model's own exact one."""
-    request = NearestRequest(tabulated_model, query, BOXES_PER_QUERY, engine, oracle)
+    request = NearestRequest(tabulated_model, query, boxes_per_query, engine, oracle)
     searches = (backend.build_nearest_search(request) for backend in list_backends(tabulated_model.normal_form))
     search = next((search for search in searches if search is not None), None)
     if search is None:
@@ -147,7 +148,7 @@ def find_nearest(
     except (BudgetExhausted, KeyboardInterrupt) as stop:
         stopped = name_stop(stop, run.meter)
     every = np.array([*found, *([] if search.best is None else [search.best])], dtype=np.int32)
-    return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped)
+    return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped, len(found))
 
 
 def _collect_nearest(search: NearestSearch, found: list[Points], k: int, run: Run) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,7 @@ from ironrule.checker.certificates import check_certificate
 from ironrule.checker.components import CodeRange, PermittedComponents
 from ironrule.checker.document import (
     CertificateClaim,
+    ChangesClaim,
     ExceptionClaim,
     ExplanationDocument,
     JsonObject,
@@ -54,6 +55,10 @@ class ClaimChecker:
         yield run_claim_check("instance", self._check_instance)
         yield run_claim_check("past rows", self._check_history)
         yield run_claim_check("counterfactuals", self._check_counterfactuals)
+        if self.document.changes is not None:
+            yield run_claim_check("suggested changes", partial(self._check_changes, self.document.changes))
+        if self.document.marks:
+            yield run_claim_check("marks", self._check_marks)
         try:
             restrictions = self.document.restrictions
             permitted = components.find_permitted_components(self.scope.space, self.answers.instance, restrictions)
@@ -88,11 +93,28 @@ class ClaimChecker:
         return f"{rows:,}, as claimed"
 
     def _check_counterfactuals(self) -> str:
+        count = self._require_counterfactuals(self.document.counterfactuals)
+        return f"the model gives all {count} the desired outcome" if count else "none is claimed"
+
+    def _check_changes(self, changes: ChangesClaim) -> str:
+        """That they give the desired outcome; roles are the user's word, so whether they are nearest is not checked."""
+        count = self._require_counterfactuals(changes.counterfactuals)
+        if not count:
+            return "none is suggested"
+        return f"the model gives all {count} the desired outcome; whether they are the nearest is not checked"
+
+    def _check_marks(self) -> str:
+        if any(mark["component"] >= len(self.document.rules[0].components) for mark in self.document.marks):
+            raise ClaimFailed("marks must be of components of the rule, but one is not")
+        return "all are of components of the rule; what was declared of their features is not checked"
+
+    def _require_counterfactuals(self, plain: Sequence[JsonObject]) -> int:
+        """How many there are; raises ClaimFailed unless the model gives all the desired outcome."""
         encode = partial(components.encode_counterfactual, self.scope.space, self.answers.instance)
-        points = [encode(plain) for plain in self.document.counterfactuals]
+        points = [encode(one) for one in plain]
         alone = self.scope.user_models.members == (self.scope.user_models.primary,)
         self._require_desired(points, self.answers if alone else self.answers.for_model(self.scope.user_models.primary))
-        return f"the model gives all {len(points)} the desired outcome" if points else "none is claimed"
+        return len(points)
 
     def _require_desired(self, points: list[Int32Array], answers: AnswerCache) -> None:
         """Raise ClaimFailed unless all points can occur and are desired."""
@@ -261,7 +283,8 @@ def _find_named_points(document: ExplanationDocument, scope: CheckScope, instanc
     """Every point that the document names and that is one; the others are told later, where they are claimed."""
     verdicts = [claim.verdict for claim in document.rules]
     shown = [verdict.counterfactual for verdict in verdicts if isinstance(verdict, ExceptionClaim)]
-    for plain in (*document.counterfactuals, *shown):
+    suggested = () if document.changes is None else document.changes.counterfactuals
+    for plain in (*document.counterfactuals, *suggested, *shown):
         with suppress(ClaimFailed):
             yield components.encode_counterfactual(scope.space, instance, plain)
     for codes in (*document.witnesses, *document.wider_witnesses):

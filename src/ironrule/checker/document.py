@@ -110,6 +110,16 @@ class RestrictionsClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesClaim:
+    """Changes that are suggested to the person, what is claimed of them, and what limits them."""
+
+    counterfactuals: tuple[JsonObject, ...]
+    proven: bool
+    complete: bool
+    limits: Mapping[str, JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplanationDocument:
     """An explanation as its document has it."""
 
@@ -136,6 +146,8 @@ class ExplanationDocument:
     breakpoints: Mapping[str, tuple[Any, ...]] | None = None  # None where the claims are about values seen
     extended_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # added to domains, for new rows
     domains: JsonObject | None = None  # what every feature is said to take
+    marks: tuple[JsonObject, ...] = ()
+    changes: ChangesClaim | None = None
 
 
 def parse_document(given: Any) -> ExplanationDocument:
@@ -410,6 +422,15 @@ _parse_document = _record(dict, {
         "shortest": parse_weight, "is_complete": _one_of("is_complete", True, False), "compared": _parse_count,
     }),
     "covers_only_instance": _one_of("covers_only_instance", True, False),
+    "marks": _list_of(_record(dict, {
+        "component": _parse_count, "reason": _one_of("the reason of a mark", "protected", "against direction"),
+        "declared": _one_of("declared", True, False),
+    })),
+    "changes": _record(ChangesClaim, {
+        "counterfactuals": _list_of(_parse_counterfactual), "proven": _one_of("proven", True, False),
+        "complete": _one_of("complete", True, False),
+        "limits": _object_of(_record(dict, {"moves": _parse_names, "reason": _parse_text})),
+    }),
 }, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance"))  # fmt: skip
 
 

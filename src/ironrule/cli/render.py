@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from ironrule.cli.terminal import format_line, format_panel, format_table
 from ironrule.report.text import (
     describe_bounds,
+    describe_changes,
     describe_counterfactuals_stop,
     describe_evidence,
     describe_explanation_stop,
     describe_lone_row,
+    describe_marks,
     describe_minimality,
     describe_preference,
     describe_robustness,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation, Statistics
     from ironrule.results.judgement import Judgement
     from ironrule.space.feature import Feature
+    from ironrule.space.roles import Role
     from ironrule.space.space import Space
 
 
@@ -54,6 +57,7 @@ def render_explanation(explanation: Explanation) -> str:
         f"Past rows covered: {shown.coverage:,} of {explanation.history_rows:,}.",
         *describe_lone_row(explanation),
         *describe_scope(explanation),
+        *describe_marks(explanation),
         *describe_preference(explanation),
         *describe_bounds(explanation),
         *describe_robustness(explanation),
@@ -64,7 +68,8 @@ def render_explanation(explanation: Explanation) -> str:
         *map(format_line, facts),
         *_render_stop(describe_explanation_stop(explanation)),
         *_render_other_rules(explanation),
-        *_render_changes(explanation.counterfactuals),
+        *_render_changes(explanation.changes or ()),
+        *map(format_line, describe_changes(explanation)),
         _render_statistics(explanation.statistics),
     ]
     return "\n".join(parts)
@@ -104,15 +109,23 @@ def render_judgements(judgements: Sequence[Judgement]) -> str:
 def render_space(space: Space, rows_read: int) -> str:
     """One line per feature: its kind, its values, how many, whether it can be missing, and a group's columns."""
     grouped = any(feature.one_hot for feature in space.features)
-    titles = ("feature", "kind", "values", "how many", "missing", *(("columns",) if grouped else ()))
+    has_roles = any(feature.role is not None for feature in space.features)
+    titles = ("feature", "kind", "values", "how many", "missing")
+    titles = (*titles, *(("role",) if has_roles else ()), *(("columns",) if grouped else ()))
     rows = []
     for feature in space.features:
         kind, missing = "ordered" if feature.ordered else "nominal", "yes" if feature.missing else "no"
         columns = (", ".join(feature.columns) if feature.one_hot else "",) if grouped else ()
-        rows.append((feature.name, kind, _format_domain(feature), f"{len(feature.values):,}", missing, *columns))
+        role = (_format_role(feature.role),) if has_roles else ()
+        rows.append((feature.name, kind, _format_domain(feature), f"{len(feature.values):,}", missing, *role, *columns))
     size = f"{format_count(rows_read, 'row')}, {format_count(len(space), 'feature')}, {space.size:.3g} points."
     limits = [f"Constraint: {constraint}" for constraint in space.constraints]
     return "\n".join((format_table(titles, rows), *map(format_line, (*limits, size))))
+
+
+def _format_role(role: Role | None) -> str:
+    entries = {} if role is None else role.to_dict()
+    return ", ".join(value if key == "role" else f"{key} {value}" for key, value in entries.items())
 
 
 def _format_domain(feature: Feature) -> str:

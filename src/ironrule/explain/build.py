@@ -24,6 +24,7 @@ from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
+from ironrule.explain.roles import mark_rule
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter
@@ -178,6 +179,7 @@ class ExplanationBuilder:
             prefer=options.prefer,
             preference=self.preference,
             covers_only_instance=self._covers_only_instance(wider or ranked[0]),
+            marks=mark_rule(context, ranked[0].rule),
             lazy_background=LazyValue(self._background),
         )
 

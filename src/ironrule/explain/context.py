@@ -28,6 +28,7 @@ from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.compiled_model import CompiledModel, compile_models
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
+from ironrule.explain.roles import list_declared_constraints
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
 from ironrule.model.blackbox import ModelSet, build_model_set, match_column_names
 from ironrule.model.decision import DecisionTarget
@@ -43,6 +44,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode
 from ironrule.space.feature import Value
+from ironrule.space.roles import NO_GUESSES, Role, RoleGuesses
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import Table, read_table
@@ -114,6 +116,8 @@ class ExplainerContext:
     inserted_numbers: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # the same inside intervals
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
     row_contexts: ContextCache = field(default_factory=ContextCache, repr=False)  # of rows with new values
+    role_guesses: RoleGuesses = NO_GUESSES
+    guessed_roles: list[Mapping[str, Role]] = field(default_factory=list, repr=False)  # one entry, once they are needed
 
     @property
     def domains(self) -> dict[str, DomainSummary]:
@@ -165,6 +169,8 @@ class ExplainerArguments:
     domain: DomainMode
     device: str | None
     oracle: Oracle | None = None  # for a model that can only be asked
+    roles: Mapping[str, Role | str] = field(default_factory=dict)
+    role_guesses: RoleGuesses = NO_GUESSES
 
 
 def build_context(
@@ -190,7 +196,8 @@ def build_context(
         chosen = columns if columns is not None else _find_model_columns(models[0], row_store.table)
         space = Space.infer(row_store.table, columns=chosen, progress=progress)
     on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
-    whole = replace(space, constraints=(*space.constraints, *on_space))
+    whole = replace(space.with_roles(arguments.roles), constraints=(*space.constraints, *on_space))
+    change_constraints = (*change_constraints, *list_declared_constraints(whole))
     for constraint in change_constraints:
         bind_constraint(constraint, whole.features)
     if isinstance(row_store, OnDiskRows):
@@ -228,6 +235,7 @@ def build_context(
         gaps=gaps,
         obstacles=refined.obstacles,
         black_box_oracle=arguments.oracle,
+        role_guesses=arguments.role_guesses,
     )
 
 
@@ -439,6 +447,7 @@ def derive_context(
         obstacles=obstacles,
         component_cache=ComponentCache(),
         row_contexts=ContextCache(),
+        guessed_roles=[],
     )
 
 

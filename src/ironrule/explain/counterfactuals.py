@@ -3,35 +3,50 @@
 What may change is given in the words that users of DiCE know: features to vary and permitted ranges. The exact search
 is used where the model can be read, GeCo otherwise. With whole intervals, "nearest" is called proven only if that holds
 between the values of the domains too.
+
+``suggest_changes`` is the same search for the person whom a decision is about, under the constraints that follow from
+roles, declared and guessed. It is short, and what it has proven to be nearest is shown; what it has not is shown only
+if there is nothing else. Where the model can only be asked, or the exact search does not end soon, all values of one
+feature and of two are asked about, and GeCo searches if none of them does.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ironrule.arrays import Int64Array, Points
 from ironrule.backends.nearest import NearestCounterfactuals
-from ironrule.backends.registry import find_nearest
-from ironrule.errors import InputError
-from ironrule.explain.context import ExplainerContext
+from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
+from ironrule.errors import ConstraintError, InputError
+from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.options import SearchOptions
+from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import ask_oracle, build_case, build_statistics, require_desired
+from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import BoxQuery, Run
+from ironrule.results.advice import SuggestedChanges
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.explanation import Explanation
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
 from ironrule.space.feature import Feature, Value
 from ironrule.space.table import to_python_value
+from ironrule.verdict.budget import Budget, BudgetExhausted, Meter, name_stop
 from ironrule.verdict.verdict import Refuted
 
 
@@ -49,6 +64,7 @@ def find_counterfactuals(
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     context, row = extend_to_row(context, row)
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
+    _require_changeable(context, features_to_vary)
     case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
     tabulated_model = _choose_tabulated_model(algorithm, context)
@@ -58,9 +74,8 @@ def find_counterfactuals(
         if tabulated_model is None:
             nearest, name = _find_by_geco(query, run), "GeCo"
         else:
-            oracle = None if context.is_robust else context.oracle
             try:
-                nearest = find_nearest(tabulated_model, query, run, context.engine, oracle)
+                nearest = find_nearest_changes(context, tabulated_model, query, run)
             except Unreadable as reason:  # constraints on what may change that are too intricate
                 if algorithm == "exact":
                     statement = f"exact counterfactuals are not available here: {reason}"
@@ -72,6 +87,97 @@ def find_counterfactuals(
     statistics = build_statistics(meter, name, options.seed, nearest.stopped)
     proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
     return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
+
+
+MAX_SMALL_CHANGES = 100_000  # points that change one feature, or two, and are asked about
+
+
+def find_nearest_changes(
+    context: ExplainerContext,
+    tabulated_model: TabulatedModel,
+    query: BoxQuery,
+    run: Run,
+    boxes_per_query: int = BOXES_PER_QUERY,
+) -> NearestCounterfactuals:
+    """The nearest counterfactuals of a model that was read: first those that change one feature, of which all are asked
+    about; then, by the exact search, those that change several of the other features.
+    """
+    oracle = None if context.is_robust else context.oracle
+    none = np.empty((0, len(query.case.space)), dtype=np.int32)
+    try:
+        single = find_small_changes(context, query, run, 1)
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        return NearestCounterfactuals(none, False, name_stop(stop, run.meter))
+    single = none if single is None else single
+    if len(single) >= query.k:
+        return NearestCounterfactuals(single[: query.k], True, proven_count=query.k)
+    left = _leave_out(query, single)
+    nearest = find_nearest(
+        tabulated_model, left, run, engine=context.engine, oracle=oracle, boxes_per_query=boxes_per_query
+    )
+    points, count = np.concatenate([single, nearest.points]), len(single) + nearest.proven_count
+    return NearestCounterfactuals(points, nearest.proven, nearest.stopped, count)
+
+
+def _leave_out(query: BoxQuery, single: Points) -> BoxQuery:
+    """The query for what is left beside changes of one feature: what changes one of these too has a useless change."""
+    instance, low, high = query.case.instance, query.box.low.copy(), query.box.high.copy()
+    settled = (single != instance).any(axis=0)
+    low[settled] = high[settled] = instance[settled]
+    return replace(query, box=Box(low, high), k=query.k - len(single))
+
+
+def find_small_changes(context: ExplainerContext, query: BoxQuery, run: Run, size: int) -> Points | None:
+    """For every set of ``size`` features the nearest change of all of them that gives the desired outcome, if there is
+    one, nearest first: the model is asked about every permitted value. None if these are too many, or for the budget.
+    """
+    instance, codes = query.case.instance, _list_permitted_codes(query)
+    sets = list(itertools.combinations([j for j, values in enumerate(codes) if len(values)], size))
+    if sum(math.prod(len(codes[j]) for j in one) for one in sets) > min(MAX_SMALL_CHANGES, run.meter.evaluations_left):
+        return None
+    distance = InstanceDistance.build(query.case.space, instance, NormWeights())
+    parts = [np.empty((0, len(instance)), dtype=np.int32)]
+    for one in sets:
+        grids = np.meshgrid(*(codes[j] for j in one), indexing="ij")
+        parts.append(np.repeat(instance[None, :], grids[0].size, axis=0))
+        parts[-1][:, one] = np.stack([grid.ravel() for grid in grids], axis=1)
+    points = np.concatenate(parts)
+    points = points[query.case.feasible.admits(points)]
+    if len(points):
+        decides = context.model.primary if context.is_robust else context.point_model
+        points = points[run.meter.desired(decides, points)]
+    points = points[np.argsort(distance.table[distance.starts + points].sum(axis=1), kind="stable")]
+    first = np.unique(points != instance, axis=0, return_index=True)[1]  # the nearest of every set
+    return np.asarray(points[np.sort(first)], dtype=np.int32)
+
+
+def _list_permitted_codes(query: BoxQuery) -> list[Int64Array]:
+    """For every feature the codes of the box, without the row's own, that constraints on it alone permit."""
+    instance, box, codes = query.case.instance, query.box, list[Int64Array]()
+    for j, own in enumerate(instance.tolist()):
+        permitted = np.zeros(int(query.case.space.sizes[j]), dtype=np.bool_)
+        permitted[box.low[j] : box.high[j] + 1] = True
+        permitted[own] = False
+        for predicate in query.case.feasible.predicates:
+            if predicate.columns == (j,):
+                permitted &= predicate.holds_per_code(j, instance)
+        codes.append(np.flatnonzero(permitted))
+    return codes
+
+
+def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[str] | str) -> None:
+    """Raise InputError if a feature is to vary that must not change by its declared role."""
+    if features_to_vary == "all":
+        return
+    for name in [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary:
+        role = context.space[name].role
+        if role is not None and role.kind != "actionable":
+            raise InputError(
+                expected="features_to_vary must name features whose role lets them change",
+                got=f"{name!r}, which is declared {role.kind}",
+                hint="leave it out, or declare it actionable",
+                code="unchangeable-feature",
+            )
 
 
 def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
@@ -134,3 +240,63 @@ def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
     verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
     none = np.empty((0, len(query.case.space)), dtype=np.int32)
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
+
+
+BOXES_PER_SUGGESTION = 5_000  # looked at per question of the exact search: fractions of a second
+MAX_EVALUATIONS, MAX_SECONDS = 200_000, 10.0  # the seconds are for networks, whose boxes take long
+
+
+def suggest_changes(
+    context: ExplainerContext, instance: Points, k: int, seed: int, seconds: float | None
+) -> SuggestedChanges:
+    """Up to k changes of a row with the undesired outcome, nearest first, within so many seconds."""
+    budget = Budget(MAX_EVALUATIONS, min(MAX_SECONDS, MAX_SECONDS if seconds is None else seconds))
+    limits = list_limits(context)
+    constraints = (*context.change_constraints, *list_guessed_constraints(context))
+    try:
+        case = build_case(context, EncodedRow(instance), constraints, own_model_only=True)
+    except ConstraintError as error:  # the user's own constraints permit nothing
+        if error.code != "unsatisfiable-constraints":
+            raise
+        return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
+    query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
+    nearest = _search_changes(context, query, run)
+    if len(nearest.points):
+        require_desired(nearest.points, case.model, case.model)
+    holds = _holds_between_values(context.gaps, query, nearest)
+    proven = holds and (nearest.proven or nearest.proven_count > 0)
+    shown = nearest.points[: nearest.proven_count] if proven else nearest.points
+    items = tuple(Counterfactual.from_point(case.space, instance, point) for point in shown)
+    return SuggestedChanges(items, proven, complete=holds and nearest.proven, limits=limits)
+
+
+def _search_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> NearestCounterfactuals:
+    """By the exact search, if it ends soon; if not, or if there is none, by asking about one and two features."""
+    nearest = NearestCounterfactuals(np.empty((0, len(query.case.space)), dtype=np.int32), False)
+    try:
+        if context.compiled_model is not None:
+            with suppress(Unreadable):  # constraints on what may change that are too intricate
+                tabulated = context.compiled_model.tabulated
+                nearest = find_nearest_changes(context, tabulated, query, run, BOXES_PER_SUGGESTION)
+        if nearest.proven:
+            return nearest
+        single = find_small_changes(context, query, run, 1)
+        pairs = None if single is None else find_small_changes(context, _leave_out(query, single), run, 2)
+        if single is not None:
+            small = single if pairs is None else np.concatenate([single, pairs])
+            small = small[: query.k]
+            if len(small) > nearest.proven_count:
+                return NearestCounterfactuals(small, len(small) == query.k, proven_count=len(small))
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        return replace(nearest, stopped=name_stop(stop, run.meter))
+    return nearest if len(nearest.points) else _find_by_geco(query, run)
+
+
+def add_changes(
+    context: ExplainerContext, explanation: Explanation, k: int, budget: Budget | float | None
+) -> Explanation:
+    """The explanation with suggested changes, which are found when they are first read."""
+    context, row = extend_to_row(context, dict(explanation.instance))
+    instance, seed = context.space.encode_row(row, ignore=context.table.names), explanation.statistics.seed
+    seconds = parse_budget(budget).seconds
+    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds)))

@@ -17,6 +17,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array
 from ironrule.explain.append import AppendedRowTable, append_rows
 from ironrule.explain.context import (
+    EncodedRow,
     ExplainerArguments,
     ExplainerContext,
     build_context,
@@ -32,6 +33,7 @@ from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode, parse_domain
 from ironrule.space.feature import Value
+from ironrule.space.roles import Role, RoleGuesses, parse_guesses, parse_roles
 from ironrule.space.space import Space, as_constraint
 from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
@@ -67,6 +69,10 @@ class Explainer:
     read: a name such as ``"geco"``, or any object with the method ``find`` of
     :class:`ironrule.oracles.protocol.UserOracle` (default ``SearchThenProve()``); where the model can be read, an exact
     oracle does, and this one is asked only about change sets under constraints that are too intricate for it.
+    ``roles`` says what may be done with a feature: ``{"age": "immutable", "income": Role(direction="rise")}``, on top
+    of those of the space. What is declared holds for every change that is searched for. Of other features,
+    ``guess_roles`` guesses from their names and from the data what an explanation had better not suggest: True, False,
+    or a :class:`RoleGuesses` with lists of names of your own.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -88,6 +94,8 @@ class Explainer:
         device: str | None = None,
         cache: str | Path | None = None,
         oracle: str | UserOracle | None = None,
+        roles: Mapping[str, Role | str] | None = None,
+        guess_roles: bool | RoleGuesses = True,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin, model)
         arguments = ExplainerArguments(
@@ -99,6 +107,8 @@ class Explainer:
             domain=parse_domain(domain),
             device=device,
             oracle=parse_oracle(oracle),
+            roles=parse_roles(roles or {}),
+            role_guesses=parse_guesses(guess_roles),
         )
         self._context = build_context(arguments, data, progress, cache)
 
@@ -217,7 +227,10 @@ class Explainer:
             widen=widen,
             prefer=prefer,
         )
-        return explain_row(self._context, row, options, progress)
+        explanation = explain_row(self._context, row, options, progress)
+        if isinstance(row, EncodedRow) or explanation.statistics.stopped == "interrupted":
+            return explanation
+        return self.add_changes(explanation, k, budget=budget)
 
     def explain_many(
         self,
@@ -230,6 +243,7 @@ class Explainer:
         address: str | None = None,
         documents: bool = True,
         reuse: bool = False,
+        changes: bool = False,
         progress: bool | None = None,
         k: int = DEFAULTS.k,
         budget: Budget | float | None = DEFAULTS.budget,
@@ -248,7 +262,9 @@ class Explainer:
         whatever ends the work, the same call goes on where it ended. Values of a table that no past row has join the
         domains, for all its rows. ``engine="ray"`` works on the Ray cluster at an
         ``address``, or on one started here (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations
-        themselves, proofs included, are not kept, only what ``to_frame`` shows.
+        themselves, proofs included, are not kept, only what ``to_frame`` shows. With ``changes``, the documents hold
+        the nearest changes that respect the roles of features too, as letters to persons need them; to find these often
+        takes longer than to explain.
         """
         from ironrule.explain.batch.rows import extend_to_rows
         from ironrule.explain.batch.run import BatchOptions, choose_pool, run_batch
@@ -265,7 +281,7 @@ class Explainer:
             widen=widen,
             prefer=prefer,
         )
-        kept = BatchOptions(output, documents, reuse)
+        kept = BatchOptions(output, documents, reuse, changes)
         context = extend_to_rows(self._context, rows)
         explainer = self if context is self._context else Explainer._from_context(context)
         return run_batch(explainer, context, rows, options, output=kept, pool=pool, progress=progress)
@@ -391,9 +407,21 @@ class Explainer:
 
     def attach(self, explanation: Explanation) -> Explanation:
         """The same explanation with this explainer's past rows and their outcomes attached again, for plots and reports
-        of one that was read back; raises InputError if it was made with another model, space or history.
+        of one that was read back, and with suggested changes where it has none; raises InputError if it was made with
+        another model, space or history.
         """
-        return explanation.with_history(self)
+        attached = explanation.with_history(self)
+        return attached if attached.lazy_changes is not None else self.add_changes(attached)
+
+    def add_changes(
+        self, explanation: Explanation, k: int = DEFAULTS.k, *, budget: Budget | float | None = DEFAULTS.budget
+    ) -> Explanation:
+        """The same explanation with up to k suggested changes, found when they are first read, within the seconds of
+        the budget and 10 at most.
+        """
+        from ironrule.explain.counterfactuals import add_changes
+
+        return add_changes(self._context, explanation, k, budget)
 
     def change_sets(
         self,

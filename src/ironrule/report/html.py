@@ -45,6 +45,7 @@ def render_explanation(explanation: Explanation) -> str:
         length=format_count(explanation.cardinality, "component") + text.describe_minimality(explanation),
         coverage=f"{shown.coverage:,} of {past_rows}",
         details=[
+            *text.describe_marks(explanation),
             *text.describe_lone_row(explanation),
             *text.describe_undecided(explanation),
             *text.describe_preference(explanation),
@@ -56,7 +57,8 @@ def render_explanation(explanation: Explanation) -> str:
             (join_conditions(one.rule), text.get_verdict_name(one.verdict), one.coverage)
             for one in explanation.ranked[1:]
         ],
-        changes=_list_changes(explanation.counterfactuals),
+        changes=_list_changes(explanation.changes or ()),
+        changes_note=text.describe_changes(explanation),
     )
 
 

@@ -41,7 +41,7 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
         "covered": shown.coverage,
         "is_alone": explanation.covers_only_instance or shown.coverage == 0,
         "desired": format_desired_outcome(explanation, True),
-        "changes": [_format_changes(counterfactual, labels) for counterfactual in explanation.counterfactuals],
+        "changes": [_format_changes(change, labels) for change in explanation.changes or ()],
         "needs": _describe_needs(explanation, labels),
         "drawings": draw_condition_pages(explanation, labels) if has_plot else (),
         "facts": [(labels.label(feature), text) for feature, text in instance.items()],
@@ -83,16 +83,25 @@ def _format_changes(counterfactual: Counterfactual, labels: FeatureLabels) -> st
 
 
 def _describe_needs(explanation: Explanation, labels: FeatureLabels) -> list[str]:
-    """For each component, the values of a case that it alone excludes; none where other models decide these cases."""
+    """For each component, the values of a case that it alone excludes; none where other models decide these cases.
+
+    An example that changes a feature which no change is suggested of, or the wrong way, is left out.
+    """
     background = explanation.background
     if background is None or background.is_robust or isinstance(explanation.verdict, Refuted):
         return []
     examples = [
         _format_example(need.counterfactual, need.component.feature, labels)
         for need in background.needs
-        if need.counterfactual is not None
+        if need.counterfactual is not None and _respects_limits(need.counterfactual, explanation)
     ]
     return list(dict.fromkeys(examples))
+
+
+def _respects_limits(counterfactual: Counterfactual, explanation: Explanation) -> bool:
+    """Whether every change is one that could be suggested; not, where that is not known."""
+    suggested = explanation.changes
+    return suggested is not None and all(map(suggested.permits, counterfactual.changes))
 
 
 def _format_example(counterfactual: Counterfactual, excluded_by: str, labels: FeatureLabels) -> str:

@@ -33,10 +33,21 @@ def format_explanation(explanation: Explanation) -> str:
         *describe_lone_row(explanation),
     ]
     lines += describe_details(explanation)
-    if explanation.counterfactuals:
+    if explanation.changes:
         lines.append("What would have changed the outcome:")
-        lines += [f"  - {counterfactual}" for counterfactual in explanation.counterfactuals]
+        lines += [f"  - {counterfactual}" for counterfactual in explanation.changes]
+    lines += describe_changes(explanation)
     return "\n".join(lines)
+
+
+def describe_changes(explanation: Explanation) -> list[str]:
+    """What is known of the suggested changes, where the explanation has any or none can be suggested."""
+    return [] if explanation.changes is None else [explanation.changes.note]
+
+
+def describe_marks(explanation: Explanation) -> list[str]:
+    """The parts of the rule that use a protected feature, or that go against the declared direction."""
+    return [f"Note: {mark.describe(explanation.rule)}." for mark in explanation.marks]
 
 
 def describe_scope(explanation: Explanation) -> list[str]:
@@ -70,6 +81,7 @@ def describe_minimality(explanation: Explanation) -> str:
 def describe_details(explanation: Explanation) -> list[str]:
     """What else is known of the rule and of the search for it."""
     return [
+        *describe_marks(explanation),
         *describe_undecided(explanation),
         *describe_preference(explanation),
         *describe_bounds(explanation),

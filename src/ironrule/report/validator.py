@@ -89,6 +89,10 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
             (place, join_conditions(other.rule), get_verdict_name(other.verdict), f"{other.coverage:,}")
             for place, other in enumerate(explanation.ranked[1:], 2)
         ],
+        "changes": explanation.changes,
+        "limits": [(name, limit.reason) for name, limit in explanation.changes.limits.items()]
+        if explanation.changes is not None
+        else [],
         "counterfactuals": explanation.counterfactuals,
         "row": [(name, format_value(value)) for name, value in explanation.instance.items()],
     }

@@ -23,6 +23,7 @@ from ironrule.clock import WORK_CLOCK
 from ironrule.errors import InputError, build_format_error
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
+from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
@@ -183,7 +184,18 @@ class Explanation:
     prefer: Literal["length", "coverage"] = "length"
     preference: CoveragePreference | None = None  # where coverage was preferred, and the shortest rule is proven
     covers_only_instance: bool = False  # whether the rule shown covers no other past row than the one explained
+    marks: tuple[RuleMark, ...] = ()  # components of the best rule to note, by the roles of their features
+    lazy_changes: LazyValue[SuggestedChanges] | None = field(default=None, compare=False, repr=False)
     lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def changes(self) -> SuggestedChanges | None:
+        """The nearest changes that respect the roles of features, found when they are first read or written.
+
+        None for an explanation that was made without: one of a batch that was not asked for them, or one that was
+        pickled before they were read; see :meth:`Explainer.attach`.
+        """
+        return None if self.lazy_changes is None else self.lazy_changes.get()
 
     @property
     def background(self) -> Background | None:
@@ -289,6 +301,10 @@ class Explanation:
             document["preference"] = self.preference.to_dict()
         if self.covers_only_instance:
             document["covers_only_instance"] = True
+        if self.marks:
+            document["marks"] = [mark.to_dict() for mark in self.marks]
+        if self.changes is not None:
+            document["changes"] = self.changes.to_dict()
         return add_digest(document)
 
     @classmethod
@@ -333,6 +349,8 @@ class Explanation:
                 prefer=data.get("prefer", "length"),
                 preference=None if preference is None else CoveragePreference.from_dict(preference),
                 covers_only_instance=data.get("covers_only_instance", False),
+                marks=tuple(map(RuleMark.from_dict, data.get("marks", ()))),
+                lazy_changes=_read_changes(data.get("changes")),
             )
         except InputError:
             raise
@@ -376,6 +394,16 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return render_explanation(self)
+
+
+def _read_changes(data: Mapping[str, Any] | None) -> LazyValue[SuggestedChanges] | None:
+    """Changes that are known already, as they were written."""
+    if data is None:
+        return None
+    changes = SuggestedChanges.from_dict(data)
+    known = LazyValue(lambda: changes)
+    known.get()  # so that a copy in another process has them too
+    return known
 
 
 Item = TypeVar("Item")

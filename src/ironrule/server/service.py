@@ -24,6 +24,7 @@ import numpy as np
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions, parse_budget
+from ironrule.explain.roles import list_role_constraints
 from ironrule.report.text import describe_scope, get_verdict_name
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
@@ -255,6 +256,7 @@ class WhatIfResult:
     changed: tuple[str, ...]
     desired: bool
     components: tuple[tuple[str, bool], ...] | None = None
+    not_permitted: tuple[str, ...] = ()  # changed features whose declared role does not permit this change
 
     @property
     def rule_applies(self) -> bool | None:
@@ -267,6 +269,7 @@ class WhatIfResult:
         return {
             "values": {name: value_to_json(value) for name, value in self.values.items()},
             "changed": list(self.changed),
+            "not_permitted": list(self.not_permitted),
             "outcome": "desired" if self.desired else "undesired",
             "rule_applies": self.rule_applies,
             "components": None if self.components is None else components,
@@ -297,7 +300,15 @@ def evaluate_what_if(
     if rule is not None:
         holds = [(str(c), _satisfies_component(space[c.feature], values, c)) for c in rule.components]
         components = (*holds, *((text, _satisfies_constraint(space, values, text)) for text in where))
-    return WhatIfResult(values, changed, served_model.explainer.is_desired(values), components)
+    forbidden = tuple(name for name in changed if not _is_permitted(space[name], before, values))
+    return WhatIfResult(values, changed, served_model.explainer.is_desired(values), components, forbidden)
+
+
+def _is_permitted(feature: Feature, before: Mapping[str, Value], after: Mapping[str, Value]) -> bool:
+    """Whether the declared role of a feature permits the change of its value."""
+    x, point = (np.array([feature.code(values[feature.name])], dtype=np.int32) for values in (before, after))
+    limits = list_role_constraints(feature)
+    return all(bind_constraint(limit, (feature,))(point[None, :], x)[0] for limit in limits)
 
 
 def _satisfies_constraint(space: Space, values: Mapping[str, Value], text: str) -> bool:

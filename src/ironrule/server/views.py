@@ -11,9 +11,11 @@ from ironrule.arrays import Int64Array
 from ironrule.explain.options import DEFAULT_SECONDS
 from ironrule.report.text import (
     describe_bounds,
+    describe_changes,
     describe_counterfactuals_stop,
     describe_explanation_stop,
     describe_lone_row,
+    describe_marks,
     describe_minimality,
     describe_preference,
     find_proven_wider_rule,
@@ -290,6 +292,9 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
             {"rule": format_rule(one.rule, space), "verdict": get_verdict_name(one.verdict), "coverage": one.coverage}
             for one in found.ranked[1:]
         ],
+        "marks": describe_marks(found),
+        "suggested": [build_changes(one, space) for one in found.changes or ()],
+        "changes_note": describe_changes(found),
         "counterfactuals": [build_changes(one, space) for one in found.counterfactuals],
     }
 

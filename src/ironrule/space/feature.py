@@ -12,13 +12,17 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import SpaceError
 from ironrule.wording import format_count
+
+if TYPE_CHECKING:
+    from ironrule.space.roles import Role
+
 
 Value = Any  # a domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing
 
@@ -39,6 +43,7 @@ class Feature:
     label: str | None = None
     unit: str | None = None
     interval: bool | None = None  # any number from the smallest to the largest value; None: as the explainer decides
+    role: Role | None = None  # as declared; None where nothing is
     numeric: bool = field(init=False, repr=False, compare=False)  # every value is a number: arithmetic makes sense
     temporal: bool = field(init=False, repr=False, compare=False)  # every value is a date or a time
     naturally_ordered: bool = field(init=False, repr=False, compare=False)  # as its numbers or dates are
@@ -69,6 +74,8 @@ class Feature:
         if self.interval and not self.can_be_interval:
             rule = f"feature {self.name!r} must be an ordered number to be an interval"
             raise SpaceError(expected=rule, got=self.describe())
+        if self.role is not None:
+            self.role.check_fits(self.name, self.ordered, self.numeric)
 
     def _check_one_hot(self) -> None:
         extra = len(self.values) - len(self.columns)  # 1 if all columns may be zero, which is a value of its own

@@ -18,6 +18,12 @@
     [features.job]
     columns = ["job_clerk", "job_cook"]   # a one-hot group
 
+    [features.income]                     # what may be done with it: see ``roles``
+    role = "actionable"                   # or "immutable", "protected"
+    direction = "rise"                    # or "fall": it may only move this way
+    higher_is = "better"                  # or "worse", for the applicant
+    minimum_step = 50
+
 A feature without values or grid takes the values seen in the table.
 """
 
@@ -26,6 +32,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,13 +40,14 @@ from typing import Any
 from ironrule.errors import MissingExtraError, SpaceError
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.infer import InferenceOptions, infer_features
+from ironrule.space.roles import ROLE_KEYS, Role
 from ironrule.space.table import Table
 from ironrule.wording import format_count
 
 SpaceDocument = dict[str, Any]
 MAX_GRID_VALUES = 1_000_000
 KIND_NAMES: dict[type, str] = {list: "a list", bool: "true or false", str: "a string"}
-FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit", "interval"}
+FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit", "interval", *ROLE_KEYS}
 
 
 def read_document(path: Path) -> SpaceDocument:
@@ -105,7 +113,16 @@ def _parse_feature(name: str, entry: Mapping[str, Any], table: Table | None) -> 
         seen = _infer_from_table(name, columns, entry, table)
         values, ordered, missing = seen.values, seen.ordered, entry.get("missing", seen.missing)
     shown = {key: entry.get(key) for key in ("label", "unit", "interval")}
-    return Feature(name, values, ordered=ordered, missing=missing, columns=columns, **shown)
+    feature = Feature(name, values, ordered=ordered, missing=missing, columns=columns, **shown)
+    return replace(feature, role=_parse_role(name, entry))
+
+
+def _parse_role(name: str, entry: Mapping[str, Any]) -> Role | None:
+    try:
+        return Role.from_dict(entry)
+    except SpaceError as error:
+        expected = f"the role of feature {name!r}: {error.expected}"
+        raise SpaceError(expected=expected, got=error.got, hint=error.hint, code=error.code) from None
 
 
 def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
@@ -173,7 +190,8 @@ def _build_entry(feature: Feature) -> SpaceDocument:
     if feature.columns != (feature.name,):
         entry["columns"] = list(feature.columns)
     optional = {"label": feature.label, "unit": feature.unit, "interval": feature.interval}
-    return entry | {key: value for key, value in optional.items() if value is not None}
+    entry |= {key: value for key, value in optional.items() if value is not None}
+    return entry | ({} if feature.role is None else feature.role.to_dict())
 
 
 def to_toml(document: SpaceDocument, inferred: SpaceDocument, max_values: int = 24) -> str:

@@ -26,6 +26,7 @@ from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Feature, Value, is_missing, parse_date
 from ironrule.space.files import build_document, parse_features, read_document
 from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
+from ironrule.space.roles import ROLE_KEYS, Role, parse_roles
 from ironrule.space.sources import as_source
 from ironrule.space.table import Table, read_table, require_columns, to_python_value
 from ironrule.wording import format_count
@@ -160,13 +161,13 @@ class Space:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of features, domains and constraints: what a certificate names as its scope. Labels and units are
-        for readers: they change nothing that is claimed, and so are left out of it.
+        """A hash of features, domains and constraints: what a certificate names as its scope. Labels, units and roles
+        change nothing that is claimed, and so are left out of it.
         """
         document = self.to_dict()
         for entry in document["features"].values():
-            entry.pop("label", None)
-            entry.pop("unit", None)
+            for key in ("label", "unit", *ROLE_KEYS):
+                entry.pop(key, None)
         text = json.dumps(document, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -272,6 +273,18 @@ class Space:
             for feature in self.features
         )
         return replace(self, features=tuple(labelled))
+
+    def with_roles(self, roles: Mapping[str, Role | str]) -> Space:
+        """The same space with roles by feature, such as ``{"age": "immutable"}``; its fingerprint stays.
+
+        >>> space = Space((Feature("age", (20, 30), ordered=True),))
+        >>> space.with_roles({"age": "immutable"})["age"].role.kind
+        'immutable'
+        """
+        parsed = parse_roles(roles)
+        for name in parsed:
+            self.index(name)
+        return replace(self, features=tuple(replace(f, role=parsed.get(f.name, f.role)) for f in self.features))
 
     def __repr__(self) -> str:
         ordered = sum(feature.ordered for feature in self.features)

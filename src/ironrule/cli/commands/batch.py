@@ -44,6 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster (default: start one here)")
     text = "give a row that another row's proven rule covers that rule, without a search"
     group.add_argument("--reuse", action="store_true", help=text)
+    group.add_argument("--changes", action="store_true", help="suggest changes too, for letters; takes longer")
     group.add_argument("--no-documents", action="store_true", help="keep the table only, without proofs")
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> CommandResult:
             engine=options.engine,
             address=options.address,
             documents=not options.no_documents,
+            changes=options.changes,
             reuse=options.reuse,
             **search.to_kwargs(),
         )

@@ -1,5 +1,7 @@
 """ironrule inspect: the features of your data and the values they can take, as Ironrule reads them.
 
+Roles are suggested by the names of features: what looks protected or immutable, and no advice should change.
+
 Write them to a file, correct it, and pass it with --space:
 
   ironrule inspect loans.csv --target status --output space.toml
@@ -29,11 +31,13 @@ def run(options: argparse.Namespace) -> CommandResult:
     """Read the data, show its space."""
     from ironrule.cli.render import render_space
     from ironrule.space.files import to_toml
+    from ironrule.space.roles import suggest_roles
     from ironrule.space.space import Space
 
     output = check_output_path(options, OUTPUT_ENDINGS)
     data = read_data(options.data, options.target)
     space = read_space(options, data)
+    space = space.with_roles(suggest_roles(space.features))
     document = space.to_dict()
     as_toml = output is not None and output.suffix.lower() == ".toml"
     seen = Space.infer(data, constant="keep", progress=False).to_dict()

@@ -41,11 +41,12 @@ WorkerPool = Callable[[RowExplainer, PendingRows, IsCovered | None], Iterator[li
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """Where a batch is kept, whether with documents, and whether proven rules are reused."""
+    """Where a batch is kept, whether with documents and suggested changes, and whether proven rules are reused."""
 
     folder: str | Path | None
     documents: bool
     reuse: bool
+    changes: bool = False
 
 
 class BatchWriter(Protocol):
@@ -78,7 +79,9 @@ def run_batch(
     if output.folder is not None:
         require_parquet()
     chosen = select_undesired_rows(context, rows)
-    row_explainer = RowExplainer(explainer, options, output.documents)
+    if output.changes:
+        options_hash = f"{options_hash}, changes"
+    row_explainer = RowExplainer(explainer, options, output.documents, output.changes)
     counts = {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}
 
     def fill(writer: BatchWriter) -> None:

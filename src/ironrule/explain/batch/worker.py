@@ -52,6 +52,7 @@ class RowExplainer:
     explainer: Any
     options: SearchOptions
     documents: bool
+    changes: bool = False  # whether changes are suggested; they can take longer than the search for the rule
 
     def explain_row(self, row: int, point: Points, confirmations: ConfirmationQueue) -> BatchRow:
         """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
@@ -59,6 +60,8 @@ class RowExplainer:
         explanation = self.explainer.explain(EncodedRow(point, confirmations), progress=False, **kwargs)
         if explanation.statistics.stopped == "interrupted":
             raise KeyboardInterrupt
+        if self.changes:
+            explanation = self.explainer.add_changes(explanation)
         return build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
 
     def explain_task(self, task: Task) -> list[BatchRow]:

@@ -1,0 +1,112 @@
+"""What an explanation says under the roles of features: which changes it suggests, and which parts of its rule to note.
+
+``SuggestedChanges`` are the nearest changes that respect the roles, as far as that is proven; ``RuleMark`` notes a
+component that uses a protected feature, or that holds against somebody what was declared better for him.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.rule.rule import Rule
+from ironrule.space.roles import Direction
+
+MarkReason = Literal["protected", "against direction"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMark:
+    """A component of the best rule, by its position, and why it is marked; ``declared``: not by its name alone."""
+
+    component: int
+    reason: MarkReason
+    declared: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The mark as plain data."""
+        return {"component": self.component, "reason": self.reason, "declared": self.declared}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RuleMark:
+        """The mark that :meth:`to_dict` wrote."""
+        return cls(int(data["component"]), data["reason"], bool(data["declared"]))
+
+    def describe(self, rule: Rule) -> str:
+        """The mark as a sentence.
+
+        >>> from ironrule.rule.rule import Component
+        >>> RuleMark(0, "protected").describe(Rule((Component("sex", "==", "female"),)))
+        "sex = 'female' uses a protected feature"
+        """
+        component = rule.components[self.component]
+        if self.reason == "against direction":
+            side = "higher" if component.op == ">=" else "lower"
+            return f"{component} goes against the declared direction: {side} was declared better"
+        return f"{component} uses a {'protected feature' if self.declared else 'feature that looks protected'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLimit:
+    """In which directions a feature may be suggested to move, () for none, and why in words."""
+
+    moves: tuple[Direction, ...]
+    reason: str
+
+    def permits(self, change: Change) -> bool:
+        """Whether the change goes a permitted way; not, where its values cannot be compared."""
+        if len(self.moves) != 1 or change.before is None or change.after is None or isinstance(change.after, str):
+            return len(self.moves) == 2
+        return bool(change.after > change.before) == (self.moves[0] == "rise")
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedChanges(Sequence[Counterfactual]):
+    """The nearest changes that would have given the desired outcome and that respect the roles of all features.
+
+    ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
+    earlier one. ``complete``: there is no other, or as many came as were asked for. ``limits`` says of every feature
+    that may not change freely why.
+    """
+
+    items: tuple[Counterfactual, ...]
+    proven: bool
+    complete: bool
+    limits: Mapping[str, ChangeLimit] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.items[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The changes as plain data."""
+        return {
+            "counterfactuals": [item.to_dict() for item in self.items],
+            "proven": self.proven,
+            "complete": self.complete,
+            "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SuggestedChanges:
+        """The changes that :meth:`to_dict` wrote."""
+        items = tuple(map(Counterfactual.from_dict, data["counterfactuals"]))
+        limits = {name: ChangeLimit(tuple(one["moves"]), one["reason"]) for name, one in data["limits"].items()}
+        return cls(items, bool(data["proven"]), bool(data["complete"]), limits)
+
+    def permits(self, change: Change) -> bool:
+        """Whether a change of one feature respects the limits, so far as they say in which direction it may move."""
+        return change.feature not in self.limits or self.limits[change.feature].permits(change)
+
+    @property
+    def note(self) -> str:
+        """What is known of these changes, in a sentence."""
+        if not self.items:
+            none = "No change that respects the roles of the features gives the desired outcome"
+            return f"{none}; that is proven." if self.proven and self.complete else f"{none}, as far as was searched."
+        nearest = "Each is proven to be the nearest of its kind" if self.proven else "Not proven to be the nearest"
+        return f"{nearest}; there may be others." if not self.complete else f"{nearest}."
