@@ -24,6 +24,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 def is_true(document: dict[str, Any], example: Example) -> bool:
     """Whether every claim holds; says nothing of how the explanation was found."""
     given = {name: document["decision"][name] for name in ("desired", "threshold", "margin")}
+    given["domain"] = "auto" if "breakpoints" in document else "seen"
     explainer = Explainer(example.model, example.data, constraints=example.constraints, models=example.models, **given)
     return all(_claims(document, _World(explainer, example)))
 

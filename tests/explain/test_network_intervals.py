@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Explainer, Explanation, Proven, check
-from ironrule.results.scope import DomainMode
+from ironrule.space.domain import DomainMode
 
 
 def measured(rows: int = 80) -> tuple[pd.DataFrame, Any]:

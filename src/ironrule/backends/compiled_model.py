@@ -70,7 +70,7 @@ def compile_model(model: Any, black_box: BlackBox, space: Space, past: Points, t
 
 
 def insert_codes(
-    compiled: CompiledModel, model: Any, black_box: BlackBox, space: Space, places: Mapping[int, int], point: Points
+    compiled: CompiledModel, model: Any, black_box: BlackBox, space: Space, *, places: Mapping[int, int], point: Points
 ) -> CompiledModel:
     """A single compiled model over a space with one more number in some intervals, at these places of their domains.
 
