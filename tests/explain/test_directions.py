@@ -255,7 +255,7 @@ def test_what_is_refused() -> None:
     named = LogisticRegression().fit(table, np.where(risk > np.median(risk), "bad", "good"))
     with pytest.raises(OutcomeError, match="desired class must be one of"):
         Explainer(named, table, desired="below", threshold=0.3)
-    with pytest.raises(OutcomeError, match="only with threshold"):
+    with pytest.raises(OutcomeError, match="pass threshold"):
         Explainer(named, table, desired="below")
     with pytest.raises(OutcomeError, match="pass threshold"):
         Explainer(score_rows, table, desired="below")

@@ -167,6 +167,7 @@ def restore_categories(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def restore_row(model: Any, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A single row in the values that the model keeps."""
+    """A single row in the values that the model keeps; a value that it does not keep stays as it is."""
     lists = find_category_lists(model, [str(name) for name in row])
-    return {name: lists[name].find(value) if name in lists else value for name, value in row.items()}
+    found = {name: lists[name].find(value) if name in lists else value for name, value in row.items()}
+    return {name: found[name] if name in lists and found[name] in lists[name].values else row[name] for name in row}

@@ -46,11 +46,12 @@ class Decision:
         """Raise OutcomeError if these rows, none of them desired, get labels: the desired one is likely misspelt."""
         answer = _ask_model(self.ask, table, rows)
         if self.unlisted_labels is not None and answer.ndim == 1:
-            directed = any(label in get_args(Direction) for label in self.unlisted_labels)
-            hint = f"pass threshold=... if scores {self.unlisted_labels[0]} a threshold are desired" if directed else ""
             seen = ", ".join(sorted({repr(to_python_value(label)) for label in answer})[:12])
             rule = f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}"
-            raise OutcomeError(expected=rule, got=f"labels {seen}", hint=hint)
+            if any(label in get_args(Direction) for label in self.unlisted_labels):
+                hint = "pass threshold=... if scores on that side of it are desired"
+                raise OutcomeError(expected=rule, got=f"labels {seen}", hint=hint, code="threshold-required")
+            raise OutcomeError(expected=rule, got=f"labels {seen}")
 
 
 def build_decision(model: Any, desired: Any, threshold: float | None, direction: Direction = "above") -> Decision:
@@ -114,8 +115,11 @@ def resolve_desired_labels(desired: Any, labels: list[Any]) -> tuple[Any, ...]:
     wanted = as_labels(desired)
     unknown = [label for label in wanted if label not in labels]
     if unknown:
-        hint = "scores above or below are desired only with threshold=..." if unknown[0] in get_args(Direction) else ""
-        raise OutcomeError(expected=f"the desired class must be one of {labels}", got=repr(unknown[0]), hint=hint)
+        rule, got = f"the desired class must be one of {labels}", repr(unknown[0])
+        if unknown[0] in get_args(Direction):
+            hint = "pass threshold=... if scores on that side of it are desired"
+            raise OutcomeError(expected=rule, got=got, hint=hint, code="threshold-required")
+        raise OutcomeError(expected=rule, got=got)
     if len(wanted) == len(labels):
         raise OutcomeError(expected="at least one class must be undesired", got=f"all of {labels} as desired")
     return wanted
