@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.network_tasks import train
 from benchmarks.proof_tables import quantile
-from ironrule import Explainer, Proven, check
+from ironrule import Checker, Explainer, Proven
 from ironrule.space.domain import DomainMode
 
 TASKS = (("Credit", "20+20 relu"), ("Credit", "20+20 tanh"), ("HELOC", "10+10 relu"), ("HELOC", "20+20 logistic"))
@@ -33,21 +33,21 @@ def main() -> None:
     for name in given.tasks:
         data, network = name.split(", ", 1)
         task = train(data, network, max_iter=given.iterations)
-        rows = task.rows(given.rows, 0)
+        rows, checker = task.rows(given.rows, 0), Checker(task.model, task.table)
         for domain in DOMAINS:
             explainer = Explainer(task.model, task.table, desired=1, domain=domain, progress=False)
             explainer.explain(rows[0], budget=5)  # compiles
             for seconds in given.seconds:
-                answers = [explain(explainer, task, row, seconds) for row in rows]
+                answers = [explain(explainer, checker, row, seconds) for row in rows]
                 print(_format_line(name, domain, explainer, seconds, answers), flush=True)
 
 
-def explain(explainer: Explainer, task: Any, row: int, seconds: float) -> dict[str, Any]:
+def explain(explainer: Explainer, checker: Checker, row: int, seconds: float) -> dict[str, Any]:
     """What is known of a row when the time is up."""
     began = time.perf_counter()
     explanation = explainer.explain(row, budget=seconds)
     wall = time.perf_counter() - began
-    result = check(explanation, task.model, task.table, desired=1)
+    result = checker.check(explanation)
     return {
         "proven": isinstance(explanation.verdict, Proven),
         "minimum": explanation.minimum,
