@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal
 
@@ -78,6 +79,25 @@ def round_share_up(share: float) -> float:
     """A share with two digits, never rounded down."""
     unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
     return min(1.0, math.ceil(share / unit - 1e-9) * unit)
+
+
+def round_towards(value: float, limit: float) -> float:
+    """The number with the fewest digits between a value and a limit, both included, the nearest to the value.
+
+    >>> round_towards(1.7140000462532043, 1.7), round_towards(0.044999999925494194, 0.05), round_towards(2.5, 2.5)
+    (1.71, 0.05, 2.5)
+    """
+    low, high = min(value, limit), max(value, limit)
+    rounding = ROUND_FLOOR if limit < value else ROUND_CEILING
+    with localcontext() as context:
+        context.prec = 400  # a double has up to 308 digits before the point
+        for digits in range(-308, 17):
+            rounded = (
+                float(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=rounding)) + 0.0
+            )  # no negative zero
+            if low <= rounded <= high:
+                return rounded
+    return value
 
 
 def format_name(name: str) -> str:

@@ -17,7 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from ironrule import Explainer, ModelError
+from ironrule import Explainer, ModelError, check
+from ironrule.model.protocol import Unreadable
 
 MODELS = [
     DecisionTreeClassifier(random_state=0),
@@ -134,3 +135,46 @@ def test_a_model_that_can_only_be_asked_is_refused() -> None:
     ) as refused:
         Explainer(lambda rows: (rows["income"] > 700).to_numpy().astype(float), table, domain="interval")
     assert refused.value.code == "intervals-unavailable"
+
+
+def test_a_model_that_cannot_be_compiled_over_its_intervals_keeps_the_values_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only values can be asked about then: a list of answers proves nothing of the numbers between them."""
+    model, table = fitted(MODELS[0])
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Unreadable("it is too large")
+
+    monkeypatch.setattr("ironrule.explain.context.compile_models", refuse)
+    explainer = Explainer(model, table, desired=1)
+    assert not any(feature.interval for feature in explainer.space.features)
+    assert set(explainer.obstacles) == {"income", "debt", "accounts"}
+    explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))
+    assert explanation.breakpoints is None
+    assert explanation.domains["income"].kind == "seen"
+    with pytest.raises(ModelError, match="it is too large"):
+        Explainer(model, table, desired=1, domain="interval")
+
+
+def test_rounding_that_decides_between_two_values_leaves_a_wider_rule_unproven() -> None:
+    """Scores of exactly zero: the model's word on the values says nothing of the numbers between them."""
+    grid = np.array([[a, b, c] for a in range(4) for b in range(3) for c in range(3)], dtype=np.float64)
+    model = LogisticRegression().fit(grid, grid[:, 2] > 1)
+    model.coef_, model.intercept_ = np.array([[0.5, -0.5, 1.0]]), np.array([-1.0])
+    explainer = Explainer(model, grid, desired=True)
+    for row in np.flatnonzero(~explainer.outcomes).tolist():
+        assert check(explainer.explain(row, budget=5), model, grid, desired=True).status == "proven"
+
+
+def test_stated_bounds_are_judged_as_they_are() -> None:
+    table = pd.DataFrame({"income": [0.0, 10.0, 20.0, 30.0, 40.0] * 4, "age": [20.0, 30.0, 40.0, 50.0] * 5})
+    model = LogisticRegression().fit(table, table["income"] >= 25)
+    explainer = Explainer(model, table, desired=True)
+    turn = float(-(model.intercept_[0] + model.coef_[0][1] * 30.0) / model.coef_[0][0])
+    row = {"income": 10.0, "age": 30.0}
+    fixed = ["age <= 30", "age >= 30"]
+    assert explainer.judge(row, [f"income <= {turn - 0.01}", *fixed]).quality.name != "FAILED_GLOBAL"
+    judged = explainer.judge(row, [f"income <= {turn + 0.01}", *fixed])
+    assert judged.quality.name == "FAILED_GLOBAL"
+    assert judged.rule.components[0].value == turn + 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -72,6 +73,8 @@ class ClaimChecker:
         if self.document.wider is not None:
             wider = self.document.wider
             yield from self._check_rule("wider rule", wider, partial(self._check_wider, wider, best))
+        if self.document.rounded is not None:
+            yield run_claim_check("rounded rule", partial(self._check_rounded, self.document.rounded))
         if self.document.wider_is_maximal or self.document.wider_witnesses:
             yield run_claim_check("widest", self._check_maximal)
         yield run_claim_check("needed components", self._check_undecided)
@@ -200,6 +203,33 @@ class ClaimChecker:
         if (low > inner_low).any() or (high < inner_high).any():
             raise ClaimFailed("the wider rule must cover all that the best rule covers, but it does not")
         return "it covers the instance, and all that the best rule covers"
+
+    def _check_rounded(self, rounded: JsonObject) -> str:
+        """That each bound lies between the wider rule's and the instance's own value, and that no past row is lost."""
+        wider, parts = self.document.wider, rounded["components"]
+        if wider is None or rounded["outcome"] != wider.outcome or len(parts) != len(wider.components):
+            raise ClaimFailed("the rounded rule must have the outcome and the components of the wider rule")
+        low, high = (end.copy() for end in self._find_box(wider))
+        for part, exact in zip(parts, wider.components, strict=True):
+            place = self._find_range(exact).feature
+            feature, bound, short = self.scope.space.features[place], exact["value"], part["value"]
+            own = self.document.instance[feature.name]
+            if part == exact:
+                continue
+            numbers = all(type(value) in (int, float) for value in (bound, short, own))
+            if {**part, "value": bound} != exact or not numbers or not is_interval_feature(feature):
+                raise ClaimFailed("the rounded rule may differ from the wider rule in bounds on intervals alone")
+            first, last = (own, bound) if exact["op"] == "<=" else (bound, own)
+            if not first <= short <= last:
+                raise ClaimFailed(f"{part['feature']} {part['op']} {short!r} must lie within the wider rule")
+            if exact["op"] == "<=":
+                high[place] = bisect_right(feature.values, short) - 1
+            else:
+                low[place] = bisect_left(feature.values, short)
+        covered = len(self.scope.find_rows_inside(low, high))
+        if covered != wider.coverage:
+            raise ClaimFailed(f"the rounded rule covers {covered:,} past rows, not {wider.coverage:,}")
+        return "each bound lies within the wider rule, and it covers as many past rows"
 
     def _require_instance_covered(self, claim: RuleClaim) -> None:
         if len(set(map(to_canonical_json, claim.components))) < len(claim.components):

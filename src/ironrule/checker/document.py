@@ -144,6 +144,7 @@ class ExplanationDocument:
     data: JsonObject
     constraints: tuple[str, ...] | None = None  # None where the document names none
     breakpoints: Mapping[str, tuple[Any, ...]] | None = None  # None where the claims are about values seen
+    rounded: JsonObject | None = None  # the wider rule with rounded bounds
     extended_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # added to domains, for new rows
     domains: JsonObject | None = None  # what every feature is said to take
     marks: tuple[JsonObject, ...] = ()
@@ -412,6 +413,7 @@ _parse_document = _record(dict, {
 }, {
     "constraints": _parse_names,
     "breakpoints": _object_of(_list_of(_parse_number)),
+    "rounded": _record(dict, {"components": _list_of(_parse_component), "outcome": _parse_text}),
     "extended_values": _object_of(_list_of(_parse_value)),
     "domains": _object_of(_record(dict, {
         "kind": _one_of("the kind of a domain", "interval", "integers", "seen", "list"),

@@ -36,6 +36,7 @@ from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
+from ironrule.rule.rule import Component, Rule
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.minimum import Minimum, find_bound_witnesses
 from ironrule.search.prefer import prefer_coverage
@@ -43,6 +44,7 @@ from ironrule.search.problem import Algorithm, Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.verdict.verdict import Proven, Unrefuted, Verdict
+from ironrule.wording import round_towards
 
 Witness = TypeVar("Witness")
 MAX_WIDENED = 20  # rules that are widened to see which covers most
@@ -168,6 +170,7 @@ class ExplanationBuilder:
             restrictions=RuleRestrictions(require, forbid, normalize_weights(options.weights)),
             witnesses=() if needed is None else needed,
             wider=wider,
+            rounded=None if wider is None or self.wider is None else self._round_bounds(wider.rule, self.wider.box),
             wider_is_maximal=self.wider is not None and self.wider.maximal,
             wider_witnesses=() if limits is None else tuple(map(tuple, limits.tolist())),
             undecided_components=self._undecided(),
@@ -199,6 +202,27 @@ class ExplanationBuilder:
         instance, context = self.problem.case.instance, self.context
         alone = Box(instance, instance)
         return shown.coverage == 1 and context.history.count_covered(alone, context.space.sizes) == 1
+
+    def _round_bounds(self, rule: Rule, box: Box) -> Rule | None:
+        """A wider rule with bounds as people write numbers: each is rounded inwards, but not past a value that a past
+        row or the row itself has, so that as many rows are covered. None where nothing becomes shorter.
+        """
+        space, instance = self.context.space, self.problem.case.instance
+        parts: list[Component] = []
+        for part in rule.components:
+            j = space.index(part.feature)
+            feature = space.features[j]
+            if not feature.interval or feature.has_only_integers or part.op == "==":
+                parts.append(part)
+                continue
+            upper, own = part.op == "<=", int(instance[j])
+            codes = range(int(box.high[j]), own, -1) if upper else range(int(box.low[j]), own)
+            counts = self.context.history.frequencies[j]
+            limit = feature.value(next((code for code in codes if counts[code]), own))
+            short = round_towards(float(part.value), float(limit))
+            parts.append(replace(part, value=short if len(repr(short)) < len(repr(part.value)) else part.value))
+        rounded = Rule(tuple(parts), rule.outcome)
+        return None if rounded == rule else rounded
 
     def _undecided(self) -> tuple[str, ...]:
         """Components of the best rule whose removal an exact oracle could not decide upon, or had no time left for."""

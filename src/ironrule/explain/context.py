@@ -205,13 +205,19 @@ def build_context(
     model_set = build_model_set(models, row_store.table, whole, target)
     checked = _filter_rows(whole, row_store, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
     refined, gaps = _refine_domains(arguments, whole, model_set, checked, table=row_store.table, inserted={})
+    seen = whole
     if gaps is not None:
         whole = refined.space
         model_set = build_model_set(models, row_store.table, whole, target)
     codes, row_numbers = _filter_rows(whole, row_store, progress, warn)
     exact = _read_exactly(models, model_set, whole, codes, target=target, engine=engine, gaps=gaps)
     if gaps is not None and exact.unreadable_reason is not None:
+        # Only values can be asked about, so the rules are about these alone.
         _require_intervals(arguments, exact.unreadable_reason)
+        refined, gaps = _keep_seen_values(seen, exact.unreadable_reason), None
+        whole, model_set = seen, build_model_set(models, row_store.table, seen, target)
+        codes, row_numbers = _filter_rows(whole, row_store, progress, warn=False)
+        exact = exact._replace(point_model=model_set)
     cache_key = None
     if not isinstance(row_store, InMemoryRows):
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
@@ -298,14 +304,13 @@ def _refine_domains(
     """The space with its intervals and what their domains leave out; None where there are no intervals."""
     if arguments.domain == "seen":
         return RefinedSpace(space, {}), None
-    numbers = [feature.name for feature in space.features if feature.can_be_interval]
     try:
         each = read_models(arguments.models, model_set, space, checked, arguments.target)
         reads = [read for _, read in each]
         refined = refine_space(space, [model for model, _ in each], reads, table)
     except Unreadable as reason:
         _require_intervals(arguments, str(reason))
-        return RefinedSpace(space, dict.fromkeys(numbers, str(reason))), None
+        return _keep_seen_values(space, str(reason)), None
     for name, obstacle in refined.obstacles.items():
         if space[name].interval is not False:
             _require_intervals(arguments, f"{name!r}: {obstacle}")
@@ -313,6 +318,11 @@ def _refine_domains(
         return refined, None
     refined = replace(refined, space=refined.space.add_values(inserted))
     return refined, find_gaps(refined.space, reads)
+
+
+def _keep_seen_values(space: Space, reason: str) -> RefinedSpace:
+    """The space as it is, with the reason why none of its numbers is an interval."""
+    return RefinedSpace(space, {feature.name: reason for feature in space.features if feature.can_be_interval})
 
 
 def _require_intervals(arguments: ExplainerArguments, reason: str) -> None:
@@ -435,6 +445,12 @@ def derive_context(
         desired = _take_rows(context, codes, withstood, None)
         row_numbers = context.get_row_numbers(np.flatnonzero(kept))
     exact = _read_exactly(models, model_set, space, codes, target=target, engine=context.engine, gaps=gaps)
+    if gaps is not None and exact.unreadable_reason is not None:
+        raise ModelError(
+            f"the model can be read, but not over these values: {exact.unreadable_reason}",
+            hint='pass domain="seen"',
+            code="intervals-unavailable",
+        )
     history = build_history(space, codes, withstood, desired)
     return replace(
         context,

@@ -12,7 +12,7 @@ from ironrule.hitting.weights import ExactNumber
 from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
-from ironrule.rule.phrasing import FeatureLabels
+from ironrule.rule.phrasing import FeatureLabels, join_conditions
 from ironrule.verdict.verdict import Proven, Quality, Refuted, Verdict
 from ironrule.wording import format_count, format_number, format_value
 
@@ -185,7 +185,10 @@ def describe_bounds(explanation: Explanation) -> list[str]:
     if wider is not None:
         furthest = "no bound can move further" if explanation.wider_is_maximal else "bounds might move further"
         own = f"{explanation.rule} Past rows covered: {explanation.coverage}."
-        return [f"Bounds are as wide as proven; {furthest}. With the row's own values: {own}"]
+        exact = ""
+        if explanation.rounded is not None and explanation.wider is not None:
+            exact = f", rounded; to the last digit: {join_conditions(explanation.wider.rule)}"
+        return [f"Bounds are as wide as proven{exact}; {furthest}. With the row's own values: {own}"]
     own = "Bounds are the row's own values"
     if explanation.wider is not None and isinstance(explanation.wider.verdict, Proven):
         return [

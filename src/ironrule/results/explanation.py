@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -173,6 +173,7 @@ class Explanation:
     restrictions: RuleRestrictions = field(default_factory=RuleRestrictions)
     witnesses: Sequence[tuple[int, ...]] = ()
     wider: RankedRule | None = None
+    rounded: Rule | None = None  # the wider rule with bounds rounded inwards, where that makes them shorter
     wider_is_maximal: bool = False  # whether it is known that no bound of the wider rule can move further
     wider_witnesses: tuple[tuple[int, ...], ...] = ()  # counterfactuals, as codes, that show that
     undecided_components: tuple[str, ...] = ()  # of the best rule: it could not be decided whether they are needed
@@ -234,7 +235,7 @@ class Explanation:
         wider = self.wider
         if wider is None or not isinstance(wider.verdict, Proven) or not isinstance(self.verdict, Proven):
             return self.ranked[0]
-        return wider
+        return wider if self.rounded is None else replace(wider, rule=self.rounded)
 
     @property
     def verdict(self) -> Verdict:
@@ -289,6 +290,8 @@ class Explanation:
             document["constraints"] = list(self.constraints)
         if self.breakpoints is not None:
             document["breakpoints"] = {name: list(values) for name, values in self.breakpoints.items()}
+        if self.rounded is not None:
+            document["rounded"] = self.rounded.to_dict()
         if self.extended_values:
             document["extended_values"] = {
                 name: [value_to_json(value) for value in values] for name, values in self.extended_values.items()
@@ -341,6 +344,7 @@ class Explanation:
                 model_count=require_integer(data["model_count"]),
                 constraints=tuple(data.get("constraints", ())),
                 breakpoints=None if breakpoints is None else {name: tuple(new) for name, new in breakpoints.items()},
+                rounded=None if data.get("rounded") is None else Rule.from_dict(data["rounded"]),
                 extended_values={
                     name: tuple(map(value_from_json, values))
                     for name, values in data.get("extended_values", {}).items()

@@ -191,6 +191,7 @@ def build_covered_row(
         witnesses=(),
         wider=None if wider is None or source.wider is None else RankedRule(wider, proof, source.wider.coverage),
         undecided_components=(),
+        rounded=None,
         prefer="length",
         preference=None,
         covers_only_instance=False,
