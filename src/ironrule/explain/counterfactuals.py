@@ -92,7 +92,7 @@ def _format_range(feature: Feature, values: Sequence[Value]) -> str:
     must = f"the permitted range of {feature.name!r} must be"
     if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
         raise InputError(expected=f"{must} a non-empty list", got=repr(values))
-    name, literals = Reference(Subject.POINT, feature.name), [_format_literal(value) for value in values]
+    name, literals = Reference(Subject.POINT, feature.name), [format_literal(value) for value in values]
     if not feature.ordered:
         return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
@@ -100,7 +100,8 @@ def _format_range(feature: Feature, values: Sequence[Value]) -> str:
     return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
 
 
-def _format_literal(value: Value) -> str:
+def format_literal(value: Value) -> str:
+    """A value as constraints write it."""
     plain = to_python_value(value)
     return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
 
