@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,6 +98,17 @@ def test_a_rare_category_costs_a_component_and_so_does_missing() -> None:
         "Without job = 'judge' (1 of 90 past rows), 2 components would do instead of 3: "
         "the rule would not need job = 'cook'."
     )
+
+
+@pytest.mark.parametrize(("points", "saved"), [(0, [1]), (10, [])])
+def test_without_an_outlier_values_may_still_be_missing(points: int, saved: list[int]) -> None:
+    _, table, row = make_outlier_case()
+    table.loc[table.index % 10 == 5, "ratio"] = np.nan  # too many rows to be rare
+    ratio = Bins("ratio", edges=(1.5,), points=(0, 10), missing=points)
+    _, diagnosis = diagnose(make_card(WELL_OFF, LOW_DEBT, ratio), table, row)
+    assert diagnosis.lower_bound == 3
+    assert [finding.saved for finding in diagnosis.findings] == saved
+    assert {finding.constraint for finding in diagnosis.findings} <= {"(cf.ratio <= 0.7 or cf.ratio == missing)"}
 
 
 def test_rare_categories_together_are_named_where_none_alone_saves_anything() -> None:
@@ -305,6 +317,43 @@ def assert_is_true(finding: DiagnosisFinding, row: Point, good: Sequence[Point],
     assert finding.rule.covers(pd.DataFrame([row], columns=NAMES)).all()
     shortest = find_least_length(row, [tuple(point) for point in left.to_numpy().tolist()])
     assert finding.rule.cardinality == shortest == least - finding.saved
+
+
+def list_beside(numbers: Sequence[float], least: float, most: float) -> list[float]:
+    """Numbers with their neighbours among float64 and among float32, which scikit-learn's trees compare, in a range."""
+    exact, single = np.array(numbers, dtype=np.float64), np.array(numbers, dtype=np.float32)
+    beside = [exact, single]
+    for way in (-np.inf, np.inf):
+        next_single = np.nextafter(single, np.float32(way)).astype(np.float64)
+        beside += [np.nextafter(exact, way), next_single, (single.astype(np.float64) + next_single) / 2]
+    found = np.concatenate(beside, dtype=np.float64)
+    return sorted({least, most, *found[(found >= least) & (found <= most)].tolist()})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_over_intervals_no_number_that_is_left_breaks_a_shorter_rule(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.normal(size=(120, 3)).round(1), columns=["a", "b", "c"])
+    model = GradientBoostingClassifier(n_estimators=4, max_depth=2, learning_rate=0.8, random_state=seed)
+    model.fit(table, rng.random(120) < 0.4)
+    explainer = Explainer(model, table, desired=True)
+    trees = [tree.tree_ for tree in model.estimators_.ravel()]
+    rows = explainer.row_numbers[~explainer.outcomes][:4].tolist()
+    found = [(row, one) for row in rows for one in explainer.diagnose(explainer.explain(row)).findings]
+    searched = [(row, finding) for row, finding in found if finding.constraint is not None]
+    assert searched
+    for row, finding in searched:
+        bounds = [float(number) for number in re.findall(r"-?\d+\.\d+", finding.constraint)]
+        axes = []
+        for j, name in enumerate(table.columns):  # the model turns at no other place, nor do constraint and rule
+            turns = [threshold for tree in trees for threshold in tree.threshold[tree.feature == j].tolist()]
+            places = [*turns, table[name][row], *(bounds if finding.feature == name else [])]
+            axes.append(list_beside(places, table[name].min(), table[name].max()))
+        grid = pd.DataFrame(np.stack(np.meshgrid(*axes), -1).reshape(-1, 3), columns=table.columns)
+        good = grid[model.predict(grid)]
+        left = good[good.eval(finding.constraint.replace("cf.", ""))]
+        assert not finding.rule.covers(left).any()
+        assert finding.rule.covers(good).any()  # over the whole space it does not hold
 
 
 def test_random_models_have_findings_of_both_kinds() -> None:

@@ -29,9 +29,8 @@ from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
-from ironrule.space.table import to_python_value
 from ironrule.verdict.verdict import Refuted
 
 
@@ -98,12 +97,6 @@ def _format_range(feature: Feature, values: Sequence[Value]) -> str:
     if len(values) != 2:
         raise InputError(expected=f"{must} [lowest, highest]", got=list(values))
     return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
-
-
-def format_literal(value: Value) -> str:
-    """A value as constraints write it."""
-    plain = to_python_value(value)
-    return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
 
 
 def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> TabulatedModel | None:

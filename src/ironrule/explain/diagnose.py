@@ -30,7 +30,6 @@ from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.explain.build import explain_row
 from ironrule.explain.context import ExplainerContext, restrict_context
-from ironrule.explain.counterfactuals import format_literal
 from ironrule.explain.extend import extend_to_explanation
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import build_problem
@@ -44,7 +43,7 @@ from ironrule.rule.phrasing import join_conditions, phrase_comparison
 from ironrule.rule.rule import Rule
 from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import bind_constraint
-from ironrule.space.constraints.syntax import Constraint, Reference, Subject
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature
 from ironrule.space.space import as_constraint
 from ironrule.verdict.budget import BudgetExhausted
@@ -158,7 +157,7 @@ class _DiagnosisSearch:
             if feature.ordered:
                 findings += [*self._try_tail(j, is_top=True), *self._try_tail(j, is_top=False)]
             findings += self._try_rare_categories(j)
-        findings += self._try_places()
+        findings += self._try_places({finding.constraint for finding in findings})
         return sorted(findings, key=lambda finding: -finding.saved)
 
     # Restrictions.
@@ -326,14 +325,17 @@ class _DiagnosisSearch:
 
     # Places where the model is not monotone.
 
-    def _try_places(self) -> Iterator[DiagnosisFinding]:
-        """One finding per feature: the place that costs most, or else the first one."""
+    def _try_places(self, reported: set[str | None]) -> Iterator[DiagnosisFinding]:
+        """One finding per feature: the place that costs most, or else the first one.
+
+        What is ``reported`` to save something already, as an outlier, is not said again.
+        """
         for _, places in groupby(self.list_places(), lambda place: place.feature):
             several = list(places)
             best = several[0].describe_only()
             for place in several:
                 for restriction in place.restrictions:
-                    found = self._shorten(restriction)
+                    found = None if str(restriction.constraint) in reported else self._shorten(restriction)
                     if found is not None and self.explanation.lower_bound - found.weight > best.saved:
                         best = self._build_finding(restriction, found, "not monotone", f"{place.sentence} ")
             yield best
