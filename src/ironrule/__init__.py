@@ -42,6 +42,8 @@ _HOMES = {
     "Constraint": "ironrule.space.constraints.syntax",
     "Counterfactual": "ironrule.rule.counterfactual",
     "Counterfactuals": "ironrule.results.counterfactuals",
+    "Diagnosis": "ironrule.results.diagnosis",
+    "DiagnosisFinding": "ironrule.results.diagnosis",
     "Exhaustive": "ironrule.oracles.exhaustive",
     "Explainer": "ironrule.explain.explainer",
     "Explanation": "ironrule.results.explanation",

@@ -13,6 +13,7 @@ from ironrule.report.text import (
     describe_bounds,
     describe_changes,
     describe_counterfactuals_stop,
+    describe_diagnosis,
     describe_evidence,
     describe_explanation_stop,
     describe_lone_row,
@@ -32,6 +33,7 @@ from ironrule.wording import format_count, format_value
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
     from ironrule.results.counterfactuals import Counterfactuals
+    from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation, Statistics
     from ironrule.results.judgement import Judgement
     from ironrule.space.feature import Feature
@@ -73,6 +75,12 @@ def render_explanation(explanation: Explanation) -> str:
         _render_statistics(explanation.statistics),
     ]
     return "\n".join(parts)
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    """What makes the rule long, a sentence per line."""
+    lines = (format_line(f"- {sentence}") for sentence in describe_diagnosis(diagnosis))
+    return "\n".join((format_line("\nWhy the rule is long", "bold"), *lines))
 
 
 def render_counterfactuals(counterfactuals: Counterfactuals) -> str:

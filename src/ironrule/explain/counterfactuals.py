@@ -43,9 +43,8 @@ from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
-from ironrule.space.table import to_python_value
 from ironrule.verdict.budget import Budget, BudgetExhausted, Meter, name_stop
 from ironrule.verdict.verdict import Refuted
 
@@ -198,17 +197,12 @@ def _format_range(feature: Feature, values: Sequence[Value]) -> str:
     must = f"the permitted range of {feature.name!r} must be"
     if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
         raise InputError(expected=f"{must} a non-empty list", got=repr(values))
-    name, literals = Reference(Subject.POINT, feature.name), [_format_literal(value) for value in values]
+    name, literals = Reference(Subject.POINT, feature.name), [format_literal(value) for value in values]
     if not feature.ordered:
         return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
         raise InputError(expected=f"{must} [lowest, highest]", got=list(values))
     return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
-
-
-def _format_literal(value: Value) -> str:
-    plain = to_python_value(value)
-    return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
 
 
 def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> TabulatedModel | None:

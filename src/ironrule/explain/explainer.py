@@ -1,8 +1,8 @@
 """The explainer: made once for a model and its data, then asked about many rows.
 
 Each public method checks its arguments (``options``) and hands them to the module that does the work: ``build``,
-``judge``, ``enumerate``, ``counterfactuals``, ``recheck``, ``batch``. These modules load compiled code, so they are
-imported when they are first used.
+``judge``, ``diagnose``, ``enumerate``, ``counterfactuals``, ``recheck``, ``batch``. These modules load compiled code,
+so they are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ironrule.explain.context import (
 from ironrule.explain.options import DEFAULTS, Preference, SearchOptions, Weights, as_list, parse_oracle
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
+from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
 from ironrule.space.codes import EncodedTable
@@ -388,6 +389,26 @@ class Explainer:
 
         options = SearchOptions(k=1, budget=budget, seed=seed, weights=weights)
         return judge_rules(self._context, row, rule, options, progress)
+
+    def diagnose(
+        self,
+        explanation: Explanation,
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> Diagnosis:
+        """Why a rule is long: which outliers, rare categories and turns of the model cost components.
+
+        ``explanation`` is one of this explainer; raises InputError if it was made with another model or space. Each
+        restriction of the space that may shorten its rule (without the values of the few rows at one end of a feature,
+        without a rare category, without a place where the model turns back) is searched over; what is reported to save
+        components is proven. The budget is that of all these searches together. Where the model cannot be read, only
+        the places are named at which it is not monotone.
+        """
+        from ironrule.explain.diagnose import diagnose_explanation
+
+        return diagnose_explanation(self._context, explanation, SearchOptions(k=1, budget=budget, seed=seed), progress)
 
     def recheck(
         self,

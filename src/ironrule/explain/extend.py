@@ -24,7 +24,7 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.backends.compiled_model import insert_codes
-from ironrule.errors import ConstraintError, IronruleError, TableError
+from ironrule.errors import ConstraintError, InputError, IronruleError, TableError
 from ironrule.explain.context import (
     ContextCache,
     EncodedRow,
@@ -38,6 +38,7 @@ from ironrule.explain.options import parse_row
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
 from ironrule.model.protocol import Unreadable
+from ironrule.results.explanation import Explanation
 from ironrule.rule.condition import find_last_admitted_number
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.rule.parsing import StatedComponent
@@ -137,6 +138,30 @@ def extend_to_bounds(context: ExplainerContext, conditions: Iterable[StatedCompo
         return context
     key = ("bounds", *sorted(new.items()))
     return context.row_contexts.get(key, lambda: _add_values(context, new, lambda _: None))
+
+
+def extend_to_explanation(context: ExplainerContext, explanation: Explanation) -> ExplainerContext:
+    """The context that an explanation was made in: its domains have the values that its row, or its batch, added.
+
+    Raises InputError if the explanation was made with another model, space or history.
+    """
+    extended, _ = extend_to_row(context, dict(explanation.instance))
+    if extended.space.fingerprint != explanation.space:  # a batch adds the values of all its rows
+        new = {name: [*values] for name, values in explanation.extended_values.items() if name in context.space.names}
+        for name, numbers in (explanation.breakpoints or {}).items():
+            if name in context.space.names:
+                known = context.space[name].code_by_value
+                inside = [value for value in numbers if value not in known and _is_inside(context.space, name, value)]
+                new[name] = [*new.get(name, ()), *inside]
+        added = {name: values for name, values in new.items() if values}
+        extended = _add_values(context, added, lambda _: None) if added else context
+    if (extended.space.fingerprint, extended.fingerprint) != (explanation.space, explanation.model):
+        raise InputError(
+            "the explanation was made with another model, space or history than this explainer's",
+            hint="use the explainer that made it",
+            code="model-mismatch",
+        )
+    return extended
 
 
 def _is_inside(space: Space, name: str, value: Value) -> bool:

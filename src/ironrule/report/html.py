@@ -1,4 +1,4 @@
-"""Results as HTML for notebooks: an explanation, a judgement, counterfactuals."""
+"""Results as HTML for notebooks: an explanation, a judgement, a diagnosis, counterfactuals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ironrule.report.plots.conditions import build_conditions_plot, draw_conditi
 from ironrule.report.plots.drawing import choose_style
 from ironrule.report.templating import render_template
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation
 from ironrule.results.judgement import Judgement
 from ironrule.rule.counterfactual import Counterfactual
@@ -29,6 +30,12 @@ def render_judgement(judgement: Judgement) -> str:
         colour=QUALITY_COLOURS.get(judgement.quality, GREEN),
         evidence=text.describe_evidence(judgement),
     )
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    """The rule, and what makes it long."""
+    sentences = text.describe_diagnosis(diagnosis)
+    return render_template("notebook_diagnosis.html", rule=diagnosis.rule, sentences=sentences)
 
 
 def render_explanation(explanation: Explanation) -> str:

@@ -1,4 +1,4 @@
-"""Results as text for the terminal: an explanation, a judgement.
+"""Results as text for the terminal: an explanation, a judgement, a diagnosis.
 
 The ``describe_*`` functions give single sentences (what is known of shorter rules, of wider bounds, of robustness ...),
 which the HTML reports, the command line and the server use too.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ironrule.hitting.weights import ExactNumber
+from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
@@ -265,3 +266,22 @@ def _compare_with_minimum(judgement: Judgement, least: ExactNumber) -> str:
         own = judgement.rule.cardinality_text
         return f"Components: {own}; the shortest rules for this row have {format_number(least)}."
     return f"It weighs {format_number(judgement.weight)}; the lightest rules for this row weigh {format_number(least)}."
+
+
+def format_diagnosis(diagnosis: Diagnosis) -> str:
+    """The rule, and what makes it long."""
+    return "\n".join([str(diagnosis.rule), *(f"  - {sentence}" for sentence in describe_diagnosis(diagnosis))])
+
+
+def describe_diagnosis(diagnosis: Diagnosis) -> list[str]:
+    """What makes a rule long, in sentences, and what is not known of that."""
+    sentences = [finding.sentence for finding in diagnosis.findings]
+    if diagnosis.reason is not None:
+        sentences.append(f"{diagnosis.reason[:1].upper()}{diagnosis.reason[1:]}.")
+    elif not any(finding.saved for finding in diagnosis.findings):
+        known = "no shorter rule is known" if diagnosis.undecided else "no shorter rule would do"
+        sentences.append(f"Without any one outlier, rare category or turn of the model that was found, {known}.")
+    if diagnosis.undecided:
+        left = format_count(diagnosis.undecided, "restriction")
+        sentences.append(f"Of {left} it is not known whether the rule would be shorter; a larger budget may tell.")
+    return sentences

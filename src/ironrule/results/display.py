@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ironrule.results.audience import Audience
     from ironrule.results.batch import Batch
     from ironrule.results.counterfactuals import Counterfactuals
+    from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation
     from ironrule.results.judgement import Judgement
     from ironrule.space.space import Space
@@ -67,6 +68,20 @@ def render_judgement(judgement: Judgement) -> str:
     from ironrule.report import html
 
     return html.render_judgement(judgement)
+
+
+def format_diagnosis(diagnosis: Diagnosis) -> str:
+    """A diagnosis as text."""
+    from ironrule.report import text
+
+    return text.format_diagnosis(diagnosis)
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    """A diagnosis as HTML for a notebook."""
+    from ironrule.report import html
+
+    return html.render_diagnosis(diagnosis)
 
 
 def format_batch(batch: Batch) -> str:

@@ -34,6 +34,17 @@ def test_json_is_the_explanation_and_nothing_else(run, files: Files):
     assert set(explanation.instance) == set(FEATURES)
 
 
+def test_what_makes_the_rule_long_comes_after_the_explanation(run, files: Files):
+    model, table = io.load(files.model), loans()
+    explainer = ironrule.Explainer(model, table[FEATURES], desired="yes")
+    expected = explainer.diagnose(explainer.explain(files.denied))
+    shown = run("explain", *files.ask("--diagnose")).text
+    assert shown.index("What would have changed") < shown.index("Why the rule is long")
+    found = run("explain", *files.ask("--diagnose", "--json")).json
+    assert found["diagnosis"] == expected.to_dict()
+    assert ironrule.Explanation.from_dict(found["explanation"]).rule == expected.rule
+
+
 def test_the_command_answers_as_the_library_does(run, files: Files):
     model, table = io.load(files.model), loans()
     explainer = ironrule.Explainer(model, table[FEATURES], desired="yes")

@@ -16,6 +16,8 @@ from enum import Enum
 from typing import TypeAlias
 
 from ironrule.errors import ConstraintError
+from ironrule.space.feature import Value
+from ironrule.space.table import to_python_value
 
 IDENTIFIER = re.compile(r"[^\W\d]\w*")  # what may follow the dot in ``cf.name`` without quotes
 
@@ -83,6 +85,16 @@ class Literal:
         if isinstance(self.value, bool):
             return str(self.value).lower()
         return quote_string(self.value) if isinstance(self.value, str) else repr(self.value)
+
+
+def format_literal(value: Value) -> str:
+    """A value as constraints write it.
+
+    >>> format_literal("cook"), format_literal(0.7), format_literal(None)
+    ('"cook"', '0.7', 'missing')
+    """
+    plain = to_python_value(value)
+    return str(Literal(plain if plain is None or isinstance(plain, (bool, int, float)) else str(plain)))
 
 
 @dataclass(frozen=True, slots=True)
