@@ -131,7 +131,6 @@ class _Run:
                 self.subject.model,
                 self.data,
                 constraints=texts,
-                intervals=self.subject.intervals,
                 **given,
             )
         with nullcontext() if self.effort.claims else remember_answers():
@@ -281,7 +280,7 @@ class _Run:
         truths = {number: Truth(self.world, undesired[number]) for number in more}
         for reuse in (False, True):
             with self.guarded("batch"):
-                batch = self.explainer.explain_many(more, workers=1, reuse=reuse, progress=False)
+                batch = self.explainer.explain_many(more, workers=1, changes=True, reuse=reuse, progress=False)
                 judge_batch(truths, batch, alone, self.tally)
                 if reuse:
                     for explanation in list(batch)[:2]:

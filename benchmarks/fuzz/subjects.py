@@ -61,7 +61,7 @@ class Subject:
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of an explainer."""
-        given: dict[str, Any] = {"progress": False, "intervals": self.intervals}
+        given: dict[str, Any] = {"progress": False, "domain": "auto" if self.intervals else "seen"}
         if self.decision.desired is not None:
             given["desired"] = self.decision.desired[0] if len(self.decision.desired) == 1 else self.decision.desired
         if self.decision.threshold is not None:

@@ -85,7 +85,7 @@ class World:
     def _axis(self, feature: Any) -> Axis:
         domain = (*feature.values, None) if feature.missing else tuple(feature.values)
         values = list(feature.values)
-        if self.subject.intervals and feature.ordered and feature.numeric and len(feature.columns) == 1:
+        if feature.interval:
             values = self._between(values)
         columns = tuple(self._column_names.get(name, name) for name in feature.columns)
         more = (None,) if feature.missing else ()

@@ -23,6 +23,7 @@ from ironrule.explain.batch.worker import PendingRows
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions, parse_weights
 from ironrule.explain.query import build_statistics, select_components
+from ironrule.explain.roles import mark_rule
 from ironrule.hitting.bits import list_members
 from ironrule.hitting.weights import multiply_exactly
 from ironrule.jit import kernel, kernel_helper
@@ -192,6 +193,10 @@ def build_covered_row(
         wider=None if wider is None or source.wider is None else RankedRule(wider, proof, source.wider.coverage),
         undecided_components=(),
         rounded=None,
+        marks=mark_rule(context, rule),
+        lazy_changes=None,  # those of the other row
+        preference=None,
+        covers_only_instance=False,
         prefer="length",
         preference=None,
         covers_only_instance=False,
