@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.network_tasks import train
 from benchmarks.proof_tables import quantile
 from ironrule import Explainer, Proven, check
-from ironrule.results.scope import DomainMode
+from ironrule.space.domain import DomainMode
 
 TASKS = (("Credit", "20+20 relu"), ("Credit", "20+20 tanh"), ("HELOC", "10+10 relu"), ("HELOC", "20+20 logistic"))
 DOMAINS: tuple[DomainMode, ...] = ("seen", "auto")
