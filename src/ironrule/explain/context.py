@@ -197,7 +197,7 @@ def build_context(
         row_store.encode(whole, progress)  # first of all: a value of any row that does not fit is refused here
     model_set = build_model_set(models, row_store.table, whole, target)
     checked = _filter_rows(whole, row_store, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
-    refined, gaps = _refine_domains(arguments, whole, model_set, checked, row_store.table, {})
+    refined, gaps = _refine_domains(arguments, whole, model_set, checked, table=row_store.table, inserted={})
     if gaps is not None:
         whole = refined.space
         model_set = build_model_set(models, row_store.table, whole, target)
@@ -403,7 +403,8 @@ def derive_context(
     if gaps is not None:  # numbers that constraints name, and turns beyond the old ends, join the domains
         model_set = build_model_set(models, context.table, seen, target)
         checked = history.codes.recode(context.space.features, space.features).points(slice(0, CHECKED_ROWS))
-        refined, gaps = _refine_domains(arguments, space, model_set, checked, context.table, inserted or {})
+        added = inserted or {}
+        refined, gaps = _refine_domains(arguments, space, model_set, checked, table=context.table, inserted=added)
         space, obstacles = refined.space, refined.obstacles
     same_features = space.features == context.space.features
     model_set = context.model if same_features else build_model_set(models, context.table, space, target)

@@ -161,7 +161,7 @@ def _insert_numbers(
     from ironrule.backends.registry import build_exact_oracle
 
     try:
-        larger = insert_codes(compiled, context.arguments.models[0], box, space, places, point)
+        larger = insert_codes(compiled, context.arguments.models[0], box, space, places=places, point=point)
         models = ModelSet(box, (box,))
         opened = list(context.gaps.open)
         for place in places:

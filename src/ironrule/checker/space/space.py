@@ -333,7 +333,8 @@ def _feature_from_json(name: str, entry: Mapping[str, Any]) -> CheckerFeature:
     interval = entry.get("interval")
     if interval not in (None, True, False):
         raise SpaceError(expected=f"'interval' of {name!r} must be true or false", got=repr(interval))
-    return CheckerFeature(name, values, entry["kind"] == "ordered", entry["missing"], columns, interval)
+    is_ordered, missing = entry["kind"] == "ordered", entry["missing"]
+    return CheckerFeature(name, values, is_ordered, missing=missing, columns=columns, interval=interval)
 
 
 def value_to_json(value: Any) -> Any:
