@@ -36,7 +36,7 @@ from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, RefinedSpace, find_gaps, refine_space
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import read_models
-from ironrule.results.scope import DomainSummary, summarize_domains
+from ironrule.results.scope import DomainSummary, remove_numbers, summarize_domains
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.ingest import open_source
@@ -405,14 +405,7 @@ def restrict_context(context: ExplainerContext, more: Sequence[Constraint]) -> E
 
 def list_seen_values(context: ExplainerContext) -> Space:
     """The space without the numbers that were put between the values seen."""
-    added = context.breakpoints or {}
-    features = (
-        replace(f, values=tuple(v for v in f.values if v not in {*added[f.name]}), interval=None)
-        if f.name in added
-        else f
-        for f in context.space.features
-    )
-    return replace(context.space, features=tuple(features))
+    return remove_numbers(context.space, context.breakpoints or {})
 
 
 def derive_context(

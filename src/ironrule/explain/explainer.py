@@ -135,6 +135,11 @@ class Explainer:
         return self._context.obstacles
 
     @property
+    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
+        """By the names of intervals, the numbers in their domains that no past row has: where the model turns."""
+        return self._context.breakpoints or {}
+
+    @property
     def outcomes(self) -> BoolArray:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._context.outcomes

@@ -21,7 +21,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points, UInt8Array
 from ironrule.errors import InputError
 from ironrule.model.history import fingerprint_outcomes
-from ironrule.results.scope import rebuild_space
+from ironrule.results.scope import rebuild_space, remove_numbers
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.phrasing import FeatureLabel, list_labels
@@ -197,6 +197,10 @@ class HistorySource(Protocol):
         """The space that the codes are of."""
 
     @property
+    def breakpoints(self) -> Mapping[str, tuple[Value, ...]]:
+        """By interval, the numbers that its domain has besides those seen."""
+
+    @property
     def codes(self) -> EncodedTable:
         """The past rows as codes."""
 
@@ -228,15 +232,31 @@ def attach_history(explanation: Explanation, data: Any, space: Space | None) -> 
 
 def _read_history_source(explanation: Explanation, source: HistorySource) -> HistoryRows:
     """The past rows of an explainer over the explanation's space; raises InputError if it has another model."""
-    space = rebuild_space(explanation, source.space)
+    space = rebuild_space(explanation, remove_numbers(source.space, source.breakpoints))
     codes = source.codes.recode(source.space.features, space.features)
-    decisions, _, structure = source.fingerprint.partition("-")
-    expected = explanation.model
-    if space.features != source.space.features:  # the row has values of its own, and past rows other codes
-        decisions = expected.partition("-")[0] if structure else fingerprint_outcomes(codes, source.outcomes)
-    if expected != (f"{decisions}-{structure}" if structure else decisions):
+    if explanation.model != _find_expected_fingerprint(explanation, source, space, codes):
         raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
     return HistoryRows(space, codes, source.outcomes)
+
+
+def _find_expected_fingerprint(
+    explanation: Explanation, source: HistorySource, space: Space, codes: EncodedTable
+) -> str:
+    """The fingerprint that an explanation has which was made by an explainer, its row's own values in the space.
+
+    A value inside an interval gives past rows other codes, and leaves the model's structure as it is. One that extends
+    a domain changes that too, since the model is read over the longer domain; then its decisions are what counts, and
+    where these are not those of past rows alone, because of a margin or of further models, nothing is left to compare.
+    """
+    if space.features == source.space.features:
+        return source.fingerprint
+    structure = source.fingerprint.partition("-")[2]
+    claimed, dash, claimed_structure = explanation.model.partition("-")
+    if structure and not explanation.extended_values:
+        return f"{claimed}-{structure}"
+    is_robust = explanation.decision.margin > 0 or explanation.model_count > 1
+    decisions = claimed if structure and is_robust else fingerprint_outcomes(codes, source.outcomes)
+    return f"{decisions}{dash}{claimed_structure}"
 
 
 def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:

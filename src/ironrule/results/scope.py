@@ -112,20 +112,24 @@ def describe_domains(explanation: Explanation, style: ValueStyle = "quoted") -> 
     if intervals:
         ranges = [f"{name} {domains[name].describe_range(style)}" for name in intervals]
         shown = _join_some(ranges, "other number in its range", "other numbers in their ranges")
-        sentences.append(f"For everyone with {shown}, whether such values were seen before or not.")
+        sentences.append(f"The rule speaks of everyone with {shown}, whether such values were seen before or not.")
     if seen:
         shown = _join_some(seen, "other feature", "other features")
-        sentences.append(f"Among values seen: nothing is said of other values of {shown}.")
+        sentences.append(f"Among values seen: the rule says nothing of other values of {shown}.")
     sentences += [
-        f"No past row has {_describe_new_value(name, explanation.instance[name], style)}: the domain was extended."
+        _describe_new_value(name, explanation.instance[name], domains.get(name), style)
         for name, values in explanation.extended_values.items()
         if explanation.instance[name] in values
     ]
     return sentences
 
 
-def _describe_new_value(name: str, value: Value, style: ValueStyle) -> str:
-    return f"no value of {name}" if value is None else f"{name} {format_value(value, style)}"
+def _describe_new_value(name: str, value: Value, domain: DomainSummary | None, style: ValueStyle) -> str:
+    """That no past row has a value of the row, and what was done about it."""
+    has = f"{name} missing" if value is None else f"{name} = {format_value(value, style)}"
+    if value is None or domain is None or not domain.is_interval:
+        return f"No past row has {has}: it counts as one more value, and the model itself says what it makes of it."
+    return f"No past row has {has}: the range of {name} was extended to it."
 
 
 def describe_checked_values(explanation: Explanation) -> str:
@@ -156,6 +160,16 @@ def rebuild_space(explanation: Explanation, space: Space) -> Space:
         raise InputError(f"the explanation speaks of a feature that the data lacks: {unknown[0]!r}")
     extended = space.add_values(explanation.extended_values)
     return replace(extended, features=tuple(_add_numbers(f, added.get(f.name)) for f in extended.features))
+
+
+def remove_numbers(space: Space, added: Mapping[str, Iterable[Value]]) -> Space:
+    """The space without numbers that were put between the values seen, by the names of their features."""
+    left = {name: {*numbers} for name, numbers in added.items()}
+    features = (
+        replace(f, values=tuple(v for v in f.values if v not in left[f.name]), interval=None) if f.name in left else f
+        for f in space.features
+    )
+    return replace(space, features=tuple(features))
 
 
 def _add_numbers(feature: Feature, numbers: Iterable[Value] | None) -> Feature:

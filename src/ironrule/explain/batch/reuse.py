@@ -195,8 +195,6 @@ def build_covered_row(
         rounded=None,
         marks=mark_rule(context, rule),
         lazy_changes=None,  # those of the other row
-        preference=None,
-        covers_only_instance=False,
         prefer="length",
         preference=None,
         covers_only_instance=False,
