@@ -82,7 +82,7 @@ def build_check_command(options: argparse.Namespace, explanation: str = EXPLANAT
         value = getattr(options, name, None)
         more += [] if value is None else [f"--{name}", str(value)]
     more += ["--margin", str(options.margin)] if getattr(options, "margin", 0.0) else []
-    for name in ("keep_constant", "extend_domain", "intervals", "trust_pickle"):
+    for name in ("extend_domain", "intervals", "trust_pickle"):
         more += [f"--{name.replace('_', '-')}"] if getattr(options, name) else []
     for name in ("desired", "constraint", "models", "trust"):
         values = getattr(options, name, None)

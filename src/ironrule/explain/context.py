@@ -10,7 +10,7 @@ codes and says whether it has the desired outcome.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array, Points
-from ironrule.backends.compiled_model import CompiledModel, compile_models
+from ironrule.backends.compiled_model import CompiledModel, compile_models, extend_compiled_model, reduce_tabulated
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
@@ -28,12 +28,14 @@ from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, find_gaps, refine_space
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import read_models
+from ironrule.model.reduced_model import embed_model, lift_model
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
+from ironrule.space.reduced import ReducedSpace
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import Table, read_table
@@ -53,6 +55,8 @@ class ExplainerContext:
     """Everything about a model and its data that stays the same from row to row."""
 
     space: Space
+    reduced: ReducedSpace  # the features that searches work on; oracle, compiled model and gaps are of these
+    search_history: History  # the history in these features
     model: ModelSet
     history: History
     outcomes: BoolArray  # of the past rows, by the model itself
@@ -71,11 +75,20 @@ class ExplainerContext:
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
+    extended: dict[tuple[int, ...], ExplainerContext] = field(default_factory=dict, repr=False)  # by features
 
     @property
     def table(self) -> Table:
         """A table of the data's columns: all rows, or a few where they are on disk."""
         return self.row_store.table
+
+    @property
+    def unused_features(self) -> tuple[str, ...]:
+        """The features that a model that was read never uses."""
+        if self.compiled_model is None:
+            return ()
+        used = self.compiled_model.used_features
+        return tuple(name for j, name in enumerate(self.space.names) if j not in used)
 
     def get_row_numbers(self, places: Int64Array) -> Int64Array:
         """The row numbers in the data of rows of the history."""
@@ -152,7 +165,9 @@ def build_context(
         whole, gaps = _extend_to_intervals(whole, models, model_set, row_store, target)
         model_set = build_model_set(models, row_store.table, whole, target)
     codes, row_numbers = _filter_rows(whole, row_store, progress, warn)
-    exact = _read_exactly(models, model_set, whole, codes, target=target, engine=engine, gaps=gaps)
+    exact = _read_exactly(
+        models, model_set, whole, codes, target=target, engine=engine, gaps=gaps, changing=change_constraints
+    )
     why = exact.unreadable_reason
     if gaps is not None and why is not None:
         raise ModelError(f"whole intervals need a model that can be read: {why}", code="intervals-unavailable")
@@ -163,6 +178,7 @@ def build_context(
     history, outcomes = _build_history(whole, row_store, codes, model_set, key=cache_key, progress=progress)
     return ExplainerContext(
         space=whole,
+        search_history=history.reduce(exact.reduced),
         model=model_set,
         history=history,
         outcomes=outcomes,
@@ -175,7 +191,6 @@ def build_context(
         row_numbers=row_numbers,
         engine=engine,
         breakpoints=_find_breakpoints(space, whole, row_store) if arguments.intervals else None,
-        gaps=gaps,
         black_box_oracle=arguments.oracle,
     )
 
@@ -248,6 +263,8 @@ class ExactReading(NamedTuple):
     unreadable_reason: str | None
     oracle: Oracle | None
     point_model: Model
+    reduced: ReducedSpace
+    gaps: Gaps | None
 
 
 def _read_exactly(
@@ -259,17 +276,49 @@ def _read_exactly(
     target: DecisionTarget,
     engine: BoundEngine | None,
     gaps: Gaps | None = None,
+    changing: Sequence[Constraint] = (),
 ) -> ExactReading:
     """Read and compile the models for exact search, if they can be read."""
+    past = codes.points(slice(0, CHECKED_ROWS))
     try:
-        compiled = compile_models(models, model_set, space, codes.points(slice(0, CHECKED_ROWS)), target)
-        from ironrule.backends.registry import build_exact_oracle
-
-        oracle = build_exact_oracle(compiled.parts, model_set, space, engine, gaps)
+        also = {j for constraint in changing for j in bind_constraint(constraint, space.features).columns}
+        compiled = compile_models(models, model_set, space, past, target, also=also)
+        return _build_exact_reading(compiled, model_set, past[0], engine=engine, has_gaps=gaps is not None)
     except Unreadable as reason:
-        return ExactReading(None, str(reason), None, model_set)
-    point_model = oracle.capabilities.point_model or compiled.final_estimator or model_set
-    return ExactReading(compiled, None, oracle, point_model)
+        return ExactReading(None, str(reason), None, model_set, ReducedSpace(space, space, np.arange(len(space))), gaps)
+
+
+def _build_exact_reading(
+    compiled: CompiledModel, model_set: ModelSet, row: Points, *, engine: BoundEngine | None, has_gaps: bool
+) -> ExactReading:
+    """The exact oracle of a compiled model; raises Unreadable if the model is found to decide otherwise."""
+    from ironrule.backends.registry import build_exact_oracle
+
+    reduced = compiled.reduced
+    reads = [reduce_tabulated(read, reduced) for read in compiled.reads]
+    gaps = find_gaps(reduced.space, reads) if has_gaps else None
+    asked = embed_model(model_set, reduced, row)
+    oracle = build_exact_oracle(compiled.parts, asked, reduced.space, engine, gaps)
+    known = oracle.capabilities.point_model or compiled.final_estimator
+    point_model: Model = model_set if known is None else lift_model(known, reduced)
+    return ExactReading(compiled, None, oracle, point_model, reduced, gaps)
+
+
+def extend_context(context: ExplainerContext, names: Iterable[str]) -> ExplainerContext:
+    """The same for searches that also speak of further features; raises SpaceError if one is unknown."""
+    missing = {context.space.index(name) for name in names}.difference(context.reduced.kept.tolist())
+    if not missing:
+        return context
+    assert context.compiled_model is not None  # or no feature is left out
+    key = tuple(sorted(missing))
+    if key not in context.extended:
+        compiled, row = extend_compiled_model(context.compiled_model, missing), context.history.codes.row(0)
+        has_gaps = context.gaps is not None
+        exact = _build_exact_reading(compiled, context.model, row, engine=context.engine, has_gaps=has_gaps)
+        exact = exact._replace(point_model=context.point_model)
+        history = context.history.reduce(compiled.reduced)
+        context.extended[key] = replace(context, search_history=history, extended={}, **exact._asdict())
+    return context.extended[key]
 
 
 def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
@@ -306,17 +355,22 @@ def restrict_context(context: ExplainerContext, models: Sequence[Any], more: Seq
     kept = _find_satisfying_rows(space, context.history.codes)
     codes = _take_rows(context, context.history.codes, kept, space.fingerprint[:32])
     withstood = context.history.outcomes[kept]
-    exact = _read_exactly(models, context.model, space, codes, target=context.target, engine=context.engine)
+    changing = context.change_constraints
+    exact = _read_exactly(
+        models, context.model, space, codes, target=context.target, engine=context.engine, changing=changing
+    )
     history = build_history(space, codes, withstood, _take_rows(context, codes, withstood, None))
     return replace(
         context,
         space=space,
+        search_history=history.reduce(exact.reduced),
         history=history,
         outcomes=context.outcomes[kept],
         **exact._asdict(),
         fingerprint=_fingerprint_model(history, exact.compiled_model),
         row_numbers=context.get_row_numbers(np.flatnonzero(kept)),
         component_cache=ComponentCache(),
+        extended={},
     )
 
 

@@ -16,8 +16,8 @@ from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.registry import find_nearest
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import ask_oracle, build_case, build_statistics, require_desired
+from ironrule.explain.options import SearchOptions, as_list
+from ironrule.explain.query import ask_oracle, build_case, build_statistics, extend_to_named, require_desired
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
@@ -25,7 +25,6 @@ from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Literal, Reference, Subject
@@ -46,7 +45,10 @@ def find_counterfactuals(
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
-    case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
+    changing = (*context.change_constraints, *constraints, *ranges)
+    names = () if features_to_vary == "all" else as_list(features_to_vary)
+    context = extend_to_named(context, options, changing, names)
+    case = build_case(context, row, changing, own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
     tabulated_model = _choose_tabulated_model(algorithm, context)
     meter = options.start_meter()
@@ -64,10 +66,10 @@ def find_counterfactuals(
                 raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
             nearest, name = _find_by_geco(query, run), "GeCo"
         require_desired(nearest.points, case.model, case.model)
-    items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
+    items = tuple(map(case.build_counterfactual, nearest.points))
     statistics = build_statistics(meter, name, options.seed, nearest.stopped)
     proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
-    return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
+    return Counterfactuals(context.space.decode_row(case.user_instance), items, statistics, proven)
 
 
 def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:

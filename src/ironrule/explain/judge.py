@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from ironrule.errors import InputError
 from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import build_problem, confirm_points
+from ironrule.explain.query import build_problem, confirm_points, extend_to_named
 from ironrule.hitting.weights import ExactNumber
+from ironrule.oracles.protocol import Case
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
 from ironrule.rule.condition import ComponentIntervals, build_box, decode_rule, encode_rule
@@ -23,6 +23,7 @@ from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
+from ironrule.space.space import Space
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_number
 
@@ -37,16 +38,16 @@ def judge_rules(
     context: ExplainerContext, row: Any, rules: RuleLike | Sequence[RuleLike], options: SearchOptions
 ) -> Judgement | list[Judgement]:
     """The judgement of a rule, or of every rule of a list; the model confirms all exceptions before any is shown."""
-    problem = build_problem(context, row, options)
     separate, alone = _split_rules(rules)
+    context = extend_to_named(context, options, names=list_rule_features(context.space, separate))
+    problem = build_problem(context, row, options)
     classifier = QualityClassifier(problem)
     findings = classifier.classify([parse_rule(problem.case.components, rule) for rule in separate])
     confirm_points(context, problem)
     proof: Sequence[Counterfactual] | None = ()
     weight = classifier.state.lower_bound
     if weight and any(finding.quality is Quality.MINIMUM for finding in findings):
-        convert = partial(Counterfactual.from_point, problem.case.space, problem.case.instance)
-        proof = find_witnesses(problem, weight, classifier.state.bound_demands, convert)
+        proof = find_witnesses(problem, weight, classifier.state.bound_demands, problem.case.build_counterfactual)
     bound: ExactNumber = 0
     least: ExactNumber | None = None
     if proof is not None:
@@ -69,6 +70,15 @@ def _split_rules(rules: Any) -> tuple[list[RuleLike], bool]:
 
 def parse_rule(components: InstanceComponents, rule: RuleLike) -> ComponentIntervals:
     """One rule, in any of its forms, in codes; raises InputError if it cannot be one that holds for the row."""
+    return encode_rule(components, _list_conditions(components.space, rule))
+
+
+def list_rule_features(space: Space, rules: Iterable[RuleLike]) -> set[str]:
+    """The features that rules speak of; raises InputError if one of them cannot be a rule."""
+    return {condition.feature for rule in rules for condition in _list_conditions(space, rule)}
+
+
+def _list_conditions(space: Space, rule: RuleLike) -> list[StatedComponent]:
     if isinstance(rule, (Explanation, RankedRule)):
         rule = rule.rule
     if isinstance(rule, Rule):
@@ -76,15 +86,15 @@ def parse_rule(components: InstanceComponents, rule: RuleLike) -> ComponentInter
     if not isinstance(rule, (str, Component, Sequence)):
         raise InputError(expected=A_RULE, got=repr(rule))
     items = [rule] if isinstance(rule, (str, Component)) else list(rule)
-    return encode_rule(components, [condition for item in items for condition in _parse_conditions(components, item)])
+    return [condition for item in items for condition in _parse_conditions(space, item)]
 
 
-def _parse_conditions(components: InstanceComponents, item: Any) -> list[StatedComponent]:
+def _parse_conditions(space: Space, item: Any) -> list[StatedComponent]:
     if isinstance(item, Component):
         return [StatedComponent(item.feature, item.op, item.value)]
     if not isinstance(item, str):
         raise InputError(expected="a condition must be a Component or a string such as 'age <= 30'", got=repr(item))
-    return parse_condition(item, components.space)
+    return parse_condition(item, space)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,26 +119,30 @@ class _JudgementBuilder:
         return Judgement(
             rule=rule,
             quality=quality,
-            verdict=finding.verdict,
+            verdict=self._case.embed_verdict(finding.verdict),
             weight=self.classifier.problem.to_user_weight(finding.weight),
             exception_row=None if past_row is None else int(self.context.get_row_numbers(np.array(past_row))),
             redundant_component=None if finding.redundant is None else rule.components[finding.redundant],
             shorter_rule=None if finding.shorter is None else self._rank_rule(finding.shorter),
-            needs=tuple(refuted.counterfactual for refuted in finding.needed or ()),
+            needs=tuple(self._case.build_counterfactual(refuted.points[0]) for refuted in finding.needed or ()),
             witnesses=self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
             lower_bound=self.lower_bound if compared else 0,
             minimum_weight=self.least if compared else None,
             reason=self._explain_not_judged(finding, rule) if quality is Quality.NOT_JUDGED else None,
         )
 
+    @property
+    def _case(self) -> Case:
+        return self.classifier.problem.case
+
     def _rule(self, parts: ComponentIntervals) -> Rule:
         outcome = self.context.model.primary.decision.undesired_name
-        return decode_rule(self.classifier.problem.case.components, parts, outcome)
+        return decode_rule(self._case.components, parts, outcome)
 
     def _rank_rule(self, proven: ProvenRule) -> RankedRule:
-        box = build_box(self.classifier.problem.case.components, proven.parts)
-        covered = self.context.history.count_covered(box, self.context.space.sizes)
-        return RankedRule(self._rule(proven.parts), proven.proof, covered)
+        case = self._case
+        covered = case.history.count_covered(build_box(case.components, proven.parts), case.space.sizes)
+        return RankedRule(self._rule(proven.parts), case.embed_verdict(proven.proof), covered)
 
     def _explain_not_judged(self, finding: QualityFinding, rule: Rule) -> str:
         """Why a rule could not be judged, and what is known of it all the same."""

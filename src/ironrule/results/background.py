@@ -74,6 +74,7 @@ class Background:
     growth: tuple[GrowthStep, ...]
     needs: tuple[ComponentNeed, ...]  # one per component, in the rule's order
     space_size: int
+    unused_features: tuple[str, ...]  # those that the model is known not to use
     constraints: tuple[str, ...]
     is_robust: bool  # whether counterfactuals are those of any of several models, or within a margin
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
@@ -89,6 +90,7 @@ class HistoryRows:
     space: Space
     codes: EncodedTable
     desired: BoolArray | None
+    unused_features: tuple[str, ...] = ()  # those that the model is known not to use
 
 
 def build_background(
@@ -107,6 +109,7 @@ def build_background(
         growth=_build_growth(rule.components, past),
         needs=_find_needs(rule.components, past, space.encode_row(instance), points),
         space_size=space.size,
+        unused_features=past.unused_features,
         constraints=tuple(map(str, space.constraints)),
         is_robust=is_robust,
         libraries=libraries,
@@ -206,13 +209,17 @@ class HistorySource(Protocol):
     def fingerprint(self) -> str:
         """The model's fingerprint."""
 
+    @property
+    def unused_features(self) -> tuple[str, ...]:
+        """The features that the model is known not to use."""
+
 
 def attach_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
     if isinstance(data, HistorySource) and isinstance(data.space, Space):  # tables can have columns of these names
         if explanation.model != data.fingerprint:
             raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
-        return _attach_rows(explanation, HistoryRows(data.space, data.codes, data.outcomes))
+        return _attach_rows(explanation, HistoryRows(data.space, data.codes, data.outcomes, data.unused_features))
     table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
     if space is None:
         named = [name for name in explanation.instance if name in table.names]
