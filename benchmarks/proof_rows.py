@@ -16,7 +16,7 @@ from benchmarks.proof_models import Task
 from benchmarks.proof_worker import Answer
 from benchmarks.stopwatch import timed
 from ironrule import Budget, Explainer, Explanation, Proven, Refuted
-from ironrule.backends.compiled_model import compile_model
+from ironrule.backends.compiled_model import compile_models
 from ironrule.hitting.bits import list_members
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.search.minimum import Minimum
@@ -91,10 +91,10 @@ def prepare(task: Task, warm: int) -> tuple[Explainer, Answer]:
     if explainer.unreadable_reason is not None:
         raise RuntimeError(f"the model must be readable, but: {explainer.unreadable_reason}")
     past = explainer.space.encode(task.table, progress=False).points(slice(0, PAST))
-    asked, target = explainer._context.model.primary, explainer._context.target
-    _, reading = timed(lambda: compile_model(task.model, asked, explainer.space, past, target))
+    asked, target = explainer._context.model, explainer._context.target
+    _, reading = timed(lambda: compile_models([task.model], asked, explainer.space, past, target))
     explain(explainer, warm, WARM_SECONDS)
-    (read, again) = timed(lambda: compile_model(task.model, asked, explainer.space, past, target))
+    (read, again) = timed(lambda: compile_models([task.model], asked, explainer.space, past, target))
     forests = read.alternatives
     return explainer, {
         "construction s": construction.wall,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal
@@ -25,6 +26,23 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+MAX_FLOAT_DIGITS = 300  # of whole numbers that are shown as floating-point numbers
+
+
+def format_size(number: int, digits: int = 3) -> str:
+    """The size of a space: a few digits, or the power of ten below it where it is beyond all floating-point numbers.
+
+    >>> [format_size(number) for number in (6, 123_456, 12**50, 7 * 10**412)]
+    ['6', '1.23e+05', '9.1e+53', '10^412']
+    """
+    power = int(number.bit_length() * math.log10(2.0)) - 1  # at most two too small
+    if power < MAX_FLOAT_DIGITS:
+        return f"{number:.{digits}g}"
+    while 10 ** (power + 1) <= number:
+        power += 1
+    return f"10^{power}"
+
+
 def format_number(number: int | Fraction) -> str:
     """An exact number for people: with a decimal point where that is exact and short, else as p/q.
 
@@ -35,6 +53,16 @@ def format_number(number: int | Fraction) -> str:
         return str(number)
     near = f"{float(number):.15g}"
     return near if Fraction(near) == number else format_ratio(number)
+
+
+def format_names(names: Sequence[str], most: int = 5) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> format_names(("age", "job")), format_names(("a", "b", "c"), most=1)
+    ('age, job', 'a and 2 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def format_ratio(number: Fraction) -> str:

@@ -344,4 +344,4 @@ def test_one_of_something_is_told_in_the_singular(run: Callable[..., Run], files
     assert "1 proven rule covers the 1 row that has one, and fewer cannot:" in told
     assert "1 row  Everyone" in told
     (tmp_path / "single.csv").write_text("a,b\n1,2\n")
-    assert "1 row, 2 features" in run("inspect", str(tmp_path / "single.csv"), "--keep-constant").out
+    assert "1 row, 2 features" in run("inspect", str(tmp_path / "single.csv")).out

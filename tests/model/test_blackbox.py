@@ -100,7 +100,7 @@ def test_calls_are_batched_and_nothing_is_asked_about_no_points():
     space = Space.infer(NUMBERS)
     box = build_black_box(model, read_table(NUMBERS), space, DecisionTarget())
     sizes.clear()
-    small = type(box)(box.layout, box.decision, batch_rows=3)
+    small = type(box)(box.layout, box.decision, max_rows=3)
     points = np.zeros((7, 2), dtype=np.int32)
     assert small.desired(points).tolist() == [False] * 7
     assert sizes == [3, 3, 1]

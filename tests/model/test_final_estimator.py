@@ -102,7 +102,8 @@ def test_one_that_decides_otherwise_anywhere_does_not_serve() -> None:
     assert ready.compiled_model is not None
     points = ready.history.codes.points()
     outcomes = ready.model.desired(points)
-    given = (model, ready.compiled_model.tabulated.columns, ready.model.primary, ready.target)
+    row = ready.model.primary.layout.decode(points[:1])
+    given = (model, ready.compiled_model.tabulated.columns, row, ready.target)
     assert isinstance(build_final_estimator(*given, points=points, outcomes=outcomes), FinalEstimator)
     outcomes[-1] = not outcomes[-1]
     assert build_final_estimator(*given, points=points, outcomes=outcomes) is None

@@ -133,14 +133,12 @@ def test_infinity_is_refused_by_column():
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
-def test_constant_and_all_missing_columns_are_refused_unless_kept(library):
+def test_constant_and_all_missing_columns_are_features_unless_refused(library):
     table = library({"same": [1, 1], "never": [None, None], "good": [1, 2]})
-    with pytest.raises(
-        TableError, match=r"one value, or only missing ones, in 'same', 'never'; .*constant='keep'"
-    ) as caught:
-        Space.infer(table)
+    with pytest.raises(TableError, match=r"one value, or only missing ones, in 'same', 'never'; ") as caught:
+        Space.infer(table, constant="refuse")
     assert caught.value.code == "constant-column"
-    space = Space.infer(table, constant="keep")
+    space = Space.infer(table)
     assert space["same"].size == space["never"].size == 1
     assert space.encode(table).points().tolist() == [[0, 0, 0], [0, 0, 1]]
 
@@ -239,11 +237,13 @@ def test_a_declared_group_must_make_sense(groups, error, message):
         Space.infer(table, one_hot=groups)
 
 
-def test_up_to_128_features_are_allowed_and_a_group_counts_as_one():
-    wide = pd.DataFrame({f"f{j}": [0, 1] for j in range(128)})
-    assert len(Space.infer(wide)) == 128
-    with pytest.raises(SpaceError, match="1 to 128 features, got 129"):
-        Space.infer(wide.assign(more=[0, 1]))
+def test_a_space_is_as_wide_as_the_table_and_a_group_counts_as_one():
+    wide = pd.DataFrame(np.tile([[0], [1]], 1200), columns=[f"f{j}" for j in range(1200)])
+    space = Space.infer(wide)
+    assert len(space) == 1200
+    assert space.size == 2**1200
+    assert repr(space) == "Space(1,200 features: 1200 ordered, 0 nominal; 10^361 points)"
+    assert space.encode(wide).points().tolist() == wide.to_numpy().tolist()
     hot = pd.DataFrame({f"job_{j}": np.eye(200, dtype=int)[j] for j in range(200)})
     assert Space.infer(hot).features == (
         Feature("job", tuple(map(str, range(200))), ordered=False, columns=tuple(hot.columns)),

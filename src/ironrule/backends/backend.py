@@ -51,7 +51,8 @@ class NearestRequest:
 class Backend:
     """All that one normal form needs, as functions.
 
-    ``accepts`` says whether a normal form is its own. ``compute_fingerprint`` gives a hash of how a model decides in
+    ``accepts`` says whether a normal form is its own. ``find_used_columns`` gives the columns, of those that the model
+    sees, on which its decision may depend. ``compute_fingerprint`` gives a hash of how a model decides in
     the space, whatever file or library version it came from. ``compile`` gives the arrays of every alternative, under
     the constraints of the space or others. ``decide_points`` says which points may be desired by an alternative, and
     which surely are. ``build_oracle`` gives the exact oracle, and raises Unreadable if the model is found to decide
@@ -59,6 +60,7 @@ class Backend:
     """
 
     accepts: Callable[[NormalForm], bool]
+    find_used_columns: Callable[[TabulatedModel], set[int]]
     compute_fingerprint: Callable[[TabulatedModel], str]
     compile: Callable[[TabulatedModel, Space, FeasibleRegion], tuple[Any, ...]]
     decide_points: Callable[[Any, Points], tuple[BoolArray, BoolArray]]

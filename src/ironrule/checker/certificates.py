@@ -182,7 +182,7 @@ def _close_with_best_cover(covers: list[Pieces], model: ModelWithBounds, alterna
             return left[-1]
 
     def count_needed_answers(pieces: Pieces) -> tuple[bool, float]:
-        counts = _count_cells(pieces, model).prod(axis=1)
+        counts = _count_combinations(pieces, model)
         return bool(counts.max() > MAX_COMBINATIONS_PER_PIECE), float(counts.sum())
 
     return min(left, key=count_needed_answers)
@@ -206,9 +206,9 @@ def ask_model_about_pieces(pieces: Pieces, model: ModelWithBounds, scope: CheckS
     """Ask the model about one point for every combination of cells in every piece; how many points that took. Raises
     ClaimFailed with a desired point that can occur, or if there are too many to ask.
     """
-    codes, counts = _list_cell_representatives(pieces, model), _count_cells(pieces, model).prod(axis=1)
+    codes, counts = _list_cell_representatives(pieces, model), _count_combinations(pieces, model)
     if len(counts) and counts.max() > MAX_COMBINATIONS_PER_PIECE:
-        open_piece = f"no bound shows that a piece with {int(counts.max()):,} kinds of points has no desired one"
+        open_piece = f"no bound shows that a piece with {counts.max():.3g} kinds of points has no desired one"
         raise ClaimFailed(f"{open_piece}, and up to {MAX_COMBINATIONS_PER_PIECE:,} are put to the model")
     if counts.sum() > MAX_ASKED_POINTS:
         many = f"more than {MAX_ASKED_POINTS:,} points would have to be put to the model"
@@ -239,6 +239,12 @@ def _count_cells(pieces: Pieces, model: ModelWithBounds) -> Float64Array:
     return np.stack([np.array([len(one) for one in some], float)[pieces.rows[:, j]] for j, some in every], axis=1)
 
 
+def _count_combinations(pieces: Pieces, model: ModelWithBounds) -> Float64Array:
+    """How many combinations of cells every piece has; infinity where floating-point numbers end."""
+    with np.errstate(over="ignore"):
+        return np.asarray(_count_cells(pieces, model).prod(axis=1))
+
+
 def _list_combinations(codes: Sequence[IntpArray]) -> Int32Array:
     """Every combination of codes."""
     if all(len(some) == 1 for some in codes):
@@ -265,7 +271,7 @@ def _check_enumeration(certificate: CertificateClaim, scope: CheckScope, answers
     if scope.intervals:
         raise ClaimUndecided("asking about single values proves nothing about the numbers between them")
     if size > MAX_ENUMERATED_POINTS:
-        raise ClaimUndecided(f"the box has {size:,} points, and up to {MAX_ENUMERATED_POINTS:,} are asked about again")
+        raise ClaimUndecided(f"the box has more than the {MAX_ENUMERATED_POINTS:,} points that are asked about again")
     asked = 0
     for points in iterate_points(np.array(certificate.low), np.array(certificate.high)):
         occurring = points[scope.space.admits(points)]

@@ -48,6 +48,7 @@ STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "Col
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 16
 MAX_TABULATED_ROWS = 4_000_000
+MAX_TABULATED_CODES = 1 << 26  # in all points; beyond, features change together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,22 +155,62 @@ def tabulate_columns(
     ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store; None if a
     sparse matrix cannot be read.
     """
-    if int(sizes.sum()) * 4 > MAX_TABULATED_ROWS:
+    wide = int(sizes.sum()) * len(sizes) > MAX_TABULATED_CODES
+    rows = int(sizes.max()) * 2 * len(sizes).bit_length() if wide else int(sizes.sum())
+    if rows * 4 > MAX_TABULATED_ROWS:
         raise NoReading(f"the domains have {int(sizes.sum()):,} values in all, too many to tabulate")
-    base, starts = past[0], np.concatenate([[0], np.cumsum(sizes)])
+
+    def see(points: Int32Array) -> list[AnyArray]:
+        return split_columns(preprocess(points), absent_value)
+
+    columns = (_tabulate_together if wide else _tabulate_one_by_one)(see, sizes, past[0])
+    _check_tables(columns, see, sizes, past)
+    return tuple(columns)
+
+
+def _tabulate_one_by_one(
+    see: Callable[[Int32Array], list[AnyArray]], sizes: AnyArray, base: Int32Array
+) -> list[EstimatorColumn]:
+    starts = np.concatenate([[0], np.cumsum(sizes)])
     probes = np.repeat(base[None, :], int(sizes.sum()), axis=0)  # every value of every feature once
     for j, size in enumerate(sizes.tolist()):
         probes[starts[j] : starts[j + 1], j] = np.arange(size)
     columns = []
-    for values in split_columns(preprocess(probes), absent_value):
+    for values in see(probes):
         blocks = [values[starts[j] : starts[j + 1]] for j in range(len(sizes))]
         moved = [j for j, block in enumerate(blocks) if not _flag_same(block, block[base[j]]).all()]
         if len(moved) > 1:
             raise NoReading(f"the preprocessing mixes columns: features {moved[0]} and {moved[1]} meet in one")
         feature = moved[0] if moved else 0
         columns.append(EstimatorColumn(feature, _require_exact(blocks[feature])))
-    _check_tables(columns, lambda points: split_columns(preprocess(points), absent_value), sizes, past)
-    return tuple(columns)
+    return columns
+
+
+def _tabulate_together(
+    see: Callable[[Int32Array], list[AnyArray]], sizes: AnyArray, base: Int32Array
+) -> list[EstimatorColumn]:
+    """The same for wide spaces: all features change at once. Which of them a column follows is found by halving: it
+    must change with exactly one half of the features that it may still come from, and does not with the other.
+    """
+    cycles = np.arange(int(sizes.max()))[:, None] % sizes
+
+    def probe(varying: Callable[[int], bool]) -> list[AnyArray]:
+        chosen = [j for j in range(len(sizes)) if varying(j)]
+        points = np.repeat(base[None, :], len(cycles), axis=0)
+        points[:, chosen] = cycles[:, chosen]
+        return see(points)
+
+    every = probe(lambda _: True)
+    moved = [not _flag_same(values, values[0]).all() for values in every]
+    feature = [0] * len(every)
+    for digit in range((len(sizes) - 1).bit_length()):
+        ones, zeros = probe(lambda j: bool(j >> digit & 1)), probe(lambda j: not j >> digit & 1)  # noqa: B023
+        for place, (with_one, with_zero) in enumerate(zip(ones, zeros, strict=True)):
+            changes = [not _flag_same(values, values[0]).all() for values in (with_one, with_zero)]
+            if sum(changes) != moved[place]:
+                raise NoReading("the preprocessing mixes columns: one follows several features")
+            feature[place] += changes[0] << digit
+    return [EstimatorColumn(j, _require_exact(values[: sizes[j]])) for j, values in zip(feature, every, strict=True)]
 
 
 def split_columns(seen: Any, absent_value: float | None) -> list[AnyArray]:

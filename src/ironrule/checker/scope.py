@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -52,6 +52,7 @@ from ironrule.errors import ConstraintError, InputError, SpaceError
 MAX_PAST_ROWS = 4096
 CHECKED_POINTS = 4096
 MAX_CHECKED_VALUES = 50_000
+MAX_COMPARED_CODES = 1 << 24  # in the points that are put to the model at once
 Breakpoints = Mapping[str, Sequence[Any]]  # further numbers of features, by name
 
 
@@ -183,19 +184,39 @@ class CheckScope:
 
     def _agrees_with_model(self, bounds: MarginBounds, user_model: UserModel) -> bool:
         """Whether a reading decides as the model does wherever rounding leaves no doubt."""
+        waiting: list[Int32Array] = []
+        for block in (*self._draw_blocks(bounds), None):  # in portions, since the points of wide tables are many
+            if block is not None:
+                waiting.append(block)
+            if waiting and (block is None or sum(one.size for one in waiting) > MAX_COMPARED_CODES):
+                points = np.concatenate(waiting)
+                points = points[self.space.admits(points)]
+                desired, (possible, sure) = user_model.desired(points), bounds.decide(points)
+                if (desired & ~possible).any() or (sure & ~desired).any():
+                    return False
+                waiting.clear()
+        return True
+
+    def _draw_blocks(self, bounds: MarginBounds) -> Iterator[Int32Array]:
+        """Past rows, random points, and every value of every feature, so every threshold from both sides. Features
+        whose values are all the same to the reading take all their values together.
+        """
         rng, sizes = np.random.default_rng(0), self.space.sizes
         rows = self.past_rows[np.unique(np.linspace(0, len(self.past_rows) - 1, CHECKED_POINTS).astype(np.intp))]
-        blocks = [rows, rng.integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)]
-        for j, size in enumerate(sizes.tolist()):  # every value of every feature, so every threshold from both sides
-            count = min(size, MAX_CHECKED_VALUES)
+        yield rows
+        yield rng.integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)
+        alike = np.array([not cells.any() for cells in bounds.cells])
+        if alike.any():
+            length = min(int(sizes[alike].max()), MAX_CHECKED_VALUES)
+            block = rows[rng.integers(0, len(rows), size=length)]
+            block[:, alike] = (np.arange(length)[:, None] + rng.integers(0, sizes[alike])) % sizes[alike]
+            yield block
+        for j in np.flatnonzero(~alike).tolist():
+            size, count = int(sizes[j]), min(int(sizes[j]), MAX_CHECKED_VALUES)
             codes = np.arange(size) if count == size else rng.choice(size, count, replace=False)
             block = rows[rng.integers(0, len(rows), size=len(codes))]
             block[:, j] = codes
-            blocks.append(block)
-        points = np.concatenate(blocks)
-        points = points[self.space.admits(points)]
-        desired, (possible, sure) = user_model.desired(points), bounds.decide(points)
-        return not ((desired & ~possible).any() or (sure & ~desired).any())
+            yield block
 
     @cached_property
     def decision_fingerprint(self) -> str:

@@ -19,7 +19,6 @@ from ironrule.errors import IronruleError, ModelError, format_with_hint
 
 CLI_HINTS: dict[str, str | None] = {
     "value-outside-domain": "list the value in a --space file",
-    "constant-column": "drop it, declare its domain in a --space file, or add --keep-constant",
     "missing-among-values": "set missing to true for this feature in the --space file instead",
     "desired-required": "add --desired LABEL",
     "threshold-required": "add --threshold T",

@@ -130,7 +130,7 @@ def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | 
         hint = "check the path, or make one: ironrule inspect DATA --output space.toml"
         return Space.from_file(require_file(options.space, "space file", hint), data)
     chosen = None if columns is None else match_column_names(columns, read_table(data).names)
-    return Space.infer(data, columns=chosen, constant="keep" if options.keep_constant else "refuse")
+    return Space.infer(data, columns=chosen)
 
 
 def _get_row(wanted: int | Row, files: InputFiles, target: str | None) -> Row:

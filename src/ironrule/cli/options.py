@@ -32,7 +32,6 @@ def add_space_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--target", metavar="COLUMN", help=text)
     text = "a file with the domains of the features (see ironrule inspect)"
     group.add_argument("--space", metavar="FILE", type=Path, help=text)
-    group.add_argument("--keep-constant", action="store_true", help="accept columns with a single value")
 
 
 def add_cache_option(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,7 @@ from ironrule.report.text import (
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count, format_value
+from ironrule.wording import format_count, format_names, format_size, format_value
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -126,8 +126,11 @@ def render_space(space: Space, rows_read: int) -> str:
         columns = (", ".join(feature.columns) if feature.one_hot else "",) if grouped else ()
         role = (_format_role(feature.role),) if has_roles else ()
         rows.append((feature.name, kind, _format_domain(feature), f"{len(feature.values):,}", missing, *role, *columns))
-    size = f"{format_count(rows_read, 'row')}, {format_count(len(space), 'feature')}, {space.size:.3g} points."
+    size = f"{format_count(rows_read, 'row')}, {format_count(len(space), 'feature')}, {format_size(space.size)} points."
     limits = [f"Constraint: {constraint}" for constraint in space.constraints]
+    if constant := [feature.name for feature in space.features if feature.size == 1]:
+        have, them = format_count(len(constant), "feature has", "features have"), "it" if len(constant) == 1 else "them"
+        limits.append(f"{have} one value, so no rule needs {them}: {format_names(constant)}.")
     return "\n".join((format_table(titles, rows), *map(format_line, (*limits, size))))
 
 

@@ -51,8 +51,7 @@ def build_check_command(options: argparse.Namespace, explanation: str = EXPLANAT
         value = getattr(options, name, None)
         more += [] if value is None else [f"--{name}", str(value)]
     more += ["--margin", str(options.margin)] if getattr(options, "margin", 0.0) else []
-    for name in ("keep_constant", "trust_pickle"):
-        more += [f"--{name.replace('_', '-')}"] if getattr(options, name) else []
+    more += ["--trust-pickle"] if options.trust_pickle else []
     for name in ("desired", "constraint", "models", "trust"):
         values = getattr(options, name, None)
         more += [f"--{name}", *map(str, values)] if values else []

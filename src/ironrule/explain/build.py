@@ -23,7 +23,7 @@ from ironrule.arrays import Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, normalize_weights
-from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points
+from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points, extend_to_named
 from ironrule.explain.roles import mark_rule
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
@@ -58,6 +58,7 @@ def explain_row(
     """The shortest rule found for a row with the undesired outcome, with what is known of it."""
     context, row = extend_to_row(context, row)
     algorithm = options.choose_algorithm(context.oracle is not None)
+    context = extend_to_named(context, options)
     problem = build_problem(context, row, options)
     with problem.meter.watch(progress):
         result = solve(problem, algorithm)
@@ -70,7 +71,7 @@ def explain_row(
             wider = widen_rule(context, problem, result) if options.widen else None
         problem.meter.phase = "confirming"
         if isinstance(row, EncodedRow) and row.confirmations is not None:
-            row.confirmations.add(context, problem.oracle.points)
+            row.confirmations.add(context, problem.case, problem.oracle.points)
         else:
             confirm_points(context, problem)
         left_open = _is_left_open(problem, shortest, algorithm)
@@ -93,7 +94,7 @@ def _prefer_coverage(
     best: tuple[tuple[int, float], SearchResult, WidenedBox | None] | None = None
     for number, result in enumerate(results):
         wider = widen_rule(context, problem, result)
-        covered = 0 if wider is None else context.history.count_covered(wider.box, context.space.sizes)
+        covered = 0 if wider is None else problem.case.history.count_covered(wider.box, problem.case.space.sizes)
         score = covered, -problem.weigh(result.rules[0])  # of those that cover the same, a short one
         if best is None or score > best[0]:
             best = score, result, wider
@@ -156,7 +157,7 @@ class ExplanationBuilder:
         ranked = tuple(map(self._rank_rule, result.rules, result.verdicts))
         wider = None if self.wider is None else self._rank_rule(result.rules[0], self.wider.verdict, self.wider.box)
         return Explanation(
-            instance=context.space.decode_row(problem.case.instance),
+            instance=context.space.decode_row(problem.case.user_instance),
             ranked=ranked,
             counterfactuals=LazySequence(self._counterfactuals),
             statistics=statistics,
@@ -172,7 +173,7 @@ class ExplanationBuilder:
             wider=wider,
             rounded=None if wider is None or self.wider is None else self._round_bounds(wider.rule, self.wider.box),
             wider_is_maximal=self.wider is not None and self.wider.maximal,
-            wider_witnesses=() if limits is None else tuple(map(tuple, limits.tolist())),
+            wider_witnesses=() if limits is None else tuple(map(tuple, problem.case.embed(limits).tolist())),
             undecided_components=self._undecided(),
             model_count=context.model.model_count,
             constraints=tuple(map(str, context.space.constraints)),
@@ -189,17 +190,18 @@ class ExplanationBuilder:
     def _background(self) -> Background:
         """What plots and reports show besides."""
         context, problem, rule = self.context, self.problem, self.search_result.rules[0]
-        witnesses = np.array(list(self._witnesses() or ()), dtype=np.int32).reshape(-1, problem.n)
-        points = witnesses if problem.oracle.points is None else np.concatenate([witnesses, problem.oracle.points])
+        points = np.array(list(self._witnesses() or ()), dtype=np.int32).reshape(-1, len(context.space))
+        if problem.oracle.points is not None:
+            points = np.concatenate([points, problem.case.embed(problem.oracle.points)])
         named = problem.case.components.rule(rule, "")
-        row = context.space.decode_row(problem.case.instance)
-        past = HistoryRows(context.space, context.history.codes, context.outcomes)
+        row = context.space.decode_row(problem.case.user_instance)
+        past = HistoryRows(context.space, context.history.codes, context.outcomes, context.unused_features)
         libraries = list_library_versions()
         return build_background(past, named, row, points, is_robust=context.is_robust, libraries=libraries)
 
     def _covers_only_instance(self, shown: RankedRule) -> bool:
         """Whether the instance is the only past row that a rule covers."""
-        instance, context = self.problem.case.instance, self.context
+        instance, context = self.problem.case.user_instance, self.context
         alone = Box(instance, instance)
         return shown.coverage == 1 and context.history.count_covered(alone, context.space.sizes) == 1
 
@@ -207,7 +209,7 @@ class ExplanationBuilder:
         """A wider rule with bounds as people write numbers: each is rounded inwards, but not past a value that a past
         row or the row itself has, so that as many rows are covered. None where nothing becomes shorter.
         """
-        space, instance = self.context.space, self.problem.case.instance
+        space, instance = self.problem.case.space, self.problem.case.instance
         parts: list[Component] = []
         for part in rule.components:
             j = space.index(part.feature)
@@ -217,7 +219,7 @@ class ExplanationBuilder:
                 continue
             upper, own = part.op == "<=", int(instance[j])
             codes = range(int(box.high[j]), own, -1) if upper else range(int(box.low[j]), own)
-            counts = self.context.history.frequencies[j]
+            counts = self.context.history.frequencies[self.context.space.index(part.feature)]
             limit = feature.value(next((code for code in codes if counts[code]), own))
             short = round_towards(float(part.value), float(limit))
             parts.append(replace(part, value=short if len(repr(short)) < len(repr(part.value)) else part.value))
@@ -246,26 +248,29 @@ class ExplanationBuilder:
         result = self.search_result
         if not result.lower_bound:
             return None
+        embed = self.problem.case.embed
         return find_witnesses(
-            self.problem, result.lower_bound, result.bound_demands, lambda point: tuple(point.tolist())
+            self.problem, result.lower_bound, result.bound_demands, lambda point: tuple(embed(point).tolist())
         )
 
     def _rank_rule(self, rule: int, verdict: Verdict, wider: Box | None = None) -> RankedRule:
-        components, context = self.problem.case.components, self.context
+        case, components = self.problem.case, self.problem.case.components
         box = components.box(rule) if wider is None else wider
-        named = components.rule(rule, context.model.primary.decision.undesired_name, wider)
-        return RankedRule(named, verdict, context.history.count_covered(box, context.space.sizes))
+        named = components.rule(rule, self.context.model.primary.decision.undesired_name, wider)
+        return RankedRule(named, case.embed_verdict(verdict), case.history.count_covered(box, case.space.sizes))
 
     def _counterfactuals(self) -> tuple[Counterfactual, ...]:
         """The nearest counterfactuals of the model itself that also satisfy the constraints on what may change."""
         context, case, points = self.context, self.problem.case, self.problem.oracle.points
         if points is None:
             return ()
-        permitted = context.model.primary.desired(points) if context.is_robust else np.ones(len(points), dtype=np.bool_)
+        permitted = np.ones(len(points), dtype=np.bool_)
+        if context.is_robust:
+            permitted = context.model.primary.desired(case.embed(points))
         for constraint in context.change_constraints:
-            permitted &= bind_constraint(constraint, context.space.features)(points, case.instance)
+            permitted &= bind_constraint(constraint, case.space.features)(points, case.instance)
         nearest = _select_nearest(points[permitted], case.components, self.problem.k)
-        return tuple(Counterfactual.from_point(context.space, case.instance, point) for point in nearest)
+        return tuple(map(case.build_counterfactual, nearest))
 
 
 def find_witnesses(
@@ -306,7 +311,7 @@ def widen_rule(context: ExplainerContext, problem: Problem, search_result: Searc
         problem.case,
         CachingOracle(oracle, points=problem.oracle.points),
         problem.run,
-        rows=RowCounter.from_history(context.history, context.space.sizes),
+        rows=RowCounter.from_history(problem.case.history, problem.case.space.sizes),
         quick_oracle=quick_oracle,
         gaps=context.gaps,
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array, Points
-from ironrule.backends.compiled_model import CompiledModel, compile_models
+from ironrule.backends.compiled_model import CompiledModel, compile_models, extend_compiled_model, reduce_tabulated
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
 from ironrule.explain.roles import list_declared_constraints
@@ -36,6 +36,7 @@ from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, RefinedSpace, find_gaps, refine_space
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.read_model import read_models
+from ironrule.model.reduced_model import embed_model, lift_model
 from ironrule.results.scope import DomainSummary, remove_numbers, summarize_domains
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
@@ -44,6 +45,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode
 from ironrule.space.feature import Value
+from ironrule.space.reduced import ReducedSpace
 from ironrule.space.roles import NO_GUESSES, Role, RoleGuesses
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
@@ -93,6 +95,8 @@ class ExplainerContext:
     """Everything about a model and its data that stays the same from row to row."""
 
     space: Space
+    reduced: ReducedSpace  # the features that searches work on; oracle, compiled model and gaps are of these
+    search_history: History  # the history in these features
     model: ModelSet
     history: History
     outcomes: BoolArray  # of the past rows, by the model itself
@@ -116,6 +120,7 @@ class ExplainerContext:
     inserted_numbers: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # the same inside intervals
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
     row_contexts: ContextCache = field(default_factory=ContextCache, repr=False)  # of rows with new values
+    extended: ContextCache = field(default_factory=ContextCache, repr=False)  # for searches in further features
     role_guesses: RoleGuesses = NO_GUESSES
     guessed_roles: list[Mapping[str, Role]] = field(default_factory=list, repr=False)  # one entry, once they are needed
 
@@ -128,6 +133,14 @@ class ExplainerContext:
     def table(self) -> Table:
         """A table of the data's columns: all rows, or a few where they are on disk."""
         return self.row_store.table
+
+    @property
+    def unused_features(self) -> tuple[str, ...]:
+        """The features that a model that was read never uses."""
+        if self.compiled_model is None:
+            return ()
+        used = self.compiled_model.used_features
+        return tuple(name for j, name in enumerate(self.space.names) if j not in used)
 
     def get_row_numbers(self, places: Int64Array) -> Int64Array:
         """The row numbers in the data of rows of the history."""
@@ -210,14 +223,16 @@ def build_context(
         whole = refined.space
         model_set = build_model_set(models, row_store.table, whole, target)
     codes, row_numbers = _filter_rows(whole, row_store, progress, warn)
-    exact = _read_exactly(models, model_set, whole, codes, target=target, engine=engine, gaps=gaps)
+    exact = _read_exactly(
+        models, model_set, whole, codes, target=target, engine=engine, gaps=gaps, changing=change_constraints
+    )
     if gaps is not None and exact.unreadable_reason is not None:
         # Only values can be asked about, so the rules are about these alone.
         _require_intervals(arguments, exact.unreadable_reason)
         refined, gaps = _keep_seen_values(seen, exact.unreadable_reason), None
         whole, model_set = seen, build_model_set(models, row_store.table, seen, target)
         codes, row_numbers = _filter_rows(whole, row_store, progress, warn=False)
-        exact = exact._replace(point_model=model_set)
+        exact = _keep_asking(exact.unreadable_reason, model_set, whole)
     cache_key = None
     if not isinstance(row_store, InMemoryRows):
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
@@ -225,6 +240,7 @@ def build_context(
     history, outcomes = _build_history(whole, row_store, codes, model_set, key=cache_key, progress=progress)
     return ExplainerContext(
         space=whole,
+        search_history=history.reduce(exact.reduced),
         model=model_set,
         history=history,
         outcomes=outcomes,
@@ -238,7 +254,6 @@ def build_context(
         row_numbers=row_numbers,
         engine=engine,
         breakpoints=None if gaps is None else _find_breakpoints(space, whole, row_store.breakpoints),
-        gaps=gaps,
         obstacles=refined.obstacles,
         black_box_oracle=arguments.oracle,
         role_guesses=arguments.role_guesses,
@@ -342,6 +357,8 @@ class ExactReading(NamedTuple):
     unreadable_reason: str | None
     oracle: Oracle | None
     point_model: Model
+    reduced: ReducedSpace
+    gaps: Gaps | None
 
 
 def _read_exactly(
@@ -353,17 +370,69 @@ def _read_exactly(
     target: DecisionTarget,
     engine: BoundEngine | None,
     gaps: Gaps | None = None,
+    changing: Sequence[Constraint] = (),
 ) -> ExactReading:
     """Read and compile the models for exact search, if they can be read."""
+    past = codes.points(slice(0, CHECKED_ROWS))
     try:
-        compiled = compile_models(models, model_set, space, codes.points(slice(0, CHECKED_ROWS)), target)
-        from ironrule.backends.registry import build_exact_oracle
-
-        oracle = build_exact_oracle(compiled.parts, model_set, space, engine, gaps)
+        also = {j for constraint in changing for j in bind_constraint(constraint, space.features).columns}
+        compiled = compile_models(models, model_set, space, past, target, also=also)
+        reduced_gaps = _find_reduced_gaps(compiled, gaps is not None)
+        return build_exact_reading(compiled, model_set, past[0], engine=engine, gaps=reduced_gaps)
     except Unreadable as reason:
-        return ExactReading(None, str(reason), None, model_set)
-    point_model = oracle.capabilities.point_model or compiled.final_estimator or model_set
-    return ExactReading(compiled, None, oracle, point_model)
+        return _keep_asking(str(reason), model_set, space)
+
+
+def _keep_asking(reason: str, model_set: ModelSet, space: Space) -> ExactReading:
+    """What is known of models that can only be asked."""
+    return ExactReading(None, reason, None, model_set, ReducedSpace(space, space, np.arange(len(space))), None)
+
+
+def _find_reduced_gaps(compiled: CompiledModel, has_gaps: bool) -> Gaps | None:
+    """The gaps of the features that searches work on."""
+    if not has_gaps:
+        return None
+    return find_gaps(compiled.reduced.space, [reduce_tabulated(read, compiled.reduced) for read in compiled.reads])
+
+
+def build_exact_reading(
+    compiled: CompiledModel, model_set: ModelSet, row: Points, *, engine: BoundEngine | None, gaps: Gaps | None
+) -> ExactReading:
+    """The exact oracle of a compiled model; raises Unreadable if the model is found to decide otherwise.
+
+    ``row`` is any row: what it has of features that the model does not use stands for all of their values.
+    """
+    from ironrule.backends.registry import build_exact_oracle
+
+    reduced = compiled.reduced
+    oracle = build_exact_oracle(compiled.parts, embed_model(model_set, reduced, row), reduced.space, engine, gaps)
+    known = oracle.capabilities.point_model or compiled.final_estimator
+    point_model: Model = model_set if known is None else lift_model(known, reduced)
+    return ExactReading(compiled, None, oracle, point_model, reduced, gaps)
+
+
+def extend_context(context: ExplainerContext, names: Iterable[str]) -> ExplainerContext:
+    """The same for searches that also speak of further features; raises SpaceError if one is unknown."""
+    missing = {context.space.index(name) for name in names}.difference(context.reduced.kept.tolist())
+    if not missing:
+        return context
+    return context.extended.get(tuple(sorted(missing)), lambda: _keep_more_features(context, missing))
+
+
+def _keep_more_features(context: ExplainerContext, missing: set[int]) -> ExplainerContext:
+    """The context whose searches work on these features too."""
+    assert context.compiled_model is not None  # or no feature is left out
+    compiled, row = extend_compiled_model(context.compiled_model, missing), context.history.codes.row(0)
+    exact = build_exact_reading(
+        compiled, context.model, row, engine=context.engine, gaps=_find_reduced_gaps(compiled, context.gaps is not None)
+    )
+    return replace(
+        context,
+        search_history=context.history.reduce(compiled.reduced),
+        row_contexts=ContextCache(),
+        extended=ContextCache(),
+        **exact._replace(point_model=context.point_model)._asdict(),
+    )
 
 
 def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
@@ -437,7 +506,10 @@ def derive_context(
         outcomes, withstood = outcomes[kept], withstood[kept]
         desired = _take_rows(context, codes, withstood, None)
         row_numbers = context.get_row_numbers(np.flatnonzero(kept))
-    exact = _read_exactly(models, model_set, space, codes, target=target, engine=context.engine, gaps=gaps)
+    changing = context.change_constraints
+    exact = _read_exactly(
+        models, model_set, space, codes, target=target, engine=context.engine, gaps=gaps, changing=changing
+    )
     if gaps is not None and exact.unreadable_reason is not None:
         raise ModelError(
             f"the model can be read, but not over these values: {exact.unreadable_reason}",
@@ -448,6 +520,7 @@ def derive_context(
     return replace(
         context,
         space=space,
+        search_history=history.reduce(exact.reduced),
         model=model_set,
         history=history,
         outcomes=outcomes,
@@ -455,10 +528,10 @@ def derive_context(
         fingerprint=fingerprint_model(history, exact.compiled_model),
         row_numbers=row_numbers,
         breakpoints=None if gaps is None else _find_breakpoints(seen, space, {}),
-        gaps=gaps,
         obstacles=obstacles,
         component_cache=ComponentCache(),
         row_contexts=ContextCache(),
+        extended=ContextCache(),
         guessed_roles=[],
     )
 

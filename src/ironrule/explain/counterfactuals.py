@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -27,12 +27,13 @@ from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
 from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.options import SearchOptions, parse_budget
-from ironrule.explain.query import ask_oracle, build_case, build_statistics, require_desired
+from ironrule.explain.options import SearchOptions, as_list, parse_budget
+from ironrule.explain.query import ask_oracle, build_case, build_statistics, extend_to_named, require_desired
 from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
+from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.protocol import BoxQuery, Run
@@ -40,8 +41,9 @@ from ironrule.results.advice import SuggestedChanges
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual, LazyValue
+from ironrule.rule.counterfactual import LazyValue
 from ironrule.rule.instance_components import InstanceComponents
+from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
@@ -64,7 +66,10 @@ def find_counterfactuals(
     context, row = extend_to_row(context, row)
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
     _require_changeable(context, features_to_vary)
-    case = build_case(context, row, (*context.change_constraints, *constraints, *ranges), own_model_only=True)
+    changing = (*context.change_constraints, *constraints, *ranges)
+    names = () if features_to_vary == "all" else as_list(features_to_vary)
+    context = extend_to_named(context, options, changing, names)
+    case = build_case(context, row, changing, own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
     tabulated_model = _choose_tabulated_model(algorithm, context)
     meter = options.start_meter()
@@ -82,10 +87,10 @@ def find_counterfactuals(
                     raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
                 nearest, name = _find_by_geco(query, run), "GeCo"
             require_desired(nearest.points, case.model, case.model)
-    items = tuple(Counterfactual.from_point(case.space, case.instance, point) for point in nearest.points)
+    items = tuple(map(case.build_counterfactual, nearest.points))
     statistics = build_statistics(meter, name, options.seed, nearest.stopped)
     proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
-    return Counterfactuals(case.space.decode_row(case.instance), items, statistics, proven)
+    return Counterfactuals(context.space.decode_row(case.user_instance), items, statistics, proven)
 
 
 MAX_SMALL_CHANGES = 100_000  # points that change one feature, or two, and are asked about
@@ -144,7 +149,8 @@ def find_small_changes(context: ExplainerContext, query: BoxQuery, run: Run, siz
     points = points[query.case.feasible.admits(points)]
     if len(points):
         decides = context.model.primary if context.is_robust else context.point_model
-        points = points[run.meter.desired(decides, points)]
+        own = embed_model(decides, context.reduced, query.case.user_instance)
+        points = points[run.meter.desired(own, points)]
     points = points[np.argsort(distance.table[distance.starts + points].sum(axis=1), kind="stable")]
     first = np.unique(points != instance, axis=0, return_index=True)[1]  # the nearest of every set
     return np.asarray(points[np.sort(first)], dtype=np.int32)
@@ -246,7 +252,8 @@ def suggest_changes(
     """Up to k changes of a row with the undesired outcome, nearest first, within so many seconds."""
     budget = Budget(MAX_EVALUATIONS, min(MAX_SECONDS, MAX_SECONDS if seconds is None else seconds))
     limits = list_limits(context)
-    constraints = (*context.change_constraints, *list_guessed_constraints(context))
+    guessed = _select_kept(context, list_guessed_constraints(context))
+    constraints = (*context.change_constraints, *guessed)
     try:
         case = build_case(context, EncodedRow(instance), constraints, own_model_only=True)
     except ConstraintError as error:  # the user's own constraints permit nothing
@@ -260,8 +267,14 @@ def suggest_changes(
     holds = _holds_between_values(context.gaps, query, nearest)
     proven = holds and (nearest.proven or nearest.proven_count > 0)
     shown = nearest.points[: nearest.proven_count] if proven else nearest.points
-    items = tuple(Counterfactual.from_point(case.space, instance, point) for point in shown)
+    items = tuple(map(case.build_counterfactual, shown))
     return SuggestedChanges(items, proven, complete=holds and nearest.proven, limits=limits)
+
+
+def _select_kept(context: ExplainerContext, constraints: Iterable[Constraint]) -> list[Constraint]:
+    """The constraints on features that searches work on: the others stay as they are, which every role permits."""
+    kept = {*context.reduced.kept.tolist()}
+    return [one for one in constraints if kept.issuperset(bind_constraint(one, context.space.features).columns)]
 
 
 def _search_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> NearestCounterfactuals:

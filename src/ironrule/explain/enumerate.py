@@ -15,13 +15,12 @@ from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, as_list, parse_integer
-from ironrule.explain.query import build_problem, choose_black_box_oracle, confirm_points
+from ironrule.explain.query import build_problem, choose_black_box_oracle, confirm_points, extend_to_named
 from ironrule.model.protocol import Unreadable
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import Case, Oracle
 from ironrule.results.counterfactuals import ChangeSet
 from ironrule.results.explanation import Listing, RankedRule
-from ironrule.rule.counterfactual import Counterfactual
 from ironrule.search.enumerate import ChangeEnumeration, RuleEnumeration
 from ironrule.search.problem import count_covered
 from ironrule.verdict.verdict import Proven, Verdict
@@ -37,6 +36,7 @@ def list_rules(
 ) -> Listing[RankedRule]:
     """All irredundant rules for a row, lightest first, or the minimum ones alone."""
     context, row = extend_to_row(context, row)
+    context = extend_to_named(context, options)
     search = RuleEnumeration(build_problem(context, row, options))
     items = _iterate_rules(context, search, minimum_only)
     return Listing(items, search, search.problem.meter, _parse_limit(limit), progress)
@@ -56,7 +56,8 @@ def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_o
             rules = [rule for rule in rules if weights[rule] <= least]
             search.complete = search.stopped is None and all(isinstance(level[rule], Proven) for rule in rules)
         for rule in sorted(rules, key=lambda rule: (weights[rule], -covered[rule], rule)):
-            yield RankedRule(components.rule(rule, outcome), _complete_proof(level[rule]), covered[rule])
+            verdict = problem.case.embed_verdict(_complete_proof(level[rule]))
+            yield RankedRule(components.rule(rule, outcome), verdict, covered[rule])
         if minimum_only and rules:
             return
 
@@ -76,8 +77,9 @@ def list_changes(
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
     context, row = extend_to_row(context, row)
+    context = extend_to_named(context, options, names=() if features == "all" else as_list(features))
     problem = build_problem(context, row, options, context.change_constraints, own_model_only=True)
-    case, space = problem.case, context.space
+    case, space = problem.case, problem.case.space
     names = space.names if features == "all" else as_list(features)
     varying = sum(1 << place for place in {space.index(name) for name in names})
     # A proof for the values of the domains is one for all that can occur only if constraints respect what lies between.
@@ -102,7 +104,7 @@ def _iterate_changes(context: ExplainerContext, search: ChangeEnumeration) -> It
     for level in search.levels():
         confirm_points(context, search.problem)
         for change in level:
-            counterfactual = Counterfactual.from_point(case.space, case.instance, change.point)
+            counterfactual = case.build_counterfactual(change.point)
             yield ChangeSet(tuple(each.feature for each in counterfactual.changes), counterfactual, change.minimal)
 
 

@@ -140,6 +140,13 @@ class Explainer:
         return self._context.breakpoints or {}
 
     @property
+    def unused_features(self) -> tuple[str, ...]:
+        """The features that the model never uses, so that no shortest rule speaks of them; none if it cannot be read.
+        Features with a single value are among them.
+        """
+        return self._context.unused_features
+
+    @property
     def outcomes(self) -> BoolArray:
         """Which past rows have the desired outcome; rows that break a constraint on the space are left out."""
         return self._context.outcomes
@@ -168,7 +175,9 @@ class Explainer:
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())
-        return f"<Explainer: {self.space!r}; {format_count(len(self.outcomes), 'past row')}, {desired} desired>"
+        rows = f"{format_count(len(self.outcomes), 'past row')}, {desired} desired"
+        unused = f"; {format_count(len(self.unused_features), 'feature')} unused" if self.unused_features else ""
+        return f"<Explainer: {self.space!r}; {rows}{unused}>"
 
     def with_more_rows(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.

@@ -29,6 +29,7 @@ from ironrule.explain.context import (
     ContextCache,
     EncodedRow,
     ExplainerContext,
+    build_exact_reading,
     decide_row,
     derive_context,
     fingerprint_model,
@@ -37,12 +38,14 @@ from ironrule.explain.context import (
 from ironrule.explain.options import parse_row
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
+from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.results.explanation import Explanation
 from ironrule.rule.condition import find_last_admitted_number
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.rule.parsing import StatedComponent
 from ironrule.space.feature import Value, find_open_gaps
+from ironrule.space.reduced import ReducedSpace
 from ironrule.space.space import Space
 from ironrule.space.table import Table
 
@@ -182,16 +185,11 @@ def _insert_numbers(
     box = replace(own, layout=layout)
     point = space.encode_row(row, ignore=context.table.names)
     places = {space.index(name): int(point[space.index(name)]) for name in inside}
-    from ironrule.backends.registry import build_exact_oracle
-
+    models = ModelSet(box, (box,))
     try:
         larger = insert_codes(compiled, context.arguments.models[0], box, space, places=places, point=point)
-        models = ModelSet(box, (box,))
-        opened = list(context.gaps.open)
-        for place in places:
-            opened[place] = find_open_gaps(space.features[place])
-        gaps = replace(context.gaps, open=tuple(opened))
-        oracle = build_exact_oracle(larger.parts, models, space, context.engine, gaps)
+        gaps = _reopen_gaps(context.gaps, larger.reduced, places)
+        exact = build_exact_reading(larger, models, point, engine=context.engine, gaps=gaps)
     except Unreadable:  # it is read again, which says why
         return None
     old = context.history
@@ -204,22 +202,30 @@ def _insert_numbers(
     return replace(
         context,
         space=space,
+        search_history=history.reduce(larger.reduced),
         model=models,
         history=history,
-        compiled_model=larger,
-        oracle=oracle,
-        point_model=oracle.capabilities.point_model or larger.final_estimator or models,
+        **exact._asdict(),
         fingerprint=fingerprint_model(history, larger),
         breakpoints={
             name: tuple(sorted({*numbers, inside[name]})) if name in inside else numbers
             for name, numbers in earlier.items()
         },
-        gaps=gaps,
         component_cache=ComponentCache(),
         row_contexts=ContextCache(),
+        extended=ContextCache(),
         inserted_numbers=dict(context.inserted_numbers)
         | {name: (*context.inserted_numbers.get(name, ()), value) for name, value in inside.items()},
     )
+
+
+def _reopen_gaps(gaps: Gaps, reduced: ReducedSpace, places: Mapping[int, int]) -> Gaps:
+    """The gaps with one more number in the domains of these features, of those that searches work on."""
+    opened = list(gaps.open)
+    for place, feature in enumerate(reduced.kept.tolist()):
+        if feature in places:
+            opened[place] = find_open_gaps(reduced.space.features[place])
+    return replace(gaps, open=tuple(opened))
 
 
 def _shift_codes(points: Points, places: Mapping[int, int]) -> Points:

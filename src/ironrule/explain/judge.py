@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_bounds, extend_to_row
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import build_problem, confirm_points
+from ironrule.explain.query import build_problem, confirm_points, extend_to_named
 from ironrule.hitting.weights import ExactNumber
+from ironrule.oracles.protocol import Case
 from ironrule.results.explanation import Explanation, RankedRule
 from ironrule.results.judgement import Judgement
 from ironrule.rule.condition import ComponentIntervals, build_box, decode_rule, encode_rule
@@ -46,6 +46,7 @@ def judge_rules(
     separate, alone = _split_rules(rules)
     stated = [condition for rule in separate for condition in list_conditions(context.space, rule)]
     context, row = extend_to_row(extend_to_bounds(context, stated), row)
+    context = extend_to_named(context, options, names=[condition.feature for condition in stated])
     problem = build_problem(context, row, options)
     classifier = QualityClassifier(problem)
     with problem.meter.watch(progress):
@@ -54,8 +55,7 @@ def judge_rules(
     proof: Sequence[Counterfactual] | None = ()
     weight = classifier.state.lower_bound
     if weight and any(finding.quality is Quality.MINIMUM for finding in findings):
-        convert = partial(Counterfactual.from_point, problem.case.space, problem.case.instance)
-        proof = find_witnesses(problem, weight, classifier.state.bound_demands, convert)
+        proof = find_witnesses(problem, weight, classifier.state.bound_demands, problem.case.build_counterfactual)
     bound: ExactNumber = 0
     least: ExactNumber | None = None
     if proof is not None:
@@ -79,6 +79,11 @@ def _split_rules(rules: Any) -> tuple[list[RuleLike], bool]:
 def parse_rule(components: InstanceComponents, rule: RuleLike) -> ComponentIntervals:
     """One rule, in any of its forms, in codes; raises InputError if it cannot be one that holds for the row."""
     return encode_rule(components, list_conditions(components.space, rule))
+
+
+def list_rule_features(space: Space, rule: RuleLike) -> set[str]:
+    """The features that a rule speaks of; raises InputError if it cannot be a rule."""
+    return {condition.feature for condition in list_conditions(space, rule)}
 
 
 def list_conditions(space: Space, rule: RuleLike) -> list[StatedComponent]:
@@ -132,26 +137,30 @@ class _JudgementBuilder:
         return Judgement(
             rule=rule,
             quality=quality,
-            verdict=finding.verdict,
+            verdict=self._case.embed_verdict(finding.verdict),
             weight=self.classifier.problem.to_user_weight(finding.weight),
             exception_row=None if past_row is None else int(self.context.get_row_numbers(np.array(past_row))),
             redundant_component=None if finding.redundant is None else rule.components[finding.redundant],
             shorter_rule=None if finding.shorter is None else self._rank_rule(finding.shorter),
-            needs=tuple(refuted.counterfactual for refuted in finding.needed or ()),
+            needs=tuple(self._case.build_counterfactual(refuted.points[0]) for refuted in finding.needed or ()),
             witnesses=self.proof if self.proof is not None and quality is Quality.MINIMUM else (),
             lower_bound=self.lower_bound if compared else 0,
             minimum_weight=self.least if compared else None,
             reason=self._explain_not_judged(finding, rule) if quality is Quality.NOT_JUDGED else None,
         )
 
+    @property
+    def _case(self) -> Case:
+        return self.classifier.problem.case
+
     def _rule(self, parts: ComponentIntervals) -> Rule:
         outcome = self.context.model.primary.decision.undesired_name
-        return decode_rule(self.classifier.problem.case.components, parts, outcome)
+        return decode_rule(self._case.components, parts, outcome)
 
     def _rank_rule(self, proven: ProvenRule) -> RankedRule:
-        box = build_box(self.classifier.problem.case.components, proven.parts)
-        covered = self.context.history.count_covered(box, self.context.space.sizes)
-        return RankedRule(self._rule(proven.parts), proven.proof, covered)
+        case = self._case
+        covered = case.history.count_covered(build_box(case.components, proven.parts), case.space.sizes)
+        return RankedRule(self._rule(proven.parts), case.embed_verdict(proven.proof), covered)
 
     def _explain_not_judged(self, finding: QualityFinding, rule: Rule) -> str:
         """Why a rule could not be judged, and what is known of it all the same."""

@@ -10,7 +10,7 @@ confirmed together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +18,16 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
-from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.context import ExplainerContext, decide_row, extend_context
 from ironrule.explain.options import SearchOptions, make_generator, parse_weights
 from ironrule.model.protocol import Model
+from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.results.explanation import Statistics
 from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
-from ironrule.rule.instance_components import InstanceComponents, build_instance_components
+from ironrule.rule.instance_components import InstanceComponents, build_instance_components, split_component_text
 from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
@@ -73,10 +74,10 @@ class ConfirmationQueue:
 
     pending: list[tuple[ExplainerContext, Points]] = field(default_factory=list)
 
-    def add(self, context: ExplainerContext, points: Points | None) -> None:
+    def add(self, context: ExplainerContext, case: Case, points: Points | None) -> None:
         """What was found for a row, if by reading; of a single tree every leaf was confirmed beforehand."""
         if context.oracle is not None and context.oracle.capabilities.point_model is None and points is not None:
-            self.pending.append((context, points))
+            self.pending.append((context, case.embed(points)))
 
     def confirm(self) -> None:
         """Ask the model about all of them; raises ModelError if it denies one."""
@@ -101,7 +102,7 @@ def require_desired(points: Points, model: Model, single_point_model: Model) -> 
 def confirm_points(context: ExplainerContext, problem: Problem) -> None:
     """Ask the model itself about every counterfactual that a search has found."""
     confirmations = ConfirmationQueue()
-    confirmations.add(context, problem.oracle.points)
+    confirmations.add(context, problem.case, problem.oracle.points)
     confirmations.confirm()
 
 
@@ -124,25 +125,45 @@ def build_case(
             hint="lower the margin, or leave that model out",
             code="row-not-robustly-denied",
         )
-    space, allowed = context.space, context.space.feasible
+    reduced, space, row_codes = context.reduced, context.reduced.space, context.reduced.reduce(instance)
+    allowed = space.feasible
     if change_constraints:
         bound = (bind_constraint(constraint, space.features) for constraint in change_constraints)
-        allowed = _build_feasible(context, [*allowed.predicates, *bound], instance)
-    components = build_instance_components(space, instance, context.component_cache)
-    model = context.model.primary if own_model_only else context.model
-    return Case(space, model, context.history, components=components, feasible=allowed, fingerprint=context.fingerprint)
+        allowed = _build_feasible(context, [*allowed.predicates, *bound], row_codes)
+    components = build_instance_components(space, row_codes, context.component_cache)
+    model: Model = context.model.primary if own_model_only else context.model
+    return Case(
+        space,
+        embed_model(model, reduced, instance),
+        context.search_history,
+        components=components,
+        feasible=allowed,
+        fingerprint=context.fingerprint,
+        reduced=reduced,
+        user_row=instance,
+    )
 
 
 def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], instance: Points) -> FeasibleRegion:
     """What may occur and be changed to; raises ConstraintError if nothing may."""
     try:
-        return build_feasible_region(context.space.features, predicates, instance)
+        return build_feasible_region(context.reduced.space.features, predicates, instance)
     except ConstraintError:
         if context.gaps is None or context.gaps.are_respected_by(predicates, instance):
             raise
         statement = "no values of the domains satisfy the constraints, and numbers between them are not tried"
         hint = "use bounds that are values of the domains, or declare a space that has them"
         raise ConstraintError(statement, hint=hint, code="unsatisfiable-constraints") from None
+
+
+def extend_to_named(
+    context: ExplainerContext, options: SearchOptions, constraints: Sequence[Constraint] = (), names: Iterable[str] = ()
+) -> ExplainerContext:
+    """The context with all features that options, constraints on changes or ``names`` speak of, used or not."""
+    weighed = options.weights if isinstance(options.weights, Mapping) else ()
+    named = {split_component_text(context.space, text)[0] for text in (*options.require, *options.forbid, *weighed)}
+    bound = [bind_constraint(constraint, context.space.features) for constraint in constraints]
+    return extend_context(context, named.union(names, (context.space.names[j] for one in bound for j in one.columns)))
 
 
 MAX_POINT_ROWS = 5_000  # desired past rows, which are at hand as points then

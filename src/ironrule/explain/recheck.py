@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import InputError
-from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
+from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row, extend_context
 from ironrule.explain.extend import extend_to_bounds, extend_to_row
-from ironrule.explain.judge import list_conditions, parse_rule
+from ironrule.explain.judge import list_conditions, list_rule_features, parse_rule
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.progress import track
@@ -54,8 +54,9 @@ def _recheck_explanation(
     status: RecheckStatus = "overturned"
     verdict: Verdict | None = None
     if not desired:
-        problem = build_problem(context, EncodedRow(instance), options)
-        verdict = _check_rule(problem, explanation)
+        names = list_rule_features(context.space, explanation.rule)
+        problem = build_problem(extend_context(context, names), EncodedRow(instance), options)
+        verdict = problem.case.embed_verdict(_check_rule(problem, explanation))
         status = "holds" if isinstance(verdict, Proven) else "breaks" if isinstance(verdict, Refuted) else "undecided"
         confirm_points(context, problem)
     return RecheckedExplanation(name, explanation.instance, explanation.rule, status, verdict)

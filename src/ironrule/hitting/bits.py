@@ -30,13 +30,10 @@ def list_members(components: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-MAX_FEATURES = 128
-
-
 def count_words(features: int) -> int:
     """The number of words that the components of so many features take."""
-    if not 1 <= features <= MAX_FEATURES:
-        raise InputError(expected=f"the number of features must be between 1 and {MAX_FEATURES}", got=features)
+    if features < 1:
+        raise InputError(expected="the number of features must be at least 1", got=features)
     return (2 * features + 63) // 64
 
 

@@ -6,6 +6,7 @@ together they desire what any of them desires.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from ironrule.space.space import Space
 from ironrule.space.table import Table
 
 BATCH_ROWS = 1 << 16
+BATCH_VALUES = 1 << 23  # in all columns: of wide tables fewer rows are laid out at once
 CHECKED_ROWS = 512
 
 
@@ -32,23 +34,29 @@ class BlackBox:
 
     layout: Layout
     decision: Decision
-    batch_rows: int = BATCH_ROWS
+    max_rows: int = BATCH_ROWS
+
+    @property
+    def batch_rows(self) -> int:
+        """How many points are laid out and asked about at once."""
+        return max(1, min(self.max_rows, BATCH_VALUES // len(self.layout.names)))
 
     def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
-        starts = range(0, len(points), self.batch_rows)
-        parts = [points[start : start + self.batch_rows] for start in starts]
+        rows = self.batch_rows
+        parts = [points[start : start + rows] for start in range(0, len(points), rows)]
         return np.concatenate([self.decision(self.layout.decode(part), len(part)) for part in parts])
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row of a history, with a progress bar where that takes long."""
-        starts = range(0, len(codes), self.batch_rows)
+        rows = self.batch_rows
+        starts = range(0, len(codes), rows)
         parts = track(starts, "Asking the model", len(starts), progress)
-        outcomes = np.concatenate([self.desired(codes.points(slice(at, at + self.batch_rows))) for at in parts])
+        outcomes = np.concatenate([self.desired(codes.points(slice(at, at + rows))) for at in parts])
         if not outcomes.any():
-            points = codes.points(slice(0, self.batch_rows))
+            points = codes.points(slice(0, rows))
             self.decision.require_known_labels(self.layout.decode(points), len(points))
         return outcomes
 
@@ -75,11 +83,15 @@ def match_column_names(fitted_on: Iterable[Any], names: Sequence[str]) -> tuple[
     LightGBM keeps underscores in the place of blanks, so that its names are not always those of the data.
     """
     fitted = [str(name) for name in fitted_on]
-    return tuple(_match_column_name(name, fitted, names) for name in fitted)
+    known, written = set(fitted), defaultdict[str, list[str]](list)
+    for own in names:
+        written[own.replace(" ", "_")].append(own)
+    return tuple(
+        _match_column_name(name, [own for own in written[name] if own == name or own not in known]) for name in fitted
+    )
 
 
-def _match_column_name(name: str, fitted: Sequence[str], names: Sequence[str]) -> str:
-    alike = [own for own in names if own.replace(" ", "_") == name and (own == name or own not in fitted)]
+def _match_column_name(name: str, alike: Sequence[str]) -> str:
     if len(alike) > 1:
         raise TableError(
             expected=f"the data must have one column that the model calls {name!r}",

@@ -16,6 +16,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Int32Array, Int64Array, Points
 from ironrule.rule.box import Box
 from ironrule.space.codes import EncodedTable
+from ironrule.space.reduced import ReducedSpace
 from ironrule.space.space import Space
 
 SEED_ROWS = 50_000
@@ -52,6 +53,14 @@ class History:
 
     def __len__(self) -> int:
         return len(self.outcomes)
+
+    def reduce(self, reduced: ReducedSpace) -> History:
+        """The same past rows in some features alone."""
+        if reduced.is_whole:
+            return self
+        codes, desired = reduced.reduce_table(self.codes), reduced.reduce_table(self.desired)
+        frequencies = tuple(self.frequencies[j] for j in reduced.kept.tolist())
+        return History(codes, self.outcomes, desired, reduced.reduce(self.seeds), frequencies)
 
     def fingerprint(self) -> str:
         """A hash of all past rows and their outcomes."""

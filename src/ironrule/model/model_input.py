@@ -160,6 +160,7 @@ def _series_to_array(series: nw.Series[Any]) -> AnyArray:
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 32
 MAX_PROBES = 4_000_000
+MAX_PROBED_CODES = 1 << 26  # in all probes; beyond, features are probed many at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,9 +185,18 @@ def tabulate(
     """The tables of what a model sees, checked on past rows and on random points, with ``alone`` also on single rows;
     raises Unreadable if columns mix, or rows.
     """
-    if int(space.sizes.sum()) * 4 > MAX_PROBES:
-        raise Unreadable(f"the domains are too long to tabulate ({int(space.sizes.sum()):,} values in all)")
-    base = past[0]
+    values = int(space.sizes.sum())
+    in_groups = values * len(space) > MAX_PROBED_CODES
+    rows = int(space.sizes.max()) * (2 * len(space).bit_length() + 1) if in_groups else values
+    if rows * 4 > MAX_PROBES:
+        raise Unreadable(f"the domains are too long to tabulate ({values:,} values in all)")
+    columns = (_tabulate_in_groups if in_groups else _tabulate_each)(preprocess, space, past[0])
+    _check_columns(columns, preprocess, space, past, alone)
+    return columns
+
+
+def _tabulate_each(preprocess: Callable[[Points], AnyArray], space: Space, base: Points) -> TabulatedColumns:
+    """The tables from probes that change one feature of a point at a time."""
     seen = preprocess(_build_probes(space, base))
     starts = np.concatenate([[0], np.cumsum(space.sizes)])
     blocks = [seen[starts[j] : starts[j + 1]] for j in range(len(space))]
@@ -197,9 +207,42 @@ def tabulate(
         names = [space.names[j] for j in np.flatnonzero(moves[:, mixed[0]])]
         raise Unreadable(f"the preprocessing mixes columns: {', '.join(names[:3])} meet in one")
     features = moves.argmax(axis=0)
-    columns = TabulatedColumns(features, tuple(blocks[j][:, k] for k, j in enumerate(features)))
-    _check_columns(columns, preprocess, space, past, alone)
-    return columns
+    return TabulatedColumns(features, tuple(blocks[j][:, k] for k, j in enumerate(features)))
+
+
+def _tabulate_in_groups(preprocess: Callable[[Points], AnyArray], space: Space, base: Points) -> TabulatedColumns:
+    """The same from probes that change many features at once, for wide spaces.
+
+    If every column comes from one feature, its table can be read off where all features change together. Which feature
+    it is follows from two probes for every binary digit of a feature's number: one changes the features that have this
+    digit, one all others, and the column must change in exactly one of them.
+    """
+    places = np.arange(len(space))
+    seen = preprocess(_build_group_probes(space, base, places))
+    moves, features = _find_moves(seen), np.zeros(seen.shape[1], dtype=np.intp)
+    for digit in range((len(space) - 1).bit_length()):
+        has_digit = (places >> digit & 1).astype(np.bool_)
+        with_digit, without = (
+            _find_moves(preprocess(_build_group_probes(space, base, group))) if len(group) else np.zeros_like(moves)
+            for group in (places[has_digit], places[~has_digit])
+        )
+        if (moves & (with_digit == without)).any() or (~moves & (with_digit | without)).any():
+            raise Unreadable("the preprocessing mixes columns: one depends on several features")
+        features |= with_digit.astype(np.intp) << digit
+    tables = [seen[: space.sizes[j], k].copy() for k, j in enumerate(features)]  # a column of none is constant
+    return TabulatedColumns(features, tuple(tables))
+
+
+def _build_group_probes(space: Space, base: Points, group: IntpArray) -> Points:
+    """As many points as the longest domain has values; in them these features take all their values, over and over."""
+    points = np.repeat(base[None, :], int(space.sizes.max()), axis=0)
+    points[:, group] = np.arange(len(points), dtype=np.int32)[:, None] % space.sizes[group]
+    return points
+
+
+def _find_moves(seen: AnyArray) -> BoolArray:
+    """Which columns are not the same in all rows."""
+    return np.asarray(~_is_same(seen, seen[:1]).all(axis=0))
 
 
 def _build_probes(space: Space, base: Points) -> Points:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
-from ironrule.model.blackbox import BlackBox
 from ironrule.model.decision import Decision, DecisionTarget, build_decision
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable, require_readable
@@ -178,6 +177,7 @@ STEP_CONTAINERS: dict[str, Callable[[Any], Iterable[tuple[str, Any]]]] = {
 }
 
 MAX_TABLE_VALUES = 4_000_000
+MAX_SEEN_NUMBERS = 1 << 26  # that are handed to the final estimator at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,25 +193,30 @@ class FinalEstimator:
         """Which points have the desired outcome."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
-        seen = self.values[self.starts + points[:, self.features]]
-        return self.decision(np.ascontiguousarray(seen), len(points))  # by rows, as pipelines hand it on
+        rows, answers = max(1, MAX_SEEN_NUMBERS // len(self.features)), []
+        for some in (points[start : start + rows] for start in range(0, len(points), rows)):
+            seen = self.values[self.starts + some[:, self.features]]
+            answers.append(self.decision(np.ascontiguousarray(seen), len(some)))  # by rows, as pipelines hand it on
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
 
 def build_final_estimator(
     model: Any,
     columns: TabulatedColumns,
-    black_box: BlackBox,
+    row: Any,
     target: DecisionTarget,
     *,
     points: Points,
     outcomes: BoolArray,
 ) -> FinalEstimator | None:
-    """A pipeline's final estimator, if it is handed plain numbers and decides on the points as the pipeline did."""
+    """A pipeline's final estimator, if it is handed plain numbers and decides on the points as the pipeline did;
+    ``row`` is a table of one row for the pipeline.
+    """
     steps, final = split_pipeline(model)
     sizes = [len(table) for table in columns.values]
     if steps is None or not 0 < sum(sizes) <= MAX_TABLE_VALUES:
         return None
-    seen, values = steps(black_box.layout.decode(points[:1])), np.concatenate(columns.values)
+    seen, values = steps(row), np.concatenate(columns.values)
     if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
         return None
     starts = np.cumsum([0, *sizes[:-1]])

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironrule.arrays import Points
+import numpy as np
+
+from ironrule.arrays import AnyArray, Points
 from ironrule.model.blackbox import BlackBox, ModelSet, list_targets
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.model_input import (
@@ -25,6 +27,7 @@ from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.pipeline import split_pipeline
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
+from ironrule.space.reduced import ReducedSpace
 from ironrule.space.space import Space
 
 MAX_NODES = 4_000_000
@@ -43,6 +46,22 @@ class TabulatedModel:
         if not isinstance(self.normal_form, TreeSum):
             raise Unreadable(f"a {self.normal_form.kind} is not a sum of trees")
         return self.normal_form
+
+    def reduce(self, reduced: ReducedSpace, used_columns: set[int]) -> TabulatedModel:
+        """The same over some features of the space, among them those of all columns that are used: to the other columns
+        the model pays no attention, so each keeps the value that it has for the first code of its feature.
+        """
+        if reduced.is_whole:
+            return self
+        place_by_feature = {feature: place for place, feature in enumerate(reduced.kept.tolist())}
+        features, values = np.zeros(len(self.columns.features), dtype=np.intp), list[AnyArray]()
+        for column, (feature, table) in enumerate(zip(self.columns.features, self.columns.values, strict=True)):
+            place = place_by_feature.get(int(feature))
+            if place is None and column in used_columns:
+                raise ValueError(f"feature {feature} is left out, but column {column}, which is used, comes from it")
+            features[column] = place or 0
+            values.append(np.repeat(table[:1], reduced.space.sizes[0]) if place is None else table)
+        return TabulatedModel(self.normal_form, TabulatedColumns(features, tuple(values)))
 
 
 def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, target: DecisionTarget) -> TabulatedModel:

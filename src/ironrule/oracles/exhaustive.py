@@ -1,12 +1,13 @@
 """The exhaustive oracle: ask the model about every point of the box. Proof by enumeration, for small boxes.
 
-It is the reference that every other oracle is tested against.
+It is the reference that every other oracle is tested against. Where numbers lie between the values of the box, asking
+about the values proves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.rule.box import Box
+from ironrule.space.feature import find_open_gaps
+from ironrule.space.space import Space
 from ironrule.verdict.verdict import NOT_SEARCHED, Verdict
 
 CHUNK_POINTS = 1 << 16
@@ -41,7 +44,15 @@ class Exhaustive:
                 break
         if len(found):
             return case.build_refuted(found)
+        if _has_open_gaps(case.space, box):
+            return replace(NOT_SEARCHED, tried=asked)
         return case.build_proven(box, asked)
+
+
+def _has_open_gaps(space: Space, box: Box) -> bool:
+    """Whether a box of a space has numbers between its values."""
+    ends = zip(space.features, box.low.tolist(), box.high.tolist(), strict=True)
+    return any(feature.interval and bool(find_open_gaps(feature)[low:high].any()) for feature, low, high in ends)
 
 
 def enumerate_box(box: Box) -> Iterator[Points]:

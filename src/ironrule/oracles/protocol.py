@@ -37,15 +37,19 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
 from ironrule.space.constraints.feasible import FeasibleRegion
+from ironrule.space.reduced import ReducedSpace
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.certificate import Certificate, CoverSource
-from ironrule.verdict.verdict import Proven, Refuted, Verdict
+from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """The case at hand: one instance of a space, the model that denied it, the history, and what can occur."""
+    """The case at hand: one instance of a space, the model that denied it, the history, and what can occur.
+
+    The space may be a part of the user's own; then ``reduced`` says which, and ``user_row`` is the instance there.
+    """
 
     space: Space
     model: Model
@@ -53,11 +57,39 @@ class Case:
     components: InstanceComponents
     feasible: FeasibleRegion
     fingerprint: str = ""  # of the model, for certificates
+    reduced: ReducedSpace | None = None
+    user_row: Points | None = None
 
     @property
     def instance(self) -> Points:
         """The row being explained."""
         return self.components.instance
+
+    @property
+    def user_space(self) -> Space:
+        """The space that users speak of."""
+        return self.space if self.reduced is None else self.reduced.whole
+
+    @property
+    def user_instance(self) -> Points:
+        """The row being explained, in the users' space."""
+        return self.instance if self.user_row is None else self.user_row
+
+    def embed(self, points: Points) -> Points:
+        """Points in the users' space: as the instance in all features that the case leaves out."""
+        return points if self.reduced is None else self.reduced.embed(points, self.user_instance)
+
+    def build_counterfactual(self, point: Points) -> Counterfactual:
+        """A point in the users' terms."""
+        return Counterfactual.from_point(self.user_space, self.user_instance, self.embed(point))
+
+    def embed_verdict(self, verdict: Verdict) -> Verdict:
+        """What a verdict says in the users' space."""
+        if self.reduced is None or self.reduced.is_whole or isinstance(verdict, Unrefuted):
+            return verdict
+        if isinstance(verdict, Proven):
+            return Proven(verdict.certificate.embed(self.reduced))
+        return Refuted(self.build_counterfactual(verdict.points[0]), self.embed(verdict.points), verdict.stopped)
 
     def build_refuted(self, points: Points) -> Refuted:
         """The verdict that follows from exceptions, the best one first."""

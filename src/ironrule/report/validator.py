@@ -27,7 +27,7 @@ from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
-from ironrule.wording import format_count, format_number, format_value
+from ironrule.wording import format_count, format_names, format_number, format_size, format_value
 
 EXPLANATION_FILE, MODEL_PLACEHOLDER, DATA_PLACEHOLDER = "explanation.json", "MODEL", "DATA"
 
@@ -141,7 +141,10 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     facts = [("Space (SHA-256)", explanation.space)]
     if background is not None:
         features = format_count(len(background.feature_labels), "feature")
-        facts.append(("Size of the space", f"{features}, {background.space_size:.4g} points"))
+        facts.append(("Size of the space", f"{features}, {format_size(background.space_size, 4)} points"))
+        if background.unused_features:
+            unused = format_count(len(background.unused_features), "feature")
+            facts.append(("Never used by the model", f"{unused}: {format_names(background.unused_features, 20)}"))
         # an explanation that does not name its constraints has them from the data
         constraints = constraints or background.constraints
     if background is not None or constraints:

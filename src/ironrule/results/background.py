@@ -76,6 +76,7 @@ class Background:
     growth: tuple[GrowthStep, ...]
     needs: tuple[ComponentNeed, ...]  # one per component, in the rule's order
     space_size: int
+    unused_features: tuple[str, ...]  # those that the model is known not to use
     constraints: tuple[str, ...]
     is_robust: bool  # whether counterfactuals are those of any of several models, or within a margin
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
@@ -91,6 +92,7 @@ class HistoryRows:
     space: Space
     codes: EncodedTable
     desired: BoolArray | None
+    unused_features: tuple[str, ...] = ()  # those that the model is known not to use
 
 
 def build_background(
@@ -109,6 +111,7 @@ def build_background(
         growth=_build_growth(rule.components, past),
         needs=_find_needs(rule.components, past, space.encode_row(instance), points),
         space_size=space.size,
+        unused_features=past.unused_features,
         constraints=tuple(map(str, space.constraints)),
         is_robust=is_robust,
         libraries=libraries,
@@ -212,6 +215,10 @@ class HistorySource(Protocol):
     def fingerprint(self) -> str:
         """The model's fingerprint."""
 
+    @property
+    def unused_features(self) -> tuple[str, ...]:
+        """The features that the model is known not to use."""
+
 
 def attach_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
@@ -236,7 +243,7 @@ def _read_history_source(explanation: Explanation, source: HistorySource) -> His
     codes = source.codes.recode(source.space.features, space.features)
     if explanation.model != _find_expected_fingerprint(explanation, source, space, codes):
         raise InputError("the explanation is about another model than this explainer's", code="model-mismatch")
-    return HistoryRows(space, codes, source.outcomes)
+    return HistoryRows(space, codes, source.outcomes, source.unused_features)
 
 
 def _find_expected_fingerprint(

@@ -26,22 +26,22 @@ MAX_CACHED_COMPONENTS = 65_536
 
 
 class ComponentCache:
-    """A cache of components, by number, code and whether they are bounds. It is not copied along with its owner."""
+    """A cache of components of spaces that share their features. It is not copied along with its owner."""
 
     __slots__ = ("_components",)
 
     def __init__(self) -> None:
-        self._components: dict[tuple[int, int, bool], Component] = {}
+        self._components: dict[tuple[str, Operator, int], Component] = {}  # by feature, operator and code
 
     def component(self, space: Space, bit: int, code: int, bound: bool) -> Component:
         """The component of this number whose value is that of the code."""
-        component = self._components.get((bit, code, bound))
+        feature = space.features[bit // 2]
+        key = feature.name, _choose_operator(bit, bound), code
+        component = self._components.get(key)
         if component is None:
             if len(self._components) >= MAX_CACHED_COMPONENTS:
                 self._components.clear()
-            feature = space.features[bit // 2]
-            op = _choose_operator(bit, bound)
-            component = self._components[bit, code, bound] = Component.from_feature(feature, op, feature.value(code))
+            component = self._components[key] = Component.from_feature(feature, key[1], feature.value(code))
         return component
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,10 +134,7 @@ class InstanceComponents:
 
     def parse_component(self, text: str) -> tuple[int, str]:
         """The feature's number and the operator, empty where there is none, of a text such as ``"age <="``."""
-        # A name with an operator and no value. It is kept in documents as it is written, where the checker parses it
-        # by itself, so no other spelling is allowed.
-        split = text.endswith((" <=", " >=", " ==")) and text not in self.space.names
-        name, _, op = text.rpartition(" ") if split else (text, "", "")
+        name, op = split_component_text(self.space, text)
         j = self.space.index(name)
         feature = self.space.features[j]
         if (op in ("<=", ">=") and not feature.ordered) or (op == "==" and feature.ordered and not feature.missing):
@@ -150,6 +147,15 @@ class InstanceComponents:
         an order, which no rule uses, has that of the first.
         """
         return _choose_operator(bit, self._has_order(bit // 2))
+
+
+def split_component_text(space: Space, text: str) -> tuple[str, str]:
+    """The feature's name and the operator, empty where there is none, of a text such as ``"age <="``."""
+    # A name with an operator and no value. It is kept in documents as it is written, where the checker parses it
+    # by itself, so no other spelling is allowed.
+    split = text.endswith((" <=", " >=", " ==")) and text not in space.names
+    name, _, op = text.rpartition(" ") if split else (text, "", "")
+    return name, op
 
 
 def build_instance_components(

@@ -52,7 +52,7 @@ SERVER_HINTS: dict[str, str | None] = {
     "threshold-required": "start the server with --threshold T",
     "threshold-per-model": "start the server with --threshold T",
     "exact-counterfactuals-unavailable": "use the algorithm geco",
-    **dict.fromkeys(("constant-column", "missing-among-values", "unknown-algorithm", "batch-without-documents")),
+    **dict.fromkeys(("missing-among-values", "unknown-algorithm", "batch-without-documents")),
     **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
 }
 

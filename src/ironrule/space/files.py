@@ -150,7 +150,6 @@ def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, A
     options = InferenceOptions(
         nominal=columns if entry.get("kind") == "nominal" and len(columns) == 1 else (),
         one_hot={name: columns} if len(columns) > 1 else None,
-        constant="keep",
     )
     (feature,) = infer_features(table, columns, options, progress=False)
     if entry.get("kind") == "ordered" and not feature.ordered:

@@ -39,7 +39,7 @@ class InferenceOptions:
     domains: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     missing: Sequence[str] = ()
     one_hot: OneHotOption = "detect"
-    constant: Literal["refuse", "keep"] = "refuse"
+    constant: Literal["refuse", "keep"] = "keep"
 
 
 def infer_features(
@@ -72,7 +72,7 @@ def _check_not_constant(features: list[Feature], options: InferenceOptions) -> N
         raise TableError(
             expected="a feature must have at least two values",
             got=f"one value, or only missing ones, in {', '.join(map(repr, idle))}",
-            hint="drop it, declare its domain, or keep it with Space.infer(data, constant='keep')",
+            hint="drop it, or declare its domain",
             code="constant-column",
         )
 

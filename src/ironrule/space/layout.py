@@ -7,13 +7,13 @@ is then one gather per column.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from ironrule.arrays import AnyArray, Points
+from ironrule.arrays import AnyArray, IntpArray, Points
 from ironrule.errors import SpaceError
 from ironrule.space.feature import Feature, is_missing
 from ironrule.space.table import Table
@@ -27,6 +27,7 @@ class Layout:
     feature_indices: tuple[int, ...]  # for every table column the feature that carries it
     lookups: tuple[Any, ...]
     build: Callable[[tuple[str, ...], list[Any]], Any]
+    numbers: NumberLookup | None = None  # where all columns are float64
 
     @property
     def is_array(self) -> bool:
@@ -35,7 +36,34 @@ class Layout:
 
     def decode(self, points: Points) -> Any:
         """The points as a table for the user's model."""
+        if self.numbers is not None:
+            return self.numbers.decode(self.names, points)
         return self.build(self.names, [self.lookups[i].take(points[:, j]) for i, j in enumerate(self.feature_indices)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberLookup:
+    """The look-ups of columns that are all float64, end to end: decoding is then a single gather."""
+
+    features: IntpArray  # per column
+    starts: IntpArray  # per column, where its look-up begins
+    values: AnyArray
+    build: Callable[[tuple[str, ...], AnyArray], Any]
+
+    def decode(self, names: tuple[str, ...], points: Points) -> Any:
+        """The points as a table."""
+        return self.build(names, self.values[self.starts + points[:, self.features]])
+
+
+def _build_number_lookup(layout: Layout) -> NumberLookup | None:
+    """One look-up for all columns, where they are float64 in an array or a pandas table."""
+    builders = {_build_matrix: _keep_matrix, _build_pandas_frame: _frame_matrix}
+    plain = all(isinstance(column, np.ndarray) and column.dtype == np.float64 for column in layout.lookups)
+    if not plain or layout.build not in builders:
+        return None
+    starts = np.cumsum([0, *map(len, layout.lookups[:-1])])
+    features = np.array(layout.feature_indices, dtype=np.intp)
+    return NumberLookup(features, starts, np.concatenate(layout.lookups), builders[layout.build])
 
 
 def build_layout(
@@ -53,7 +81,8 @@ def build_layout(
     names = tuple(order) if order is not None else tuple(name for name in table.names if name in carrier)
     lookup, build = _build_array_columns(table) if table.frame is None else _build_frame_columns(table)
     lookups = tuple(_build_lookup(lookup, features[carrier[name]], name) for name in names)
-    return Layout(names, tuple(carrier[name] for name in names), lookups, _build_matrix if as_array else build)
+    layout = Layout(names, tuple(carrier[name] for name in names), lookups, _build_matrix if as_array else build)
+    return replace(layout, numbers=_build_number_lookup(layout))
 
 
 def _build_lookup(lookup: Callable[[str, list[Any]], Any], feature: Feature, column: str) -> Any:
@@ -159,11 +188,19 @@ def _build_pandas_array(series: Any, values: list[Any]) -> Any:
     return series.__class__(values, dtype=series.dtype).array
 
 
+def _keep_matrix(_: tuple[str, ...], matrix: AnyArray) -> AnyArray:
+    return matrix
+
+
+def _frame_matrix(names: tuple[str, ...], matrix: AnyArray) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(matrix, columns=list(names), copy=False)
+
+
 def _build_pandas_frame(names: tuple[str, ...], columns: list[Any]) -> Any:
     import pandas as pd
 
-    if all(isinstance(column, np.ndarray) and column.dtype == np.float64 for column in columns):
-        return pd.DataFrame(_build_matrix(names, columns), columns=list(names), copy=False)
     objects = [pd.Series(c, dtype=object, copy=False) if c.dtype == object else c for c in columns]  # no guessing
     return pd.DataFrame(dict(zip(names, objects, strict=True)), copy=False)
 

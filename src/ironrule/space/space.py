@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,13 +30,12 @@ from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
 from ironrule.space.roles import ROLE_KEYS, Role, parse_roles
 from ironrule.space.sources import as_source
 from ironrule.space.table import Table, read_table, require_columns, to_python_value
-from ironrule.wording import format_count
+from ironrule.wording import format_count, format_size
 
 if TYPE_CHECKING:
     from ironrule.space.files import SpaceDocument
 
 
-MAX_FEATURES = 128
 COLUMNS_HINT = "rename its columns, or add what is missing"
 SCALAR_TYPES = frozenset((int, float, str, np.int64, np.float64))
 
@@ -63,8 +63,8 @@ class Space:
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "constraints", tuple(as_constraint(c) for c in self.constraints))
-        if not 1 <= len(self.features) <= MAX_FEATURES:
-            raise SpaceError(expected=f"a space must have 1 to {MAX_FEATURES} features", got=len(self.features))
+        if not self.features:
+            raise SpaceError(expected="a space must have at least one feature", got="none")
         _check_unique_names(self.features)
         _check_finite(self.features)
         for constraint in self.constraints:
@@ -86,7 +86,7 @@ class Space:
         domains: Mapping[str, Sequence[Value]] | None = None,
         missing: Sequence[str] = (),
         one_hot: OneHotOption = "detect",
-        constant: Literal["refuse", "keep"] = "refuse",
+        constant: Literal["refuse", "keep"] = "keep",
         constraints: Sequence[str | Constraint] = (),
         progress: bool | None = None,
     ) -> Space:
@@ -94,7 +94,8 @@ class Space:
 
         The table may also be a source that is too long for memory, such as the path of Parquet files.
         ``nominal`` names columns without an order although they are numbers; ``ordered`` gives categories their order;
-        ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array.
+        ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array. A column
+        with a single value is a feature with one value, unless ``constant="refuse"``.
         """
         read = _read_source_values(table, columns, progress) or read_table(table, names)
         chosen = tuple(read.names if columns is None else columns)
@@ -289,7 +290,7 @@ class Space:
     def __repr__(self) -> str:
         ordered = sum(feature.ordered for feature in self.features)
         kinds = f"{ordered} ordered, {len(self) - ordered} nominal"
-        text = f"Space({format_count(len(self), 'feature')}: {kinds}; {self.size:.3g} points"
+        text = f"Space({format_count(len(self), 'feature')}: {kinds}; {format_size(self.size)} points"
         return text + (f"; {format_count(len(self.constraints), 'constraint')})" if self.constraints else ")")
 
 
@@ -308,7 +309,7 @@ def as_constraint(constraint: str | Constraint) -> Constraint:
 
 def _check_unique_names(features: Sequence[Feature]) -> None:
     for names, what in (([f.name for f in features], "feature"), ([c for f in features for c in f.columns], "column")):
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             got = f"{', '.join(map(repr, twice))} more than once"
             raise SpaceError(expected=f"{what} names must be unique", got=got)

@@ -20,6 +20,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, build_format_error
+from ironrule.space.reduced import ReducedSpace
 
 CERTIFICATE_FORMAT = 2
 SIZE_FIELDS = {"cover": "pieces", "enumeration": "points"}  # by method
@@ -75,6 +76,19 @@ class Cover:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedCover:
+    """A cover whose features are some of those of a larger space; ``kept`` are their positions there."""
+
+    source: CoverSource
+    kept: tuple[int, ...]
+
+    def cover(self) -> Cover:
+        """The cover in the larger space."""
+        cover = self.source.cover()
+        return Cover(tuple((self.kept[feature], ranges) for feature, ranges in cover.splits), cover.tree)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
     """How it was proven that a box holds no desired point.
 
@@ -89,6 +103,19 @@ class Certificate:
     low: tuple[int, ...] = field(repr=False)
     high: tuple[int, ...] = field(repr=False)
     covers: tuple[CoverSource, ...] = field(default=(), repr=False)
+
+    def embed(self, reduced: ReducedSpace) -> Certificate:
+        """What it shows in the whole space, where the model ignores the features that the reduced space leaves out."""
+        low, high = np.zeros(len(reduced.whole), dtype=np.int32), reduced.whole.sizes - 1
+        low[reduced.kept], high[reduced.kept] = self.low, self.high
+        kept = tuple(reduced.kept.tolist())
+        return replace(
+            self,
+            space=reduced.whole.fingerprint,
+            low=tuple(low.tolist()),
+            high=tuple(high.tolist()),
+            covers=tuple(EmbeddedCover(source, kept) for source in self.covers),
+        )
 
     def with_built_covers(self) -> Certificate:
         """The certificate with all its covers built."""

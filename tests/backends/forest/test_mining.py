@@ -186,7 +186,7 @@ def test_climbing_over_more_features_than_a_word_has_bits_finds_what_the_model_d
         point, _ = find_by_ascent(forest, workspace, BoxQuery(case, whole), home=home, start=home, rng=rng)
         assert point is not None
         assert compute_least_margins(forest, forest.cells.locate(point)[None, :])[0] > 0
-        assert model.predict([list(explainer.space.decode_row(point).values())])[0] == 1
+        assert model.predict([list(explainer.space.decode_row(case.embed(point)).values())])[0] == 1
         again, _ = find_by_ascent(
             forest, workspace, BoxQuery(case, whole), home=home, start=forest.cells.locate(point), rng=rng
         )

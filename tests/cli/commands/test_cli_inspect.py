@@ -49,13 +49,21 @@ def test_one_hot_groups_and_missing_values_are_seen(run, tmp_path: Path):
     assert "job_cook, job_clerk" in run("inspect", str(tmp_path / "data.csv")).text
 
 
-def test_constant_columns_are_refused_unless_kept(run, refused, tmp_path: Path):
+def test_constant_columns_are_features_with_one_value(run, tmp_path: Path):
     path = tmp_path / "data.csv"
     pd.DataFrame({"same": [1, 1], "none": [None, None], "age": [20, 30]}).to_csv(path, index=False)
-    message = refused("inspect", str(path))
-    assert "'same', 'none'" in message
-    assert "--keep-constant" in message
-    assert "always missing" in run("inspect", str(path), "--keep-constant").text
+    text = run("inspect", str(path)).text
+    assert "always missing" in text
+    assert "2 features have one value, so no rule needs them: same, none." in " ".join(text.split())
+
+
+def test_a_table_of_three_lines_and_one_of_more_points_than_floats_can_count(run, tmp_path: Path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\n1,x\n2,y\n", encoding="utf-8")
+    assert "2 rows, 2 features, 4 points." in run("inspect", str(path)).text
+    wide = pd.DataFrame({f"f{j}": range(1000) for j in range(120)})
+    wide.to_csv(path, index=False)
+    assert "1,000 rows, 120 features, 10^360 points." in run("inspect", str(path)).text
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are(run, tmp_path: Path):

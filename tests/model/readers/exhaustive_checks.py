@@ -29,6 +29,7 @@ def measure_undecided_share(explainer: Explainer) -> float:
     """Check that forests decide every point as the model does, wherever they decide; the share that they leave open."""
     points = every_point(explainer)
     own = explainer._context.model.desired(points)
+    points = explainer._context.reduced.reduce(points)
     answers = [decide_points(forest, points) for forest in get_compiled_model(explainer).alternatives]
     possible, sure = (np.any(some, axis=0) for some in zip(*answers, strict=True))
     assert not (own & ~possible).any()

@@ -201,7 +201,8 @@ def test_thresholds_that_no_value_separates_leave_one_cell() -> None:
     model = RandomForestClassifier(5, random_state=0).fit(train, y)
     space, table = over({"a": [0.4], "b": [0.1]}, missing=False)
     explainer = Explainer(model, table, desired=1, space=space)
-    assert np.diff(get_compiled_model(explainer).alternatives[0].cells.cell_starts).tolist() == [1, 1]
+    assert np.diff(get_compiled_model(explainer).alternatives[0].cells.cell_starts).tolist() == [1]
+    assert explainer.unused_features == ("a", "b")
     assert all(np.diff(forest.leaf_starts).tolist() == [1] * 5 for forest in get_compiled_model(explainer).alternatives)
     measure_undecided_share(explainer)
 

@@ -100,10 +100,10 @@ def test_duckdb_relations_are_read_in_chunks() -> None:
 def test_the_space_of_a_source_can_be_inferred_by_itself(tmp_path: Path) -> None:
     every_kind().assign(idle=1).to_parquet(tmp_path / "past.parquet")
     frame = pd.read_parquet(tmp_path / "past.parquet")
-    options = {"constant": "keep", "nominal": ["whole"], "one_hot": None}
+    options = {"nominal": ["whole"], "one_hot": None}
     assert Space.infer(tmp_path / "past.parquet", **options) == Space.infer(frame, **options)
     with pytest.raises(TableError, match="at least two values, got one value, or only missing ones, in "):
-        Space.infer(tmp_path / "past.parquet")
+        Space.infer(tmp_path / "past.parquet", constant="refuse")
 
 
 def test_sql_queries_are_read_in_chunks(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import ChangeCosts, NearestSearch, NoCounterfactuals
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import DistinctSplits
+from ironrule.model.normal_form.splits import list_split_columns
 from ironrule.model.normal_form.tree_sum import LinkedGroup, TreeSum
 from ironrule.model.protocol import NormalForm
 from ironrule.model.read_model import TabulatedModel
@@ -24,6 +25,14 @@ from ironrule.space.space import Space
 def is_tree_sum(normal_form: NormalForm) -> bool:
     """Whether a normal form is a sum of trees."""
     return isinstance(normal_form, TreeSum)
+
+
+def find_used_columns(tabulated_model: TabulatedModel) -> set[int]:
+    """The columns that a split asks about or a term is made of, unless they are the same everywhere."""
+    groups, values = tabulated_model.tree_sum.groups, tabulated_model.columns.values
+    every = {id(tree.splits): tree.splits for group in groups for tree in group.trees}.values()  # many trees share them
+    named = {term.column for group in groups for term in group.terms}.union(*map(list_split_columns, every))
+    return {column for column in named if (values[column] != values[column][0]).any()}
 
 
 def hash_tree_sum(tabulated_model: TabulatedModel) -> str:
@@ -75,6 +84,7 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
 
 FOREST = Backend(
     accepts=is_tree_sum,
+    find_used_columns=find_used_columns,
     compute_fingerprint=hash_tree_sum,
     compile=compile_forests,
     decide_points=decide_points,

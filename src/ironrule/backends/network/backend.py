@@ -29,6 +29,17 @@ def _get_network(tabulated_model: TabulatedModel) -> Network:
     return tabulated_model.normal_form
 
 
+def find_used_columns(tabulated_model: TabulatedModel) -> set[int]:
+    """The columns with a weight that take more than one value; and those with NaN or infinity, whatever the weight."""
+    weights = _get_network(tabulated_model).layers[0].weights
+    numbers = [np.asarray(column, dtype=np.float64) for column in tabulated_model.columns.values]
+    return {
+        place
+        for place, column in enumerate(numbers)
+        if not np.isfinite(column).all() or (weights[place].any() and (column != column[0]).any())
+    }
+
+
 def hash_network(tabulated_model: TabulatedModel) -> str:
     """A hash of how a network decides."""
     network, columns, digest = _get_network(tabulated_model), tabulated_model.columns, hashlib.sha256()
@@ -65,6 +76,7 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
 
 NETWORK = Backend(
     accepts=is_network,
+    find_used_columns=find_used_columns,
     compute_fingerprint=hash_network,
     compile=compile_nets,
     decide_points=decide_points,

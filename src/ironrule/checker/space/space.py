@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ironrule.checker.space.constraints import FormulaNode, ParsedConstraint, PointPredicate
 
 
-MAX_FEATURES = 128
 PREFIX_SEPARATORS = "_=:.-"  # between the name of a one-hot group and a value in the names of its columns
 
 
@@ -127,11 +126,11 @@ class CheckerSpace:
     predicates: tuple[PointPredicate, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.features) <= MAX_FEATURES:
-            raise SpaceError(expected=f"a space must have 1 to {MAX_FEATURES} features", got=len(self.features))
+        if not self.features:
+            raise SpaceError(expected="a space must have at least one feature", got="none")
         for names in (self.names, self.columns):
             if len(set(names)) < len(names):
-                twice = next(name for name in names if names.count(name) > 1)
+                twice = next(name for name, count in Counter(names).items() if count > 1)
                 raise SpaceError(expected="names of features and columns must be unique", got=f"{twice!r} twice")
         parsed = parse_constraints(self.constraints)
         object.__setattr__(self, "formulas", tuple(one.formula for one in parsed))
@@ -258,9 +257,6 @@ def infer_space(data: Any, columns: Sequence[str] | None = None) -> CheckerSpace
     for name in chosen:
         feature = _build_one_hot_feature(*groups[name]) if name in groups else _infer_feature(name, table.column(name))
         features[feature.name] = feature
-        if feature.size == 1:
-            expected, hint = f"{name!r} must have two or more values", "drop it, or declare its domain"
-            raise TableError(expected=expected, got="one", hint=hint, code="constant-column")
     return CheckerSpace(tuple(features.values()))
 
 

@@ -40,6 +40,6 @@ def run(options: argparse.Namespace) -> CommandResult:
     space = space.with_roles(suggest_roles(space.features))
     document = space.to_dict()
     as_toml = output is not None and output.suffix.lower() == ".toml"
-    seen = Space.infer(data, constant="keep", progress=False).to_dict()
+    seen = Space.infer(data, progress=False).to_dict()
     text = to_toml(document, seen) if as_toml else format_json_file(document)
     return CommandResult(render_space(space, len(data)), lambda: document, output, text)

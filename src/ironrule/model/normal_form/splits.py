@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, IntpArray
-from ironrule.model.normal_form.tree_sum import Tree, TreeSplit
+from ironrule.model.normal_form.tree_sum import Tree, TreeSplit, TreeSplits
 
 SplitFactory = Callable[[int, float, int], TreeSplit]  # makes the split of a column, a threshold and a kind
 
@@ -55,6 +55,14 @@ class ThresholdSplits:
         moved = np.where(self.column < 0, -1, np.asarray(columns, dtype=np.int32)[self.column]).astype(np.int32)
         others = {node: move(split) for node, split in self.other_splits.items()}
         return replace(self, column=moved, other_splits=others)
+
+
+def list_split_columns(splits: TreeSplits) -> set[int]:
+    """The columns that the splits of a tree ask about."""
+    if not isinstance(splits, ThresholdSplits):
+        return {split.column for split in splits if split is not None}
+    others = {split.column for split in splits.other_splits.values()}
+    return others | {*np.unique(splits.column[splits.column >= 0]).tolist()}
 
 
 def group_equivalent_thresholds(thresholds: Float64Array, kinds: Int32Array, values: AnyArray) -> tuple[IntpArray, ...]:
