@@ -392,3 +392,25 @@ def test_whatever_a_document_holds_it_is_refused_by_the_checkers_own_error(name:
     assert changed != text
     with pytest.raises(InputError):
         check(changed, model, GRID)
+
+
+def test_wide_spaces_are_tabulated_together_with_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, sizes = np.random.default_rng(0), np.array([3, 1, 5, 2, 4])
+    source = [4, 0, 2, 2, 3]  # the feature of every column; the last column follows none
+    tables = [rng.permutation(int(sizes[j])).astype(float) for j in source]
+    past = rng.integers(0, sizes, size=(20, 5)).astype(np.int32)
+
+    def see(points: Any) -> Any:
+        columns = [table[points[:, j]] for j, table in zip(source, tables, strict=True)]
+        return np.stack([*columns, np.full(len(points), 7.0)], axis=1)
+
+    def mixed(points: Any) -> Any:
+        return np.concatenate([see(points), points[:, [0]] + 10.0 * points[:, [2]]], axis=1)
+
+    each = tabulate_columns(see, sizes, past)
+    monkeypatch.setattr("ironrule.checker.preprocessing.MAX_TABULATED_CODES", 0)
+    together = tabulate_columns(see, sizes, past)
+    assert [one.feature for one in together] == [one.feature for one in each] == [*source, 0]
+    assert [one.values.tolist() for one in together] == [one.values.tolist() for one in each]
+    with pytest.raises(NoReading, match="mixes columns"):
+        tabulate_columns(mixed, sizes, past)

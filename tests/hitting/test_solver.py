@@ -217,7 +217,7 @@ def test_without_nodes_the_list_does_not_claim_to_be_complete() -> None:
     assert (len(sets), complete) == (0, False)
 
 
-@pytest.mark.parametrize("features", [1, 32, 33, 128])
+@pytest.mark.parametrize("features", [1, 32, 33, 128, 129, 700])
 def test_no_duals_are_hit_by_the_empty_set_and_an_empty_dual_by_nothing(features: int) -> None:
     nothing, impossible = pack_sets([], features), pack_sets([0, 1], features)
     assert unpack_sets(find_minimum_hitting_set(nothing).members) == [0]
@@ -227,7 +227,7 @@ def test_no_duals_are_hit_by_the_empty_set_and_an_empty_dual_by_nothing(features
     assert len(list_minimal_hitting_sets(impossible, 5)[0]) == 0
 
 
-@pytest.mark.parametrize("features", [14, 23, 46, 128])
+@pytest.mark.parametrize("features", [14, 23, 46, 128, 150, 400])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_larger_minima_agree_with_integer_programming(features: int, weighted: bool) -> None:
     rng = np.random.default_rng(features)

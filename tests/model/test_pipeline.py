@@ -167,6 +167,24 @@ def test_a_model_without_steps_sees_the_table_itself():
     assert split_pipeline(make_pipeline("passthrough", model)) == (None, model)
 
 
+def test_probing_many_features_at_a_time_gives_the_same_tables(monkeypatch):
+    model = fitted()
+    space, past, see = laid_out(RAW, model[0].transform)
+    each = tabulate(see, space, past)
+    monkeypatch.setattr("ironrule.model.model_input.MAX_PROBED_CODES", 0)
+    together = tabulate(see, space, past)
+    assert together.features.tolist() == each.features.tolist()
+    assert all(map(same, together.values, each.values))
+
+
+@pytest.mark.parametrize("kind", MIXING)
+def test_probing_many_features_at_a_time_notices_mixing(kind, monkeypatch):
+    monkeypatch.setattr("ironrule.model.model_input.MAX_PROBED_CODES", 0)
+    space, past, see = laid_out(RAW, fitted(numeric=MIXING[kind])[0].transform)
+    with pytest.raises(Unreadable, match="mixes columns"):
+        tabulate(see, space, past)
+
+
 @pytest.mark.parametrize("kind", MIXING)
 def test_preprocessing_that_mixes_columns_is_refused_by_name_and_by_the_tables(kind):
     model = fitted(numeric=MIXING[kind])
