@@ -113,7 +113,7 @@ def round_towards(value: float, limit: float) -> float:
     """The number with the fewest digits between a value and a limit, both included, the nearest to the value.
 
     >>> round_towards(1.7140000462532043, 1.7), round_towards(0.044999999925494194, 0.05), round_towards(2.5, 2.5)
-    (1.71, 0.05, 2.5)
+    (1.7, 0.05, 2.5)
     """
     low, high = min(value, limit), max(value, limit)
     rounding = ROUND_FLOOR if limit < value else ROUND_CEILING

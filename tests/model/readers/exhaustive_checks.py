@@ -16,6 +16,7 @@ Points = npt.NDArray[np.int32]
 
 
 def every_point(explainer: Explainer) -> Points:
+    assert explainer.space.size < 2_000_000, "too many points to look at each"
     return np.array(list(itertools.product(*(range(size) for size in explainer.space.sizes))), dtype=np.int32)
 
 

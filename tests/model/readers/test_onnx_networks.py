@@ -389,6 +389,6 @@ def test_rules_of_a_graph_are_proven_and_shortest() -> None:
     graph = Graph(seed=5)
     mean = graph.constant(table.mean(axis=0))
     data = graph.node("Sub", mean).dense(FEATURES, WIDTH).node("Relu").dense(WIDTH, 1).node("Sigmoid").model()
-    explainer = Explainer(OnnxNetwork(data), table, desired=1, threshold=0.4)
+    explainer = Explainer(OnnxNetwork(data), table, desired=1, threshold=0.4, domain="seen")
     assert explainer.unreadable_reason is None
     assert assert_shortest(explainer, 2) == 2
