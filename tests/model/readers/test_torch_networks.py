@@ -431,6 +431,6 @@ def test_rules_of_a_module_behind_a_pipeline_are_proven_and_shortest(end: str) -
     rng = np.random.default_rng(0)
     table = rng.integers(0, 4, size=(120, FEATURES)) * [1.0, 10.0, 0.1, 1.0]
     model = make_pipeline(StandardScaler(), network("batch norm before", end, 3)).fit(table)
-    explainer = ironrule.Explainer(model, table, desired=1)
+    explainer = ironrule.Explainer(model, table, desired=1, domain="seen")
     assert explainer.unreadable_reason is None
     assert assert_shortest(explainer, 2) == 2
