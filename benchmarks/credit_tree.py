@@ -121,7 +121,7 @@ def main() -> None:
     given = made.parse_args()
     tree = read_tree(folder() / "credit" / "tree.npz")
     table = credit()[0][list(tree.columns)]
-    explainer = Explainer(tree, table)
+    explainer = Explainer(tree, table, domain="seen")
     boxes = desired_leaves(tree, explainer.space)
     check_boxes(boxes, tree, table)
     undesired = np.flatnonzero(~explainer.outcomes)

@@ -63,7 +63,7 @@ def by_features(quick: bool) -> Iterator[Case]:
         table = pd.DataFrame(rng.integers(0, 10, (MADE_UP_ROWS, count)), columns=[f"f{j}" for j in range(count)])
         score = table.iloc[:, :10].sum(axis=1) + rng.normal(0, 4, MADE_UP_ROWS)
         model = boosted(50, 3).fit(table, (score > score.quantile(0.7)).astype(int))
-        explainer = Explainer(model, table, desired=1, progress=False)
+        explainer = Explainer(model, table, desired=1, progress=False, domain="seen")
         yield Case(count, explainer, denied(explainer, quick))
 
 
@@ -71,7 +71,7 @@ def by_trees(quick: bool) -> Iterator[Case]:
     """More and more trees."""
     for count in TREES[:3] if quick else TREES:
         model, table = train("Adult", boosted(count, 4, learning_rate=0.1))
-        explainer = Explainer(model, table, desired=1, progress=False)
+        explainer = Explainer(model, table, desired=1, progress=False, domain="seen")
         yield Case(count, explainer, denied(explainer, quick))
 
 
@@ -85,7 +85,7 @@ def by_rows(quick: bool) -> Iterator[Case]:
         rows = _dictionaries(model, whole, total, quick)
         for size in (total, *(size for size in reversed(SIZES) if size < total)):
             file = whole if size == total else _drawn(whole, size / total, folder / f"{size}.parquet")
-            explainer = Explainer(model, file, desired=1, space=known, progress=False)
+            explainer = Explainer(model, file, desired=1, space=known, progress=False, domain="seen")
             known = explainer.space
             yield Case(len(explainer.outcomes), explainer, rows, ("minimum", "greedy_cf"))
     finally:

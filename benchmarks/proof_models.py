@@ -94,7 +94,7 @@ class Task:
         """An explainer for the task."""
         nominal = self.table.columns.tolist() if self.fixing else ()
         space = Space.infer(self.table, nominal=nominal, one_hot=None, constant="keep", progress=False)
-        return Explainer(self.model, self.table, desired=1, space=space, progress=False)
+        return Explainer(self.model, self.table, desired=1, space=space, progress=False, domain="seen")
 
     def encoded(self) -> npt.NDArray[np.float64]:
         """The matrix that the classifier itself sees."""

@@ -66,7 +66,9 @@ def median(taken: list[Taken]) -> Taken:
 def measure(tree: Tree, history: pd.DataFrame, nominal: list[str], rows: list[int], algorithm: str) -> dict[str, Any]:
     """One line of the table."""
     explainer, construction = timed(
-        lambda: Explainer(tree, history, space=Space.infer(history, nominal=nominal, progress=False), progress=False)
+        lambda: Explainer(
+            tree, history, space=Space.infer(history, nominal=nominal, progress=False), progress=False, domain="seen"
+        )
     )
     explainer.explain(rows[0], algorithm=algorithm)
     explained = [timed(lambda r=row: explainer.explain(r, algorithm=algorithm, budget=UNTIMED)) for row in rows]

@@ -63,8 +63,8 @@ def opened(data: str, way: str, kept: str) -> tuple[Explainer, Any, str]:
 
     def make() -> Explainer:
         if way == "pandas":
-            return Explainer(model, sba()[0], desired=desired, progress=False)
-        return Explainer(model, file, desired=desired, cache=kept, progress=False)
+            return Explainer(model, sba()[0], desired=desired, progress=False, domain="seen")
+        return Explainer(model, file, desired=desired, cache=kept, progress=False, domain="seen")
 
     explainer, taken = timed(make)
     return explainer, taken, algorithm
@@ -150,7 +150,7 @@ def tree_of_adult() -> tuple[Explainer, Any]:
     """The authors' tree on Adult, and the rows that it denies."""
     model = estimator_in(folder() / "adult" / "tree_onehot.npz")
     table = adult_one_hot()[0][list(model.feature_names_in_)]
-    explainer = Explainer(model, table, desired=0, progress=False)
+    explainer = Explainer(model, table, desired=0, progress=False, domain="seen")
     return explainer, np.random.default_rng(0).permutation(np.flatnonzero(~explainer.outcomes))
 
 

@@ -81,7 +81,7 @@ def attempts(table: pd.DataFrame, each: int, seed: int) -> Iterator[Attempt]:
         for _ in range(each):
             row = int(rng.integers(len(table)))
             classifier = random_classifier(rng, space, table.iloc[row], cardinality)
-            explainer = Explainer(classifier, table, desired=1, space=space)
+            explainer = Explainer(classifier, table, desired=1, space=space, domain="seen")
             for algorithm in ALGORITHMS:
                 yield attempt(explainer, classifier, row, algorithm)
 
@@ -132,7 +132,7 @@ def main() -> None:
     table, _ = credit()
     warm = RuleClassifier(frozenset({("isMale", "<=", table.iloc[0]["isMale"])}))
     for algorithm in ALGORITHMS:  # compiles, so that no measured explanation does
-        Explainer(warm, table, desired=1).explain(0, algorithm=algorithm)
+        Explainer(warm, table, desired=1, domain="seen").explain(0, algorithm=algorithm)
     done = list(attempts(table, given.each or (5 if given.quick else 200), given.seed))
     rows = [summary(done, cardinality, algorithm) for cardinality in CARDINALITIES for algorithm in ALGORITHMS]
     show("Synthetic rules on Credit: how often the exact rule is recovered", rows)

@@ -58,7 +58,9 @@ class Subject:
         return pd.read_parquet(self.past, columns=list(self.model.feature_names_in_))
 
     def _explainer(self, model: Any, space: Space | None) -> Explainer:
-        return Explainer(model, self.past, desired=self.desired, space=space, cache=self.kept, progress=False)
+        return Explainer(
+            model, self.past, desired=self.desired, space=space, cache=self.kept, progress=False, domain="seen"
+        )
 
     @cached_property
     def exact(self) -> Explainer:

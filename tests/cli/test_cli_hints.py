@@ -164,7 +164,7 @@ def test_a_value_outside_its_domain_is_explained_and_said(run: Callable[..., Run
     row = json.dumps({"age": 95, "income": 1, "job": "cook"})
     result = run("explain", files.model, files.data, "--desired", "yes", "--row", row)
     assert result.code == 0
-    assert "No past row has age 95" in " ".join(result.out.split())
+    assert "No past row has age = 95" in " ".join(result.out.split())
 
 
 ABSENT = {

@@ -112,7 +112,7 @@ def test_low_predictions_are_desired(name: str, on_tie: bool) -> None:
     predictions = np.sort(np.unique(model.predict(table)))
     middle = float(predictions[len(predictions) // 2])
     threshold = middle if on_tie else float(np.nextafter(middle, np.inf, dtype=predictions.dtype))
-    explainer = Explainer(model, table, desired="below", threshold=threshold)
+    explainer = Explainer(model, table, desired="below", threshold=threshold, domain="seen")
     checked = {"model": model, "data": table, "desired": "below", "threshold": threshold}
     require_right(explainer, lambda rows: model.predict(rows[list(table)]), threshold, checked)
 
@@ -125,7 +125,7 @@ def test_low_probabilities_are_desired(name: str, on_tie: bool) -> None:
     probabilities = np.sort(np.unique(model.predict_proba(table)[:, 1]))
     middle = float(probabilities[len(probabilities) // 2])
     threshold = middle if on_tie else float(np.nextafter(middle, np.inf, dtype=probabilities.dtype))
-    explainer = Explainer(model, table, desired="below", threshold=threshold)
+    explainer = Explainer(model, table, desired="below", threshold=threshold, domain="seen")
     checked = {"model": model, "data": table, "desired": "below", "threshold": threshold}
     require_right(explainer, lambda rows: model.predict_proba(rows[list(table)])[:, 1], threshold, checked)
 
@@ -209,7 +209,7 @@ def test_whole_intervals_below_a_threshold(name: str) -> None:
     table, risk = people(4)
     model = REGRESSORS[name]().fit(table, risk)
     threshold = float(np.quantile(model.predict(table), 0.2))
-    explainer = Explainer(model, table, desired="below", threshold=threshold, intervals=True)
+    explainer = Explainer(model, table, desired="below", threshold=threshold, domain="interval")
     explanation = explainer.explain(int(np.argmax(model.predict(table))))
     assert isinstance(explanation.verdict, Proven)
     rng = np.random.default_rng(0)

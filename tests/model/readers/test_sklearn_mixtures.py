@@ -74,7 +74,9 @@ def people(labels: tuple[Any, Any] = ("bad", "good"), count: int = 90) -> tuple[
 
 
 def require_right(model: Any, table: pd.DataFrame, desired: str, threshold: float | None = None) -> None:
-    explainer = Explainer(model, table, desired=desired, threshold=threshold)
+    # A threshold that is a score: over whole intervals rounding would decide next to it.
+    domain = "auto" if threshold is None else "seen"
+    explainer = Explainer(model, table, desired=desired, threshold=threshold, domain=domain)
     assert explainer.unreadable_reason is None
     points = every_point(explainer)
     rows = pd.DataFrame([explainer.space.decode_row(point) for point in points])[list(table)]
