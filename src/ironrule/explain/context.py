@@ -232,7 +232,7 @@ def build_context(
         refined, gaps = _keep_seen_values(seen, exact.unreadable_reason), None
         whole, model_set = seen, build_model_set(models, row_store.table, seen, target)
         codes, row_numbers = _filter_rows(whole, row_store, progress, warn=False)
-        exact = _keep_asking(exact.unreadable_reason, model_set, whole)
+        exact = _build_unreadable(exact.unreadable_reason, model_set, whole)
     cache_key = None
     if not isinstance(row_store, InMemoryRows):
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
@@ -380,10 +380,10 @@ def _read_exactly(
         reduced_gaps = _find_reduced_gaps(compiled, gaps is not None)
         return build_exact_reading(compiled, model_set, past[0], engine=engine, gaps=reduced_gaps)
     except Unreadable as reason:
-        return _keep_asking(str(reason), model_set, space)
+        return _build_unreadable(str(reason), model_set, space)
 
 
-def _keep_asking(reason: str, model_set: ModelSet, space: Space) -> ExactReading:
+def _build_unreadable(reason: str, model_set: ModelSet, space: Space) -> ExactReading:
     """What is known of models that can only be asked."""
     return ExactReading(None, reason, None, model_set, ReducedSpace(space, space, np.arange(len(space))), None)
 
