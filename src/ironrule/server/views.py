@@ -128,8 +128,8 @@ def format_rule(rule: Rule, space: Space) -> str:
 
 
 def list_choices(feature: Feature) -> list[str] | None:
-    """The values to choose from, where they are few."""
-    if feature.size > 60:
+    """The values to choose from, where they are few and no others are possible."""
+    if feature.size > 60 or feature.interval:
         return None
     return [format_value(feature.value(code), "unquoted") for code in range(feature.size)]
 
