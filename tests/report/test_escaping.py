@@ -30,6 +30,7 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
     "notebook batch": (lambda x, _: x.explain_many([0], workers=1, progress=False)._repr_html_(), {FEATURE, VALUE}),
     "notebook counterfactuals": (lambda x, _: x.counterfactuals(ROW)._repr_html_(), {FEATURE, VALUE}),
     "notebook judgement": (lambda x, e: x.judge(ROW, e.rule)._repr_html_(), {FEATURE, VALUE, PAID}),
+    "notebook diagnosis": (lambda x, e: x.diagnose(e)._repr_html_(), {FEATURE, VALUE}),
 }
 
 
