@@ -363,3 +363,13 @@ def test_random_models_have_findings_of_both_kinds() -> None:
         row = int(explainer.row_numbers[~explainer.outcomes][0])
         kinds |= {finding.kind for finding in explainer.diagnose(explainer.explain(row)).findings if finding.saved}
     assert kinds == {"outlier", "not monotone"}
+
+
+@pytest.mark.parametrize("accounts", [4, 9])  # one past row has 4, none has 9
+def test_a_model_that_uses_few_features_is_diagnosed(accounts: int) -> None:
+    table = pd.DataFrame({"income": [500, 900, 700], "accounts": [4, 1, 2], "home": [0, 1, 0]})
+    model = DecisionTreeClassifier(random_state=0).fit(table, [0, 1, 1])
+    explainer = Explainer(model, table, desired=1)
+    assert explainer.unused_features
+    explanation = explainer.explain({"income": 500, "accounts": accounts, "home": 0})
+    assert explainer.diagnose(explanation).rule == explanation.rule

@@ -29,7 +29,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.explain.build import explain_row
-from ironrule.explain.context import ExplainerContext, restrict_context
+from ironrule.explain.context import ExplainerContext, extend_context, restrict_context
 from ironrule.explain.extend import extend_to_explanation
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import build_problem
@@ -66,6 +66,7 @@ def diagnose_explanation(
         options, require=permitted.require, forbid=permitted.forbid, weights=permitted.weights, widen=False
     )
     context = extend_to_explanation(context, explanation)
+    context = extend_context(context, context.space.names)  # witnesses and restrictions are of the whole space
     is_bounded = explanation.lower_bound > 0 and isinstance(explanation.verdict, Proven)
     problem = build_problem(context, dict(explanation.instance), options)
     problem.meter.phase = "diagnosing"
