@@ -11,6 +11,7 @@ import pytest
 
 import ironrule.progress
 from ironrule.progress import DELAY_SECONDS, ProgressBar, SearchStatus, track
+from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_search_is_shown_while_it_runs(capsys: pytest.CaptureFixture[str], mon
 
     with SearchStatus(describe, lambda: 12.3, 30.0, visible=True):
         for _ in range(3):  # the search goes on until it was drawn, and drawn again
-            assert drawn.acquire(timeout=60)
+            assert drawn.acquire(timeout=PATIENCE)
     assert "Searching: best rule so far 7, none below 5; 12 of 30 s" in capsys.readouterr().err
 
 
@@ -103,5 +104,5 @@ def test_a_bar_does_not_wait_for_the_first_portion(
 
     monkeypatch.setattr(ironrule.progress, "_build_bar", build_and_tell)
     with ProgressBar("Explaining", 3, visible=True):
-        assert drawn.wait(timeout=60)
+        assert drawn.wait(timeout=PATIENCE)
     assert "0/3" in capsys.readouterr().err

@@ -16,6 +16,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ironrule.wording import escape_controls
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
@@ -116,7 +118,7 @@ class SearchStatus:
         """What the line says now."""
         used = f"{self._count_seconds():.0f}"
         seconds = f"{used} s" if self._limit is None else f"{used} of {self._limit:g} s"
-        return f"{self._describe()}; {seconds}"
+        return escape_controls(f"{self._describe()}; {seconds}")
 
     def _redraw(self) -> None:
         if self._ended.wait(DELAY_SECONDS):

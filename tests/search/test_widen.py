@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, reduce
-from itertools import permutations
+from itertools import chain, cycle, islice, permutations
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from ironrule.search.widen import BoxSide, RuleWidener, WidenedBox
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget, Meter
-from ironrule.verdict.verdict import Proven
+from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Verdict
 from random_tree_sums import read_cases
 from tiny_cases import case_of, exceptions_in, problem_of
 
@@ -101,6 +101,62 @@ def moved_as_far(case: Case, box: Box, bound: BoxSide) -> Box:
     while bound.get_bound(box) != last and not len(exceptions_in(case, bound.move(box, bound.get_bound(box) + step))):
         box = bound.move(box, bound.get_bound(box) + step)
     return box
+
+
+class ForgetfulOracle:
+    """Finds what the model has in a box, but misses it in some of its answers."""
+
+    def __init__(self, case: Case, missed: list[bool]) -> None:
+        self.case, self.missed, self.calls = case, missed, 0
+
+    def find(self, query: BoxQuery, run: Run) -> Verdict:
+        self.calls += 1
+        assert self.calls < 1000, "the search does not end"
+        found = exceptions_in(self.case, query.box)
+        if not len(found) or self.missed[self.calls % len(self.missed)]:
+            return NOT_SEARCHED
+        return self.case.build_refuted(run.rng.permutation(found)[:1])
+
+
+@settings(deadline=None, max_examples=200)
+@given(read_cases(), st.lists(st.booleans(), min_size=1, max_size=7), st.integers(0, 9))
+def test_a_quick_oracle_that_misses_something_costs_time_only(
+    made: tuple[Case, ForestOracle], missed: list[bool], seed: int
+) -> None:
+    case, oracle = made
+    start = case.components.box(case.components.usable)
+    widener = widener_of(case, oracle, Run(Meter(Budget()), np.random.default_rng(seed)))
+    proof = oracle.find(BoxQuery(case, start), widener.run)
+    assert isinstance(proof, Proven)
+    for bit in case.components.bound_numbers:
+        bound = BoxSide(bit // 2, bit % 2 == 0)
+        widener.limits[bound] = case.space.features[bound.feature].last_code if bound.upper else 0
+        widener.quick_oracle = ForgetfulOracle(case, missed)  # type: ignore[assignment]
+        limit = widener._find_limit(WidenedBox(start, proof, True), bound)
+        furthest = bound.get_bound(moved_as_far(case, start, bound))
+        assert limit >= furthest if bound.upper else limit <= furthest
+
+
+def test_a_limit_that_was_missed_and_found_again_is_one() -> None:
+    """A miss half way, then hits that lie nearer than what was thought to be free: the search must end."""
+    space = Space((Feature("a", tuple(range(100)), ordered=True),))
+    table = np.zeros(100, dtype=np.bool_)
+    table[[31, 32, 99]] = True
+    case = case_of(space, table, np.array([5], dtype=np.int32), np.array([[5], [31]], dtype=np.int32))
+    answers, bound = chain([99, None], islice(cycle([32, 31]), 100)), BoxSide(0, True)
+
+    class ScriptedOracle:
+        def find(self, query: BoxQuery, _: Run) -> Verdict:
+            code = next(answers)  # StopIteration, if the search does not end
+            inside = code is not None and code <= query.box.high[0]
+            return case.build_refuted(np.array([[code]], dtype=np.int32)) if inside else NOT_SEARCHED
+
+    widener = widener_of(case, Exhaustive(), Run(Meter(Budget()), np.random.default_rng(0)))
+    widener.limits[bound], widener.quick_oracle = 99, ScriptedOracle()  # type: ignore[assignment]
+    box = case.components.box(1)
+    proof = Exhaustive().find(BoxQuery(case, box), widener.run)
+    assert isinstance(proof, Proven)
+    assert widener._find_limit(WidenedBox(box, proof, True), bound) == 30
 
 
 @settings(deadline=None, max_examples=80)

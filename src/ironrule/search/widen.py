@@ -194,15 +194,18 @@ class RuleWidener:
         """Where a bound can go at the most, as far as the quick oracle sees; without one, where it can go."""
         if self.quick_oracle is None:
             return bound.get_bound(self._move_furthest(here, bound).box)
-        target, now = self.limits[bound], bound.get_bound(here.box)
-        # `now`: nothing was found as far as here. `target`: the furthest code that no counterfactual excludes. It
-        # ends when nothing is found as far as the target.
-        tried = target
+        target, start = self.limits[bound], bound.get_bound(here.box)
+        # `now`: nothing was found as far as here. `target`: the furthest code that no counterfactual excludes, which
+        # comes nearer with every one that is found. It ends when nothing is found as far as the target.
+        tried, now = target, start
         while target != now:
+            self.run.meter.check()
             verdict = self.quick_oracle.find(BoxQuery(self.case, bound.move(here.box, tried)), self.run)
             if isinstance(verdict, Refuted):
                 self.oracle.add_counterfactuals(verdict.points)
                 last, target = target, bound.stop_before(verdict.points[:, bound.feature])
+                if target < now if bound.upper else target > now:  # what was found now had been missed before
+                    now = start
                 tried = _choose_next_code(now, target, last)
             elif tried == target:
                 break
@@ -223,6 +226,7 @@ class RuleWidener:
         # proven. An undecided box halves the range, and the result is then not called maximal.
         tried = target
         while target != now:
+            self.run.meter.check()
             box = bound.move(here.box, tried)
             verdict = self.oracle.find(BoxQuery(self.case, box), self.run)
             if isinstance(verdict, Proven):

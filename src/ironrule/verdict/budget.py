@@ -1,9 +1,11 @@
 """Budgets, and the meter that runs while one is spent.
 
 A search is stopped in one way whatever the reason (time, evaluations, Ctrl-C): the meter raises
-:class:`BudgetExhausted` where the search asks the model, and the driver of the search returns the best it has with the
-verdict it has earned. The meter notes what ended the work. A ``callback`` in the budget sees how far a search is, and
-may stop it from another thread. Seconds are those of :mod:`ironrule.clock`, so that compiling is not charged.
+:class:`BudgetExhausted` or KeyboardInterrupt where the search asks the model, and the driver of the search returns the
+best it has with the verdict it has earned. The meter notes what ended the work; once that was an interruption
+(:mod:`ironrule.interrupts`), every later phase ends as soon as it looks at the meter. A ``callback`` in the budget sees
+how far a search is, and may stop it from another thread. Seconds are those of :mod:`ironrule.clock`, so that compiling
+is not charged.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.clock import WORK_CLOCK
-from ironrule.errors import BudgetError
+from ironrule.errors import BudgetError, describe_value
+from ironrule.interrupts import InterruptFlag, get_interrupt_flag
 from ironrule.model.protocol import Model
 from ironrule.progress import COMPILING, SearchStatus
 from ironrule.verdict.verdict import Verdict
@@ -48,10 +51,12 @@ class Budget:
             number = (int, float, np.number) if name == "seconds" else (int, np.integer)
             if value is not None and (isinstance(value, bool) or not isinstance(value, number)):
                 kind = "a number" if name == "seconds" else "an integer"
-                raise BudgetError(expected=f"a budget's {name} must be {kind}", got=repr(value))
+                raise BudgetError(expected=f"a budget's {name} must be {kind}", got=describe_value(value))
             if value is not None and not value > 0:
                 raise BudgetError(
-                    expected=f"a budget's {name} must be positive", got=repr(value), hint="leave it out for no limit"
+                    expected=f"a budget's {name} must be positive",
+                    got=describe_value(value),
+                    hint="leave it out for no limit",
                 )
 
 
@@ -67,7 +72,7 @@ def name_stop(stop: BaseException, meter: Meter) -> str:
     """Why a search ended early, in short: its budget was spent, or it was interrupted. The meter notes which it was."""
     if isinstance(stop, BudgetExhausted):
         return "budget"
-    meter.ended_by = "interrupted"
+    meter.note_interrupt()
     return "interrupted"
 
 
@@ -95,6 +100,7 @@ class Meter:
     ended_by: StopReason = "finished"  # what ended the work, as far as the meter knows
     phase: str = "searching"  # what is being done, for people who wait
     report_progress: Callable[[], SearchProgress] = SearchProgress  # set by the driver of a search
+    interrupt_flag: InterruptFlag = field(default_factory=lambda: get_interrupt_flag() or InterruptFlag())
 
     def desired(self, model: Model, points: Points) -> BoolArray:
         """Ask the model which points are desired; raises BudgetExhausted if that would pass the budget."""
@@ -104,7 +110,10 @@ class Meter:
         return model.desired(points)
 
     def check(self, evaluations_ahead: int = 0) -> None:
-        """Raise BudgetExhausted if the budget does not allow ``evaluations_ahead`` more, or time is up."""
+        """Raise BudgetExhausted if the budget does not allow ``evaluations_ahead`` more, or time is up; and
+        KeyboardInterrupt if the work was interrupted, now or before.
+        """
+        self.interrupt_flag.check()
         limit = self.budget.evaluations
         if limit is not None and self.evaluations + evaluations_ahead > limit - self.reserve:
             self.exhaust("evaluations")
@@ -115,8 +124,14 @@ class Meter:
 
     def exhaust(self, limit: Literal["seconds", "evaluations"]) -> NoReturn:
         """Note which limit of the budget is reached, and raise BudgetExhausted."""
-        self.ended_by = limit
+        if self.ended_by != "interrupted":
+            self.ended_by = limit
         raise BudgetExhausted
+
+    def note_interrupt(self) -> None:
+        """Note that the work was interrupted, for all that looks at this meter or at its flag later."""
+        self.ended_by = "interrupted"
+        self.interrupt_flag.set()
 
     @property
     def evaluations_left(self) -> int:
