@@ -9,11 +9,12 @@ import httpx
 
 from ironrule.server.audit.log import AuditLog
 from processes import process
+from waiting import PATIENCE
 
 
 def ask_until_closed(root: str, rows: list[int], heard: list[tuple[int, str]]) -> None:
     """Ask until the connection breaks; keeps what was answered."""
-    with httpx.Client(base_url=root, timeout=30, trust_env=False) as client:
+    with httpx.Client(base_url=root, timeout=PATIENCE, trust_env=False) as client:
         for row in rows * 1000:
             try:
                 answer = client.post("/api/explain", json={"row": row})
@@ -25,7 +26,7 @@ def ask_until_closed(root: str, rows: list[int], heard: list[tuple[int, str]]) -
 def test_what_was_answered_before_a_kill_is_in_the_log_and_nothing_is_half(tmp_path: Path) -> None:
     heard: list[tuple[int, str]] = []
     with process(tmp_path, "--workers", "4") as (server, root):
-        with httpx.Client(base_url=root, timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=root, timeout=PATIENCE, trust_env=False) as client:
             found = client.get("/api/applicants", params={"outcome": "undesired", "size": 100}).json()["applicants"]
             rows = [one["row"] for one in found]
             client.post("/api/explain", json={"row": rows[0]})  # so that everything is compiled
@@ -38,7 +39,7 @@ def test_what_was_answered_before_a_kill_is_in_the_log_and_nothing_is_half(tmp_p
         assert job["state"] == "running"
         server.kill()
         for asker in askers:
-            asker.join(30)
+            asker.join(PATIENCE)
     log = AuditLog(f"sqlite:///{tmp_path}/ironrule-audit.sqlite", create=False)
     kept = {record.number: record for record in log.records()}
     whole = log.verify()

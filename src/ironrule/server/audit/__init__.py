@@ -1,5 +1,9 @@
 """The audit log: every explanation that was given, so that years later one can show what was said and that it was true.
 
-record    one record, the hash that chains it to the one before, its export as JSON lines and CSV
-log       the table and the triggers that refuse to change it; append, read, verify
+key         the secret outside the database with which records are chained
+record      one record, the hash that chains it to the one before, its export as JSON lines and CSV
+schema      the table, and the triggers that refuse every change but the next record
+database    the address without its password, the connections, the files
+heads       numbers and hashes written to a second place, and compared with the log
+log         append, read, verify
 """
