@@ -1,6 +1,10 @@
 """Load: many users at once on the bundled model, for a minute. Errors, waiting times, and whether memory stays flat.
 
     python -m benchmarks.load [--users 50] [--seconds 60]
+    python -m benchmarks.load --beside-batches [--seconds 60]
+
+With ``--beside-batches`` one user asks for single rows, one after the other, first alone and then while two batches of
+10,000 rows of another user run. The model is a forest on 20,000 rows that all differ: no row is explained twice.
 
 The server is a process of its own. Every user does what people do: looks at a page of the list, searches, opens an
 applicant, asks for an explanation by the form, reads it, tries a what-if, asks the API, and pauses for a moment in
@@ -121,18 +125,96 @@ def report(seen: Seen, seconds: float) -> str:
     return "\n".join([*lines, "", f"Errors: {len(seen.errors)} {sorted(set(seen.errors))}. Memory: {memory}."])
 
 
+TOKENS = {name: f"load-{name}-0123456789abcdef" for name in ("single", "batches")}
+BATCH_ROWS = 10_000
+
+
+def write_forest(folder: Path) -> list[str]:
+    """A forest and 20,000 different rows, as files; gives the options that serve them."""
+    import numpy as np
+    import pandas as pd
+    import skops.io
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 100, (20_000, 8)), columns=[f"f{place}" for place in range(8)])
+    paid = (table.f0 + table.f1 - table.f2 + rng.integers(0, 60, len(table)) > 110).astype(int)
+    forest = RandomForestClassifier(10, max_depth=5, random_state=0).fit(table, paid)
+    skops.io.dump(forest, folder / "forest.skops")
+    table.to_csv(folder / "rows.csv", index=False)
+    tokens = folder / "tokens"
+    tokens.write_text("".join(f"{name} {token}\n" for name, token in TOKENS.items()))
+    tokens.chmod(0o600)
+    trusted = ["--trust", "sklearn.tree._tree.Tree"]
+    return ["--model", "forest.skops", "--data", "rows.csv", "--desired", "1", *trusted, "--tokens", "tokens"]
+
+
+async def list_rows(client: httpx.AsyncClient) -> list[int]:
+    """All rows with the undesired outcome."""
+    rows: list[int] = []
+    for page in range(1, 1000):
+        params: dict[str, str | int] = {"outcome": "undesired", "size": 200, "page": page}
+        listed = (await client.get("/api/applicants", params=params)).json()
+        rows += [one["row"] for one in listed["applicants"]]
+        if page >= listed["pages"]:
+            return rows
+    return rows
+
+
+async def ask_single_rows(client: httpx.AsyncClient, seen: Seen, kind: str, rows: list[int], seconds: float) -> None:
+    """Single rows, one after the other, for some time."""
+    end = time.monotonic() + seconds
+    for row in rows:
+        await ask(client, seen, kind, "POST", "/api/explain", json={"row": row})
+        if time.monotonic() > end:
+            return
+
+
+async def compare_beside_batches(root: str, seconds: float) -> str:
+    """Single rows alone, then the same rows beside two batches of another user."""
+    seen = Seen()
+    single, batches = (
+        httpx.AsyncClient(base_url=root, timeout=120, trust_env=False, headers={"authorization": f"Bearer {token}"})
+        for token in TOKENS.values()
+    )
+    async with single, batches:
+        rows = await list_rows(batches)
+        for row in rows[-10:]:  # so that everything is compiled
+            await single.post("/api/explain", json={"row": row})
+        await ask_single_rows(single, seen, "alone", rows, seconds)
+        sent = [{"rows": part[:BATCH_ROWS]} for part in (rows, rows[::-1])]
+        started = [(await batches.post("/api/jobs/batch", json=body)).json()["job"] for body in sent]
+        await asyncio.sleep(1)
+        await ask_single_rows(single, seen, "beside two batches", rows, seconds)
+        jobs = [(await batches.get(f"/api/jobs/{name}")).json() for name in started]
+    lines = ["| single rows | number | median s | p95 s | longest s |", "|---|--:|--:|--:|--:|"]
+    for kind, waits in seen.waits.items():
+        figures = (quantile(waits, 0.5), quantile(waits, 0.95), max(waits))
+        lines.append(f"| {kind} | {len(waits):,} | " + " | ".join(f"{figure:.3f}" for figure in figures) + " |")
+    ratio = quantile(seen.waits["beside two batches"], 0.95) / quantile(seen.waits["alone"], 0.95)
+    states = ", ".join(f"{job['state']}, {job['progress']['rows_done']:,} rows done" for job in jobs)
+    rows_sent = " and ".join(f"{len(body['rows']):,}" for body in sent)
+    end = f"p95: {ratio:.2f} times. Errors: {len(seen.errors)} {sorted(set(seen.errors))}. "
+    return "\n".join([*lines, "", f"{end}Batches of {rows_sent} rows at the end: {states}."])
+
+
 def main() -> None:
     """Serve, load, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--beside-batches", action="store_true", help="single rows beside batches of another user")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "ironrule", "serve", "--port", "0"]
+        files = write_forest(Path(folder)) if options.beside_batches else []
+        command = [sys.executable, "-m", "ironrule", "serve", "--port", "0", *files]
         server = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None
             root = next(found[0] for line in server.stderr if (found := re.search(r"http://[^/\s]+", line)))
+            if options.beside_batches:
+                print(asyncio.run(compare_beside_batches(root, options.seconds)))
+                return
             print(report(asyncio.run(load(root, server.pid, options.users, options.seconds)), options.seconds))
         finally:
             server.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     searched = explainer.explain(denied[1], "genetic", budget=ironrule.Budget(evaluations=2_000))
     stored = ironrule.Explanation.from_json(proven.to_json())
     batch = explainer.explain_many(denied, workers=1, progress=False)
+    ladder = explainer.ladder(denied[0], at_least=0.5)
+    right_to_left = folder / "ar.toml"
+    right_to_left.write_text('extends = "en"\ncode = "ar"\ndirection = "rtl"\n', encoding="utf-8")
+    fields = dict.fromkeys(("creditor", "recipient", "signature"), "First line\nSecond line\nThird line")
     made = {
         "person": render_report(proven, "person"),
         "validator": render_report(proven, "validator"),
@@ -37,6 +42,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "batch-person": batch.to_html("person", history=explainer),
         "batch-validator": batch.to_html("validator"),
         "batch-of-one": render_batch_report([proven], "validator"),
+        "ladder-person": ladder.to_html("person"),
+        "notice": ladder.to_html("notice", notice=ironrule.NoticeOptions(fields=fields)),
+        "notice-de": ladder.to_html("notice", notice=ironrule.NoticeOptions(fields=fields, language="de")),
+        "notice-rtl": ladder.to_html("notice", notice=ironrule.NoticeOptions(fields=fields, language=right_to_left)),
     }
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -44,7 +53,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 KINDS = ("person", "validator", "person-searched", "validator-searched", "person-stored", "validator-stored",
-         "batch-person", "batch-validator", "batch-of-one")  # fmt: skip
+         "batch-person", "batch-validator", "batch-of-one", "ladder-person", "notice", "notice-de",
+         "notice-rtl")  # fmt: skip
+NOTICES = ("notice", "notice-de", "notice-rtl")
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +106,24 @@ def test_a_report_asks_for_nothing_from_elsewhere(browser: Browser, reports: dic
     page.goto(reports[kind].as_uri())
     assert asked == [reports[kind].as_uri()]
     page.close()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+@pytest.mark.parametrize("kind", NOTICES)
+def test_a_notice_prints_on_one_page(browser: Browser, reports: dict[str, Path], kind: str, paper: str) -> None:
+    page = browser.new_page()
+    page.goto(reports[kind].as_uri())
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper))) == 1
+    page.close()
+
+
+def test_a_notice_starts_on_the_side_of_its_language(browser: Browser, reports: dict[str, Path]) -> None:
+    places = []
+    for kind in ("notice", "notice-rtl"):
+        page = browser.new_page(viewport={"width": 900, "height": 900})
+        page.goto(reports[kind].as_uri())
+        box = page.locator(".recipient").bounding_box()
+        assert box is not None
+        places.append(box["x"])
+        page.close()
+    assert places[0] < 450 < places[1]

@@ -15,6 +15,9 @@ from server_examples import DENIED, build_gated_model, open_client
 
 from ironrule import Explanation
 from ironrule.server.served_model import ServedModel
+from waiting import PATIENCE
+
+expect.set_options(timeout=PATIENCE * 1000)
 
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 SERIOUS = ("serious", "critical")
@@ -44,7 +47,7 @@ def open_page(browser: Browser, size: str = "desktop", javascript: bool = True) 
     page, complaints = context.new_page(), []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.set_default_timeout(8_000)
+    page.set_default_timeout(PATIENCE * 1000)
     yield page
     context.close()
     assert complaints == []

@@ -182,3 +182,64 @@ def test_the_hint_of_the_server_replaces_one_in_python() -> None:
     )
     assert to_api_error(error).to_dict()["error"]["hint"] is None
     assert to_api_error(error).message == "algorithm must be one of a, b, got 'c'"
+
+
+HALF = b'"\\ud800"'
+HALF_CHARACTERS = [
+    ("/api/explain", b'{"row": {"purpose": %s}}'),
+    ("/api/explain", b'{"row": {%s: 1}}'),
+    ("/api/explain", b'{"row": 1, "require": [%s]}'),
+    ("/api/explain", b'{"row": 1, "where": [%s]}'),
+    ("/api/explain", b'{"row": 1, %s: 1}'),
+    ("/api/explain", b"%s"),
+    ("/api/counterfactuals", b'{"row": 1, "permitted_range": {"purpose": [%s]}}'),
+    ("/api/what-if", b'{"row": 1, "changes": {"purpose": %s}}'),
+    ("/api/what-if", b'{"row": 1, "changes": {%s: 1}}'),
+    ("/api/searches", b'{"text": %s}'),
+    ("/api/jobs/batch", b'{"rows": [%s]}'),
+    ("/api/check", b'{"explanation": {"format": %s}}'),
+    ("/api/check", b'{"explanation": {"constraints": [%s]}}'),
+    ("/api/check", b'{"explanation": {%s: 1}}'),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), HALF_CHARACTERS, ids=str)
+@pytest.mark.parametrize("half", [HALF, b'"\\uDFFF\\uD800"', b'"a\\udc00b"'], ids=str)
+def test_half_a_character_is_refused(client: httpx.Client, path: str, body: bytes, half: bytes) -> None:
+    answer = client.post(path, content=body.replace(b"%s", half), headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert list(answer.json()["error"]) == ["code", "message", "expected", "got", "hint"]
+    assert answer.json()["error"]["message"].startswith("all texts must be valid Unicode, got the lone surrogate '\\ud")
+
+
+def test_a_whole_character_in_two_halves_and_an_escaped_backslash_are_taken(client: httpx.Client) -> None:
+    for text in (b'"\\ud83d\\ude00"', b'"\\\\ud800"'):
+        body = b'{"text": ' + text + b"}"
+        answer = client.post("/api/searches", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["total"]) == (200, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"explanation=%22%5Cud800%22"),
+        ("application/x-www-form-urlencoded", b"explanation=%ED%A0%80"),
+        ("multipart/form-data; boundary=a; charset=unicode_escape",
+         b'--a\r\nContent-Disposition: form-data; name="explanation"\r\n\r\n\\ud800\r\n--a--\r\n'),
+    ],
+    ids=["pasted", "in the form", "by its encoding"],
+)  # fmt: skip
+def test_half_a_character_in_a_form_is_refused(client: httpx.Client, kind: str, body: bytes) -> None:
+    headers = {"content-type": kind, "accept": "application/json"}
+    answer = client.post("/check", content=body, headers=headers)
+    assert answer.status_code in (415, 422)
+    assert list(answer.json()["error"]) == ["code", "message", "expected", "got", "hint"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/jobs/%ED%A0%80", "/api/applicants?search=%ED%A0%80", "/api/%ED%A0%80", "/api/explanations/%ED%A0%80"]
+)
+def test_half_a_character_in_an_address_is_not_found(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code in (404, 422)
+    assert list(answer.json()) == ["error"]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from server_examples import DENIED, GRANTED, Gate, build_gated_model, open_client
+from server_examples import DENIED, GRANTED, Gate, build_gated_model, open_client, open_connection, open_server
 
 from ironrule.server.audit.log import AuditLog
+from ironrule.server.errors import ApiError
+from ironrule.server.jobs import UNFINISHED, FairQueue, Job, JobQueue
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerLimits
+from waiting import PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -30,12 +33,11 @@ def slow(tmp_path: Path) -> Iterator[tuple[Gate, httpx.Client]]:
 
 
 def wait_for_job(client: httpx.Client, name: str) -> dict[str, Any]:
-    for _ in range(600):
+    def look() -> dict[str, Any] | None:
         job: dict[str, Any] = client.get(f"/api/jobs/{name}").json()
-        if job["state"] in ("done", "failed", "cancelled"):
-            return job
-        time.sleep(0.05)
-    raise AssertionError("the job does not end")
+        return job if job["state"] in ("done", "failed", "cancelled") else None
+
+    return wait_until(look, "the end of the job")
 
 
 def read_events(client: httpx.Client, name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -79,7 +81,7 @@ def test_a_job_that_runs_is_cancelled_and_gives_the_best_it_has(slow: tuple[Gate
     row = find_denied_row(client)
     gate.open.clear()
     name = client.post("/api/jobs/explain", json={"row": row}).json()["job"]
-    assert gate.asked.wait(30)
+    assert gate.asked.wait(PATIENCE)
     assert client.delete(f"/api/jobs/{name}").json()["state"] == "running"
     gate.open.set()
     job = wait_for_job(client, name)
@@ -129,7 +131,7 @@ def test_a_batch_can_be_cancelled_and_keeps_what_was_said(slow: tuple[Gate, http
     rows = [one["row"] for one in client.get("/api/applicants", params={"outcome": "undesired"}).json()["applicants"]]
     gate.open.clear()
     name = client.post("/api/jobs/batch", json={"rows": rows}).json()["job"]
-    assert gate.asked.wait(30)
+    assert gate.asked.wait(PATIENCE)
     client.delete(f"/api/jobs/{name}")
     gate.open.set()
     job = wait_for_job(client, name)
@@ -200,3 +202,183 @@ def test_what_was_stopped_early_is_not_handed_to_an_equal_row(german: ServedMode
     given = [equal_rows.explain_once(DENIED, lambda: offered.pop(0)) for _ in range(3)]
     assert given == [stopped, found, found]
     assert equal_rows._explanations == {}  # nothing is kept for rows that will not come
+
+
+ANN, BOB = "Qm9yZWQgb2YgdG9rZW5z", "V2h5IG5vdCBhbm90aGVy"
+
+
+class Steps:
+    """Work that notes who has done what, in order; whoever is held waits for ``go``."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.go, self.begun = threading.Event(), threading.Semaphore(0)
+
+    def row(self, name: str, held: bool = False) -> Any:
+        def work(_: Job) -> str:
+            self._pass(held)
+            self.done.append(name)
+            return name
+
+        return work
+
+    def batch(self, name: str, rows: int) -> Any:
+        left = list(range(rows))
+
+        def work(job: Job) -> Any:
+            self._pass(True)
+            if not job.cancel_requested.is_set():
+                self.done.append(f"{name}{left.pop(0)}")
+            return UNFINISHED if left and not job.cancel_requested.is_set() else "all"
+
+        return work
+
+    def _pass(self, held: bool) -> None:
+        if held:
+            self.begun.release()
+            assert self.go.wait(PATIENCE)
+
+
+@pytest.fixture
+def steps() -> Iterator[Steps]:
+    made = Steps()
+    yield made
+    made.go.set()
+
+
+def test_users_have_their_turns() -> None:
+    queue = FairQueue()
+    for name, who in (("a", "ann"), ("b", "ann"), ("c", "ann"), ("d", "bob"), ("e", "eve"), ("f", "bob")):
+        queue.put(Job(name, "explanation", who))
+    taken = [found.name for _ in range(3) if (found := queue.take(lambda _: True))]
+    queue.put(Job("g", "explanation", "ann"))
+    taken += [found.name for _ in range(9) if (found := queue.take(lambda _: True))]
+    assert taken == ["a", "d", "e", "b", "f", "c", "g"]
+    queue.put(Job("h", "explanation", "ann"))
+    queue.put(Job("i", "explanation", "bob"))
+    assert queue.take(lambda who: who == "bob").name == "i"  # type: ignore[union-attr]
+    assert len(queue) == 1
+
+
+def test_a_single_row_goes_between_the_rows_of_a_batch(steps: Steps) -> None:
+    jobs = JobQueue(ServerLimits(workers=1))
+    batch = jobs.start("batch", steps.batch("batch ", 3), "ann", by_rows=True)
+    assert steps.begun.acquire(timeout=PATIENCE)
+    single = jobs.start("explanation", steps.row("single"), "ann")
+    steps.go.set()
+    batch.future.result(PATIENCE)
+    single.future.result(PATIENCE)
+    assert steps.done == ["batch 0", "single", "batch 1", "batch 2"]
+    assert (batch.state, batch.result, single.state) == ("done", "all", "done")
+    jobs.close()
+
+
+def test_batches_leave_a_worker_for_single_rows(steps: Steps) -> None:
+    jobs = JobQueue(ServerLimits(workers=2))
+    batches = [jobs.start("batch", steps.batch(name, 2), "ann", by_rows=True) for name in "xy"]
+    assert steps.begun.acquire(timeout=PATIENCE)
+    jobs.start("explanation", steps.row("ann's own"), "ann").future.result(PATIENCE)
+    jobs.start("explanation", steps.row("bob's"), "bob").future.result(PATIENCE)
+    assert steps.done == ["ann's own", "bob's"]
+    steps.go.set()
+    for batch in batches:
+        batch.future.result(PATIENCE)
+    assert steps.done[2:] == ["x0", "y0", "x1", "y1"]  # they have their turns too
+    jobs.close()
+
+
+def test_who_holds_all_workers_does_not_hold_up_another_user(steps: Steps) -> None:
+    jobs = JobQueue(ServerLimits(workers=2))
+    held = [jobs.start("explanation", steps.row(f"ann {place}", held=True), "ann") for place in range(3)]
+    assert steps.begun.acquire(timeout=PATIENCE)
+    assert steps.begun.acquire(timeout=PATIENCE)
+    jobs.start("explanation", steps.row("bob"), "bob").future.result(PATIENCE)
+    assert steps.done == ["bob"]
+    assert [job.state for job in held] == ["running", "running", "waiting"]
+    steps.go.set()
+    for job in held:
+        job.future.result(PATIENCE)
+    jobs.close()
+
+
+def test_many_single_rows_do_not_stop_a_batch(steps: Steps) -> None:
+    jobs = JobQueue(ServerLimits(workers=1))
+    held = jobs.start("explanation", steps.row("first", held=True), "ann")
+    batch = jobs.start("batch", steps.batch("batch ", 1), "ann", by_rows=True)
+    singles = [jobs.start("explanation", steps.row("single"), "ann") for _ in range(30)]
+    steps.go.set()
+    for job in (held, batch, *singles):
+        job.future.result(PATIENCE)
+    assert steps.done.index("batch 0") <= 12
+    jobs.close()
+
+
+def test_a_full_queue_is_full_for_its_user_alone(steps: Steps) -> None:
+    jobs = JobQueue(ServerLimits(workers=1, queued_jobs=2))
+    for _ in range(3):
+        jobs.start("explanation", steps.row("ann", held=True), "ann")
+    with pytest.raises(ApiError) as refused:
+        jobs.start("explanation", steps.row("ann"), "ann")
+    assert refused.value.status == 429
+    jobs.start("explanation", steps.row("bob"), "bob").future.result(PATIENCE)
+    assert steps.done == ["bob"]
+    jobs.close()
+
+
+def test_a_batch_that_has_not_begun_can_be_cancelled(steps: Steps) -> None:
+    jobs = JobQueue(ServerLimits(workers=1))
+    first, second = (jobs.start("batch", steps.batch(name, 1), "ann", by_rows=True) for name in "xy")
+    assert steps.begun.acquire(timeout=PATIENCE)
+    jobs.cancel(second)
+    assert (first.state, second.state, second.future.cancelled()) == ("running", "cancelled", True)
+    steps.go.set()
+    first.future.result(PATIENCE)
+    third = jobs.start("batch", steps.batch("z", 1), "ann", by_rows=True)
+    third.future.result(PATIENCE)
+    assert steps.done == ["x0", "z0"]
+    jobs.close()
+
+
+def test_a_row_of_one_user_is_answered_beside_long_batches_of_another(german: ServedModel, tmp_path: Path) -> None:
+    limits = ServerLimits(workers=2, seconds=2)
+    ann, bob = ({"authorization": f"Bearer {token}"} for token in (ANN, BOB))
+    with open_client(german, tmp_path, limits, tokens={ANN: "ann", BOB: "bob"}) as client:
+        listed = client.get("/api/applicants?outcome=undesired&size=200", headers=ann).json()["applicants"]
+        rows = ([one["row"] for one in listed] * 10_000)[:10_000]
+        batches = [client.post("/api/jobs/batch", json={"rows": rows}, headers=ann).json()["job"] for _ in range(2)]
+        assert client.post("/api/explain", json={"row": DENIED}, headers=bob).status_code == 200
+        states = [client.delete(f"/api/jobs/{name}", headers=ann).json()["state"] for name in batches]
+        assert set(states) <= {"waiting", "running", "cancelled"}  # they have not ended before
+
+
+def test_a_batch_that_takes_too_long_ends_and_says_so_in_every_line(german: ServedModel, tmp_path: Path) -> None:
+    with open_client(german, tmp_path, ServerLimits(batch_seconds=1e-9)) as client:
+        rows = [DENIED, 4, 9]
+        job = wait_for_job(client, client.post("/api/jobs/batch", json={"rows": rows}).json()["job"])
+    assert job["state"] == "done"
+    assert [line["row"] for line in job["result"]] == rows
+    assert [line["error"] and line["error"]["code"] for line in job["result"]] == [None, *["batch-timeout"] * 2]
+    assert job["result"][1]["error"]["message"].startswith("the batch has used the 1e-09 s that it may take; ")
+    assert job["progress"]["rows_done"] == 3
+
+
+@pytest.mark.parametrize("path", ["/api/explain", "/api/counterfactuals"])
+def test_the_job_of_a_client_who_leaves_is_cancelled(tmp_path: Path, path: str) -> None:
+    gate, served_model = build_gated_model()
+    with open_server(served_model, tmp_path, ServerLimits(workers=1)) as (client, app):
+        body = b'{"row": %d}' % find_denied_row(client)
+        gate.asked.clear()
+        gate.open.clear()
+        try:
+            with open_connection(client) as line:
+                head = f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"
+                line.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body)
+                assert gate.asked.wait(PATIENCE)
+                (job,) = app.state.service.jobs._jobs.values()
+                assert not job.cancel_requested.is_set()
+            assert job.cancel_requested.wait(PATIENCE)
+        finally:
+            gate.open.set()
+        job.future.result(PATIENCE)
+        assert job.state == "cancelled"
+        assert client.get("/api/model").status_code == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from ironrule.server.auth import check_host
 from ironrule.server.errors import ApiError
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerLimits, ServerSettings, is_loopback
+from waiting import PATIENCE, PAUSE, AdvancingLoop, receive_while_time_passes, wait_until
 
 TOKEN = "a-secret-of-many-letters"
 PAGES = ("/applicants", "/applicants/1", "/applicants/1/what-if", "/check", "/api", "/login", "/nothing", "/api/model",
@@ -160,11 +161,12 @@ def test_too_much_at_once_is_refused(german: ServedModel, tmp_path: Path) -> Non
 
 
 def test_who_sends_too_slowly_is_refused(german: ServedModel, tmp_path: Path) -> None:
-    with open_client(german, tmp_path, ServerLimits(body_seconds=0.2)) as client:
+    loop, limits = AdvancingLoop(), ServerLimits(body_seconds=600, head_seconds=1e9)
+    with open_client(german, tmp_path, limits, loop) as client:
         address = urlsplit(str(client.base_url))
-        with socket.create_connection((address.hostname, address.port), timeout=10) as line:
+        with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as line:
             line.sendall(b"POST /api/searches HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{")
-            assert b"400 Bad Request" in line.recv(4096)
+            assert b"400 Bad Request" in receive_while_time_passes(line, loop, 601)
 
 
 @pytest.mark.parametrize(
@@ -175,41 +177,54 @@ def test_who_sends_too_slowly_is_refused(german: ServedModel, tmp_path: Path) ->
 def test_a_head_that_does_not_come_in_time_ends_the_connection(
     german: ServedModel, tmp_path: Path, begun: bytes, earlier: int
 ) -> None:
-    with open_client(german, tmp_path, ServerLimits(head_seconds=0.3)) as client:
+    loop = AdvancingLoop()
+    with open_client(german, tmp_path, ServerLimits(head_seconds=600), loop) as client:
         address = urlsplit(str(client.base_url))
-        with socket.create_connection((address.hostname, address.port), timeout=10) as line:
+        with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as line:
             for _ in range(earlier):
                 line.sendall(b"GET /static/mark.svg HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 answer = b""
                 while not answer.endswith(b"</svg>\n"):
                     answer += line.recv(4096)
             line.sendall(begun)
-            assert line.recv(4096) == b""
+            assert receive_while_time_passes(line, loop, 601) == b""
 
 
 def test_letters_now_and_then_keep_no_connection(german: ServedModel, tmp_path: Path) -> None:
-    with open_client(german, tmp_path, ServerLimits(head_seconds=0.4)) as client:
+    loop, letters = AdvancingLoop(), itertools.cycle(b"GET /api/model HTTP/1.1 ")
+    with open_client(german, tmp_path, ServerLimits(head_seconds=600), loop) as client:
         address = urlsplit(str(client.base_url))
-        with socket.create_connection((address.hostname, address.port), timeout=0.05) as line:
-            for letter in itertools.cycle("GET /api/model HTTP/1.1 "):
+        with socket.create_connection((address.hostname, address.port), timeout=PAUSE) as line:
+
+            def send_letter() -> bool:
+                """Whether the connection is closed, after another letter and 100 s."""
                 try:
-                    line.sendall(letter.encode())
-                    if line.recv(64) == b"":
-                        break
+                    line.sendall(bytes([next(letters)]))
+                    return line.recv(64) == b""
                 except TimeoutError:
-                    continue
+                    loop.advance(100)
+                    return False
                 except (ConnectionResetError, BrokenPipeError):
-                    break
+                    return True
+
+            wait_until(send_letter, "the end of the connection")
         assert client.get("/api/model").status_code == 200
 
 
 def test_a_search_that_takes_longer_than_a_head_may_is_answered(tmp_path: Path) -> None:
     gate, served_model = build_gated_model()
-    with open_client(served_model, tmp_path, ServerLimits(head_seconds=0.2, workers=1)) as client:
+    loop, limits = AdvancingLoop(), ServerLimits(head_seconds=600, seconds=1e6, workers=1)
+    with open_client(served_model, tmp_path, limits, loop) as client, ThreadPoolExecutor(1) as pool:
         row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
+        gate.asked.clear()
         gate.open.clear()
-        threading.Timer(0.8, gate.open.set).start()
-        assert client.post("/api/explain", json={"row": row}).status_code == 200
+        try:
+            answer = pool.submit(client.post, "/api/explain", json={"row": row})
+            assert gate.asked.wait(PATIENCE)
+            loop.advance(601)
+        finally:
+            gate.open.set()
+        assert answer.result().status_code == 200
 
 
 def test_no_more_requests_are_under_way_than_allowed(tmp_path: Path) -> None:
@@ -227,10 +242,10 @@ def _ask_while_held(gate: Gate, client: httpx.Client, row: int) -> Any:
     gate.asked.clear()
     gate.open.clear()
     try:
-        with socket.create_connection((address.hostname, address.port), timeout=30) as line:
+        with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as line:
             head = "POST /api/explain HTTP/1.1", "Host: localhost", "Content-Type: application/json"
             line.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body)
-            assert gate.asked.wait(30)
+            assert gate.asked.wait(PATIENCE)
             answer = client.get("/api/model")
             gate.open.set()
             assert line.recv(64).startswith(b"HTTP/1.1 200")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from ironrule import Explanation, Proven
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.audit.record import export_csv
 from ironrule.server.served_model import MAX_SUBSPACES, ServedModel
+from waiting import PATIENCE, wait_until
 
 YOUNG, LONG = "cf.age_in_years <= 30", "cf.duration_in_month >= 24"
 
@@ -28,14 +28,14 @@ def explain_by_form(client: httpx.Client, where: str) -> httpx.Response:
     """Explain by the form; gives the page that comes at last."""
     answer = client.post(f"/applicants/{DENIED}/explain", data={"where": where})
     there = answer.headers["location"]
-    for _ in range(600):
+
+    def look() -> list[httpx.Response]:
+        nonlocal there
         answer = client.get(there)
-        if answer.status_code == 303:
-            there = answer.headers["location"]
-        elif "Searching …" not in answer.text:
-            return answer
-        time.sleep(0.05)
-    raise AssertionError("no answer")
+        there = answer.headers.get("location", there)
+        return [] if answer.status_code == 303 or "Searching …" in answer.text else [answer]
+
+    return wait_until(look, "the page of the explanation")[0]
 
 
 def test_a_rule_may_be_asked_for_where_constraints_hold(client: httpx.Client, german: ServedModel) -> None:
@@ -59,6 +59,12 @@ def test_the_check_of_such_a_rule_is_under_its_constraints(client: httpx.Client)
     assert client.post("/api/check", json={"explanation": wide}).json()["status"] == "refuted"
     other = document | {"constraints": [YOUNG]}
     assert client.post("/api/check", json={"explanation": other}).json()["status"] == "refuted"
+
+
+def test_the_check_of_a_ladder_is_under_its_constraints_too(client: httpx.Client, german: ServedModel) -> None:
+    ladder = german.explainer.where(LONG).ladder(DENIED, 2)
+    checked = client.post("/api/check", json={"explanation": ladder.to_dict()}).json()
+    assert (checked["status"], checked["document"]) == ("holds", "ladder"), checked
 
 
 def test_pages_report_and_log_name_the_constraints(client: httpx.Client) -> None:
@@ -138,8 +144,7 @@ def test_a_batch_tells_of_each_row_whether_it_is_in_the_subspace(client: httpx.C
     denied = explainer.row_numbers[~explainer.outcomes][:6].tolist()
     inside = set(explainer.where(LONG).row_numbers.tolist())
     job = client.post("/api/jobs/batch", json={"rows": denied, "where": [LONG]}).json()
-    while job["state"] not in ("done", "failed"):
-        time.sleep(0.05)
+    while job["state"] not in ("done", "failed", "cancelled"):
         job = client.get(f"/api/jobs/{job['job']}").json()
     assert job["progress"]["phase"] == "searching"
     assert {line["row"] for line in job["result"] if line["error"] is None} == inside & set(denied)
@@ -216,12 +221,12 @@ def test_a_thread_waits_for_a_subspace_that_another_one_builds_and_for_no_other(
         built.append(texts)
         if texts == ("slow",):
             begun.set()
-            assert go.wait(60)
+            assert go.wait(PATIENCE)
 
     served_model = build_recording_model(build)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(served_model.get_subspace, ("slow",))
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE)
         second = pool.submit(served_model.get_subspace, ("slow",))
         served_model.get_subspace(("quick",))
         go.set()

@@ -9,12 +9,14 @@ oldest are dropped.
     served_model  the model and the data that are served, and their subspaces
     applicants    the past rows: search, filter, pages of them
     audit/        the log, its chain of hashes, its export
-    jobs          work in threads, with progress and cancel
+    jobs          work in threads, with a share for every user, progress and cancel
     service       from a request to a recorded answer; what-ifs
     schemas       JSON bodies and responses, as OpenAPI documents them, and HTML forms
     views         what every page shows, as plain data
     responses     the same data as a page or as JSON
-    auth          tokens, sessions, host names, origins
+    tokens        tokens, their roles, and the file that has them
+    auth          the user of a request, sessions, host names, origins
+    admission     how many requests are answered at the same time, and of whom
     middleware    the checks before every request, the headers after it
     routes/       the API, the pages, login, downloads
     app           puts it all together and listens, with timeouts

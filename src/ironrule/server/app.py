@@ -1,8 +1,9 @@
 """The application, and how it is run: one process, one event loop, workers in threads, timeouts on slow connections.
 
 uvicorn waits without limit for the head of a request (its first line and its headers), so a client could block many
-connections by sending a byte now and then (slowloris). It also waits without limit for a client to read the response.
-So uvicorn's protocol gets two timeouts here. The body of a request is read by the middleware, which has its own.
+connections by sending a byte now and then (slowloris). It also waits without limit for a client to read the response,
+and for the rest of a body after the response was sent. So uvicorn's protocol gets three timeouts here, and a limit of
+connections that wait for a head. The body of a request is read by the middleware, which has its own.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from ironrule.server.routes import api, downloads, login, pages
 from ironrule.server.served_model import ServedModel
 from ironrule.server.service import Service
 from ironrule.server.settings import ServerLimits, ServerSettings
+from ironrule.wording import escape_controls
 
 API_DESCRIPTION = "Rules without exceptions that explain one decision of a classifier. Every error has the same shape."
 
@@ -49,7 +51,7 @@ def create_app(served_model: ServedModel, settings: ServerSettings | None = None
         served_model=served_model,
         settings=chosen,
         applicants=Applicants.from_explainer(served_model.explainer),
-        audit=AuditLog(chosen.audit),
+        audit=open_audit_log(chosen),
         jobs=JobQueue(chosen.limits),
         searches=SavedSearches(chosen.limits.searches),
     )
@@ -72,6 +74,16 @@ def create_app(served_model: ServedModel, settings: ServerSettings | None = None
     return app
 
 
+def open_audit_log(settings: ServerSettings) -> AuditLog:
+    """The audit log of a server; raises InputError if its chain is broken."""
+    log = AuditLog(settings.audit, key_file=settings.audit_key, heads=settings.audit_heads)
+    try:
+        return log.require_intact()
+    except BaseException:
+        log.close()
+        raise
+
+
 async def _render_framework_error(request: Request, error: Any) -> Response:
     """An error of FastAPI or Starlette; all others reach the middleware."""
     if isinstance(error, RequestValidationError):
@@ -88,23 +100,48 @@ async def _close_at_end(app: FastAPI) -> AsyncIterator[None]:
 MIN_TAKEN_BYTES = 16_384  # that a client must take each time, unless less is left
 
 
-def build_timeout_protocol(head_seconds: float, send_seconds: float) -> type[H11Protocol]:
+UNREAD_SECONDS = 2.0  # for a client to notice that its request was answered before the body had come
+
+
+def build_timeout_protocol(head_seconds: float, send_seconds: float, max_waiting: int = 400) -> type[H11Protocol]:
     """uvicorn's protocol with a limit on the time from a connection's start, or a head's first byte, to its last; and
-    one on the time in which a client must take 16 kB of what waits to be sent.
+    one on the time in which a client must take 16 kB of what waits to be sent. If more than ``max_waiting`` connections
+    wait for a head, the one that has waited longest is closed, so that new ones always find a place.
     """
+    waiting: dict[H11Protocol, None] = {}  # the longest first
 
     class TimeoutProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
             super().connection_made(transport)
             self._timers = {"head": self.loop.call_later(head_seconds, transport.close)}
             transport.set_write_buffer_limits(high=0)  # so that pause_writing is called whenever bytes wait
+            self._wait_for_head()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            if self.conn.their_state is not h11.SEND_BODY or not self.cycle.response_complete:
+                self._cancel_timer("unread")  # the rest of the body has come
             if self.conn.their_state is not h11.IDLE:
                 self._cancel_timer("head")
+                waiting.pop(self, None)
             elif "head" not in self._timers:  # the head of a further request has begun
                 self._timers["head"] = self.loop.call_later(head_seconds, self.transport.close)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.transport.is_closing():
+                return
+            if self.conn.their_state is h11.SEND_BODY:  # answered without the body, which nothing awaits
+                self._timers["unread"] = self.loop.call_later(UNREAD_SECONDS, self.transport.close)
+            elif self.conn.their_state is h11.IDLE:
+                self._wait_for_head()
+
+        def _wait_for_head(self) -> None:
+            waiting[self] = None
+            if len(waiting) > max_waiting:
+                longest = next(iter(waiting))
+                del waiting[longest]
+                longest.transport.close()
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -115,8 +152,9 @@ def build_timeout_protocol(head_seconds: float, send_seconds: float) -> type[H11
             self._cancel_timer("send")
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_timer("head")
-            self._cancel_timer("send")
+            for name in tuple(self._timers):
+                self._cancel_timer(name)
+            waiting.pop(self, None)
             super().connection_lost(exc)
 
         def _cancel_timer(self, name: str) -> None:
@@ -143,14 +181,16 @@ SHUTDOWN_SECONDS = 5
 def serve(served_model: ServedModel, settings: ServerSettings, access_log: bool = False) -> int:
     """Serve until interrupted; gives how many explanations were recorded in that time."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+    logging.getLogger("ironrule.server.login").setLevel(logging.INFO)  # who logs in is told too
     with contextlib.closing(bind_socket(settings)) as listening:
         app = create_app(served_model, settings)
         audit: AuditLog = app.state.service.audit
         before = audit.get_last_number()
         host, port = listening.getsockname()[:2]
         address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-        lines = f"Serving {served_model.title}", f"  audit log: {audit.display_url}", f"  {address} (Ctrl-C ends it)"
-        print(*lines, sep="\n", file=sys.stderr, flush=True)
+        log_lines = f"  audit log: {audit.display_url}", f"  audit key: {audit.key_file} (keep a copy)"
+        lines = f"Serving {served_model.title}", *log_lines, f"  {address} (Ctrl-C ends it)"
+        print(*map(escape_controls, lines), sep="\n", file=sys.stderr, flush=True)
         with contextlib.suppress(KeyboardInterrupt):  # uvicorn has shut down in order by then
             build_server(app, access_log).run(sockets=[listening])
         count = audit.get_last_number() - before
@@ -163,7 +203,7 @@ def build_server(app: FastAPI, access_log: bool = False) -> uvicorn.Server:
     limits: ServerLimits = app.state.service.settings.limits
     config = uvicorn.Config(
         app,
-        http=build_timeout_protocol(limits.head_seconds, limits.send_seconds),
+        http=build_timeout_protocol(limits.head_seconds, limits.send_seconds, limits.waiting_connections),
         log_level="info" if access_log else "warning",
         access_log=access_log,
         server_header=False,

@@ -12,7 +12,11 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 import ironrule
 from ironrule.report import templating
 from ironrule.search.algorithms import ALGORITHMS
+from ironrule.server.auth import find_needed_role
 from ironrule.server.errors import ApiError
+from ironrule.server.tokens import Role, has_role
+
+PAGE_LINKS = ("/applicants", "Applicants"), ("/explanations", "Log"), ("/check", "Check"), ("/api", "API")
 
 
 @cache
@@ -36,7 +40,10 @@ def render_response(request: Request, template: str, data: dict[str, Any], statu
     """A page, or its data."""
     if wants_json(request):
         return JSONResponse(data, status)
-    known = {"who": getattr(request.state, "who", None), "here": request.url.path}
+    user = getattr(request.state, "user", None)
+    role: Role = "ask" if user is None else user.role
+    links = [link for link in PAGE_LINKS if has_role(role, find_needed_role("GET", link[0]))]
+    known = {"who": getattr(request.state, "who", None), "links": links, "here": request.url.path}
     return HTMLResponse(get_environment().get_template(template).render(**known, **data), status)
 
 

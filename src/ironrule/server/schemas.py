@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from ironrule.errors import InputError, TableError
 from ironrule.explain.options import DEFAULTS, Preference, SearchOptions
 from ironrule.search.algorithms import AlgorithmChoice
+from ironrule.server.auth import check_unicode
 from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.jobs import JobProgress, JobState
 from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
@@ -247,7 +248,9 @@ def parse_number(text: str) -> int | None:
 def parse_pasted_explanation(text: str) -> Any:
     """An explanation from a text field."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         pasted = format_brief(text)
         raise InputError(expected="an explanation must be JSON", got=pasted, hint="paste the whole file") from None
+    check_unicode(found)
+    return found

@@ -168,8 +168,10 @@ class ServedModel:
         return self.get_subspace(where) if explanation.space == space.fingerprint else None
 
     def check(self, document: Any) -> Check:
-        """Check an explanation, under the constraints that it names."""
-        named = document.get("constraints") if isinstance(document, Mapping) else None
+        """Check an explanation or a ladder, under the constraints that it names."""
+        is_ladder = isinstance(document, Mapping) and "ladder_format" in document
+        explanation = document.get("explanation") if is_ladder else document
+        named = explanation.get("constraints") if isinstance(explanation, Mapping) else None
         listed = isinstance(named, list) and all(isinstance(text, str) for text in named)
         where = find_extra_constraints(tuple(named or ()), self.space) if listed else None
         if not where:

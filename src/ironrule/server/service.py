@@ -1,7 +1,8 @@
 """From a request to an answer that is in the audit log. Every explanation that leaves the server comes from here.
 
 A request starts a job; the job explains, appends a record to the log, and its result is the number of that record. A
-handler waits for the job without blocking other requests, then reads the record back. Equal rows of a batch are
+handler waits for the job without blocking other requests, then reads the record back; if its client leaves, the job is
+cancelled. Equal rows of a batch are
 explained once and recorded each, as in :meth:`ironrule.Explainer.explain_many`; an explanation is kept only as long as
 a later row of the same batch needs it, because both batches and proofs may be long.
 
@@ -12,14 +13,15 @@ It explains nothing, so it is not recorded.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from starlette.requests import Request
 
 from ironrule.errors import InputError, ModelError
 from ironrule.explain.explainer import Explainer
@@ -34,7 +36,7 @@ from ironrule.server.applicants import Applicants, SavedSearches
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.audit.record import AuditEntry, AuditRecord
 from ironrule.server.errors import LOG_HINT, ApiError, build_not_found_error, format_brief, to_api_error
-from ironrule.server.jobs import Job, JobQueue
+from ironrule.server.jobs import UNFINISHED, Job, JobQueue
 from ironrule.server.served_model import ConstraintTexts, ServedModel, validate_constraints
 from ironrule.server.settings import ServerSettings
 from ironrule.space.constraints.binding import bind_constraint
@@ -107,10 +109,10 @@ class Service:
         row, asked = self._check_row(request.row), self._validate_request(request)
 
         def record_explanation(job: Job) -> int:
-            found = self._explain(self._prepare_explainer(asked, job), asked, job)
+            found = self.explain(self.prepare_explainer(asked, job), asked, job)
             return self.audit.append(_build_explanation_entry(found, row, who)).number
 
-        return self.jobs.start("explanation", record_explanation, row)
+        return self.jobs.start("explanation", record_explanation, who, row)
 
     def start_counterfactuals(self, request: CounterfactualsRequest, who: str) -> Job:
         """Start the search for counterfactuals; the result is the number of the record."""
@@ -123,18 +125,18 @@ class Service:
             entry = AuditEntry(who, "counterfactuals", row, space, model, rule=count, verdict=status, document=document)
             return self.audit.append(entry).number
 
-        return self.jobs.start("counterfactuals", record_counterfactuals, row)
+        return self.jobs.start("counterfactuals", record_counterfactuals, who, row)
 
     def start_batch(self, rows: Sequence[int], request: ExplainRequest, who: str) -> Job:
         """Explain many rows, one after the other, equal ones once; the result has a line per row."""
         for row in rows:
             self.applicants.find_position(row)
-        asked = self._validate_request(request)
-        return self.jobs.start("batch", lambda job: self._explain_rows(rows, asked, who, job))
+        batch = BatchRun(self, tuple(rows), self._validate_request(request), who)
+        return self.jobs.start("batch", batch.explain_next, who, by_rows=True)
 
-    def start_check(self, document: Any) -> Job:
+    def start_check(self, document: Any, who: str) -> Job:
         """Check an explanation; nothing is recorded, since nothing is explained."""
-        return self.jobs.start("check", lambda _: self.served_model.check(document).to_dict())
+        return self.jobs.start("check", lambda _: self.served_model.check(document).to_dict(), who)
 
     def close(self) -> None:
         """End all jobs, and close the log."""
@@ -151,15 +153,21 @@ class Service:
         """The request with valid constraints; whether any row satisfies them is found by the job."""
         return replace(request, where=validate_constraints(request.where, self.served_model.space))
 
-    def _prepare_explainer(self, request: ExplainRequest, job: Job) -> Explainer:
+    def prepare_explainer(self, request: ExplainRequest, job: Job) -> Explainer:
         """The explainer of the subspace that is asked about."""
         job.progress = replace(job.progress, phase="preparing")
         explainer = self.served_model.get_subspace(request.where).explainer
         job.progress = replace(job.progress, phase="searching")
         return explainer
 
-    def _explain(self, explainer: Explainer, request: ExplainRequest, job: Job) -> Explanation:
-        options = replace(request.options, budget=self._limit_budget(request.options, job))
+    def explain(
+        self, explainer: Explainer, request: ExplainRequest, job: Job, seconds: float | None = None
+    ) -> Explanation:
+        """The explanation of one row, within the limits of the server and in at most so many seconds."""
+        budget = self._limit_budget(request.options, job)
+        if seconds is not None:
+            budget = replace(budget, seconds=min(budget.seconds or seconds, seconds))
+        options = replace(request.options, budget=budget)
         return explainer.explain(request.row, progress=False, **options.to_kwargs())
 
     def _find_counterfactuals(self, request: CounterfactualsRequest, job: Job) -> Counterfactuals:
@@ -175,25 +183,6 @@ class Service:
             progress=False,
         )
 
-    def _explain_rows(self, rows: Sequence[int], request: ExplainRequest, who: str, job: Job) -> list[dict[str, Any]]:
-        lines: list[dict[str, Any]] = []
-        equal_rows, explainer = EqualRows(self.applicants, rows), self._prepare_explainer(request, job)
-        for row in rows:
-            job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
-            if job.cancel_requested.is_set():
-                break
-            try:
-                explain = partial(self._explain, explainer, replace(request, row=row), job)
-                found = equal_rows.explain_once(row, explain)
-                record = self.audit.append(_build_explanation_entry(found, row, who))
-                told = {"rule": record.rule, "verdict": record.verdict, "error": None}
-                lines.append({"row": row, "explanation": record.number, **told})
-            except (InputError, ModelError) as error:
-                told = {"rule": None, "verdict": None, "error": to_api_error(error).to_dict()["error"]}
-                lines.append({"row": row, "explanation": None, **told})
-        job.progress = replace(job.progress, rows_done=len(lines), rows_total=len(rows))
-        return lines
-
     def _limit_budget(self, options: SearchOptions, job: Job) -> Budget:
         """What is asked for, but no more than the server allows, under which the job can be watched and stopped."""
         asked, limits = parse_budget(options.budget), self.settings.limits
@@ -203,6 +192,51 @@ class Service:
             evaluations=min(asked.evaluations or limits.evaluations, limits.evaluations),
             callback=job.update_progress,
         )
+
+
+class BatchRun:
+    """A batch on its way: explains one row a call, so that other jobs have their turn in between."""
+
+    def __init__(self, service: Service, rows: Sequence[int], request: ExplainRequest, who: str) -> None:
+        self._service, self._rows, self._request, self._who = service, rows, request, who
+        self._equal_rows = EqualRows(service.applicants, rows)
+        self._explainer: Explainer | None = None
+        self._lines: list[dict[str, Any]] = []
+        self._seconds_left = service.settings.limits.batch_seconds
+
+    def explain_next(self, job: Job) -> Any:
+        """Explain the next row; gives a line per row at the end, also where the batch is cancelled or out of time."""
+        started = time.monotonic()
+        job.progress = replace(job.progress, rows_total=len(self._rows))
+        if self._explainer is None:
+            self._explainer = self._service.prepare_explainer(self._request, job)
+        if not job.cancel_requested.is_set():
+            self._lines.append(self._explain_row(self._rows[len(self._lines)], self._explainer, job))
+            self._seconds_left -= time.monotonic() - started
+            if self._seconds_left <= 0:
+                self._lines.extend(map(self._build_late_line, self._rows[len(self._lines) :]))
+        job.progress = replace(job.progress, rows_done=len(self._lines))
+        finished = job.cancel_requested.is_set() or len(self._lines) == len(self._rows)
+        return self._lines if finished else UNFINISHED
+
+    def _explain_row(self, row: int, explainer: Explainer, job: Job) -> dict[str, Any]:
+        request, seconds = replace(self._request, row=row), self._seconds_left
+        try:
+            found = self._equal_rows.explain_once(row, lambda: self._service.explain(explainer, request, job, seconds))
+        except (InputError, ModelError) as error:
+            return _build_error_line(row, to_api_error(error))
+        record = self._service.audit.append(_build_explanation_entry(found, row, self._who))
+        told = {"rule": record.rule, "verdict": record.verdict, "error": None}
+        return {"row": row, "explanation": record.number, **told}
+
+    def _build_late_line(self, row: int) -> dict[str, Any]:
+        limit = self._service.settings.limits.batch_seconds
+        statement = f"the batch has used the {limit:g} s that it may take"
+        return _build_error_line(row, ApiError(503, "batch-timeout", statement, hint="send the remaining rows again"))
+
+
+def _build_error_line(row: int, error: ApiError) -> dict[str, Any]:
+    return {"row": row, "explanation": None, "rule": None, "verdict": None, "error": error.to_dict()["error"]}
 
 
 def _build_explanation_entry(explanation: Explanation, row: int | None, who: str) -> AuditEntry:
@@ -227,10 +261,30 @@ async def wait_for_end(job: Job, seconds: float) -> bool:
     return True
 
 
-async def wait_for_result(service: Service, job: Job) -> Any:
+async def wait_for_client(service: Service, job: Job, request: Request, seconds: float) -> bool:
+    """Whether a job ends in time, for a client who waits for it; if the client leaves, the job is cancelled."""
+    leaving = asyncio.create_task(_wait_for_leave(request))
+    ending = asyncio.create_task(wait_for_end(job, seconds))
+    try:
+        await asyncio.wait((leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done():
+            service.jobs.cancel(job)
+            raise ApiError(503, "cancelled", "the client left before there was a result", hint="ask again")
+        return ending.result()
+    finally:
+        leaving.cancel()
+        ending.cancel()
+
+
+async def _wait_for_leave(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def wait_for_result(service: Service, job: Job, request: Request) -> Any:
     """The result of a job; raises its error if it failed, and a 503 if it was cancelled or takes too long."""
     limit = service.settings.limits.seconds + GRACE_SECONDS
-    if not await wait_for_end(job, limit):
+    if not await wait_for_client(service, job, request, limit):
         service.jobs.cancel(job)
         raise ApiError(503, "timeout", f"no answer within {limit:g} s", hint="start a job and watch it")
     if job.error is not None:

@@ -32,7 +32,7 @@ from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
 from ironrule.space.feature import Feature, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_value
+from ironrule.wording import format_count, format_resolution, format_value
 
 MAX_BARS = 40
 
@@ -308,6 +308,7 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "row": record.row,
         "counterfactuals": [build_changes(Counterfactual.from_dict(one), space) for one in document["counterfactuals"]],
         "proven": document["proven"],
+        "within": format_resolution(document.get("resolution", 0.0)),  # records of earlier versions have none
         "stopped": document["stopped"],
         "stop_text": _describe_stored_stop(document),
     }

@@ -6,7 +6,8 @@ import pytest
 from server_examples import build_demo
 
 from ironrule.data import load_german
-from ironrule.server.audit.record import AuditEntry, AuditRecord
+from ironrule.server.audit.key import AuditKey
+from ironrule.server.audit.record import AuditEntry, AuditRecord, ChainEnd
 from ironrule.server.routes.downloads import render_record_report
 from ironrule.server.served_model import ServedModel
 
@@ -21,7 +22,7 @@ def record(served_model: ServedModel) -> AuditRecord:
     explanation = served_model.explainer.explain(1)
     document = explanation.to_dict()
     said = ("anna", "explanation", 1, explanation.space, explanation.model, str(explanation.rule), "proven")
-    return AuditRecord.from_entry(AuditEntry(*said, document), "2024-02-29T12:00:00", 7, "")
+    return AuditRecord.from_entry(AuditEntry(*said, document), "2024-02-29T12:00:00", ChainEnd(6), AuditKey(bytes(32)))
 
 
 def test_a_report_shows_the_past_rows_and_names_the_file_to_check(

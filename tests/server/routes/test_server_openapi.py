@@ -22,6 +22,7 @@ from server_examples import open_client
 from ironrule.server.routes import api
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerLimits
+from waiting import PATIENCE
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -54,6 +55,6 @@ def test_no_request_makes_the_server_fail(operation: APIOperation, mode: Generat
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(max_examples=6, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def check_answer(case: schemathesis.Case) -> None:
-        case.call_and_validate(base_url=str(limited.base_url), checks=CHECKS, timeout=30)
+        case.call_and_validate(base_url=str(limited.base_url), checks=CHECKS, timeout=PATIENCE)
 
     check_answer()

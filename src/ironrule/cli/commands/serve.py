@@ -1,7 +1,8 @@
 """ironrule serve: a web page and an HTTP API for one model, with an audit log of every explanation given.
 
 Without a model, the German credit data that comes with Ironrule is served. Only this machine can reach the server
-unless --host says otherwise, and then a token is needed:
+unless --host says otherwise, and then a token is needed. A tokens file has a name, a token and a role per line: ask may
+do everything, read may read the log and check, check may check explanations. It may change while the server runs:
 
   ironrule serve --model model.skops --data loans.csv --target status --desired paid
   IRONRULE_TOKEN=... ironrule serve --model model.skops --data loans.csv --host 0.0.0.0 --audit postgresql://user@host/db
@@ -29,6 +30,9 @@ NAME, HELP = "serve", "serve a web page and an HTTP API for a model"
 TOKEN_VARIABLE, AUDIT_VARIABLE = "IRONRULE_TOKEN", "IRONRULE_AUDIT"
 DEFAULT_AUDIT_URL = "sqlite:///ironrule-audit.sqlite"
 AUDIT_HELP = f"the audit log (default {DEFAULT_AUDIT_URL}; or {AUDIT_VARIABLE})"
+AUDIT_KEY_VARIABLE, AUDIT_HEADS_VARIABLE = "IRONRULE_AUDIT_KEY_FILE", "IRONRULE_AUDIT_HEADS"
+AUDIT_KEY_HELP = f"the key of the log (default: one in your configuration folder; or {AUDIT_KEY_VARIABLE})"
+AUDIT_HEADS_HELP = f"where the hash of every record is written too: a file, or syslog: (or {AUDIT_HEADS_VARIABLE})"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,11 +53,21 @@ def _add_server_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--port", metavar="PORT", type=int, default=8000, help="default 8000; 0 takes a free one")
     text = f"required of every client; {TOKEN_VARIABLE} hides it from other users"
     group.add_argument("--token", metavar="TOKEN", help=text)
-    group.add_argument("--tokens", metavar="FILE", type=Path, help="one 'name token' per line; the log has the names")
+    text = "one 'name token [role] [expires=2027-01-31]' per line; roles: ask (default), read, check"
+    group.add_argument("--tokens", metavar="FILE", type=Path, help=text)
     group.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a host name of this server")
     group.add_argument("--audit", metavar="URL", help=AUDIT_HELP)
+    group.add_argument("--audit-key", metavar="FILE", type=Path, help=AUDIT_KEY_HELP)
+    group.add_argument("--audit-heads", metavar="FILE", help=AUDIT_HEADS_HELP)
     group.add_argument("--seconds", metavar="S", type=float, default=60.0, help="limit of one explanation (default 60)")
-    group.add_argument("--workers", metavar="N", type=int, help="explanations at the same time (default: one per core)")
+    text = "limit of the work on one batch (default 3600)"
+    group.add_argument("--batch-seconds", metavar="S", type=float, default=3600.0, help=text)
+    text = "a browser that is not used for so long must log in again (default 60)"
+    group.add_argument("--idle-minutes", metavar="M", type=float, default=60.0, help=text)
+    text = "a browser must log in again after so long in any case (default 12)"
+    group.add_argument("--session-hours", metavar="H", type=float, default=12.0, help=text)
+    text = "explanations at the same time (default: one per core, and at least 2)"
+    group.add_argument("--workers", metavar="N", type=int, help=text)
     group.add_argument("--access-log", action="store_true", help="write every request's address to standard error")
 
 
@@ -74,34 +88,52 @@ def get_audit_url(options: argparse.Namespace) -> str:
     return options.audit or os.environ.get(AUDIT_VARIABLE) or DEFAULT_AUDIT_URL
 
 
+def get_audit_key_file(options: argparse.Namespace) -> Path | None:
+    """Where the key of the log is: the option, else the variable; None means the default."""
+    named = os.environ.get(AUDIT_KEY_VARIABLE)
+    return options.audit_key or (Path(named) if named else None)
+
+
 def _build_settings(options: argparse.Namespace) -> ServerSettings:
     from ironrule.server.settings import ServerLimits, ServerSettings
 
     chosen: dict[str, Any] = {} if options.workers is None else {"workers": options.workers}
+    limits = ServerLimits(
+        seconds=options.seconds,
+        batch_seconds=options.batch_seconds,
+        session_idle_seconds=options.idle_minutes * 60,
+        session_seconds=options.session_hours * 3600,
+        **chosen,
+    )
     return ServerSettings(
         host=options.host,
         port=options.port,
-        tokens=_read_tokens(options),
+        tokens=_get_single_token(options),
+        tokens_file=_find_tokens_file(options),
         host_names=tuple(options.allow_host),
         audit=get_audit_url(options),
-        limits=ServerLimits(seconds=options.seconds, **chosen),
+        audit_key=get_audit_key_file(options),
+        audit_heads=options.audit_heads or os.environ.get(AUDIT_HEADS_VARIABLE) or None,
+        limits=limits,
     )
 
 
-def _read_tokens(options: argparse.Namespace) -> dict[str, str]:
-    """The tokens with the names of their owners, from the file and from --token."""
-    found: dict[str, str] = {}
-    if options.tokens is not None:
-        path = require_file(options.tokens, "tokens file", "write one 'name token' per line to it")
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            name, _, secret = line.strip().partition(" ")
-            if name and not secret.strip():
-                expected, got = "every line of the tokens file must be 'name token'", "a line with one word"
-                raise InputError(expected=expected, got=got, hint="add the name of the token's owner")
-            if name:
-                found[secret.strip()] = name
-    single = options.token or os.environ.get(TOKEN_VARIABLE)
-    return found | ({single: "token"} if single else {})
+def _get_single_token(options: argparse.Namespace) -> dict[str, str]:
+    """The token of --token or of the variable; an empty one is an error, never a server without tokens."""
+    given = options.token if options.token is not None else os.environ.get(TOKEN_VARIABLE)
+    if given is None:
+        return {}
+    if not given.strip():
+        origin = "--token" if options.token is not None else TOKEN_VARIABLE
+        hint = f"leave out {origin} to serve this machine without a token"
+        raise InputError(expected=f"{origin} must be a token", got="an empty text", hint=hint)
+    return {given: "token"}
+
+
+def _find_tokens_file(options: argparse.Namespace) -> Path | None:
+    if options.tokens is None:
+        return None
+    return require_file(options.tokens, "tokens file", "write one 'name token' per line to it")
 
 
 def _build_demo() -> ServedModel:

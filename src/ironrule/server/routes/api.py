@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from ironrule.server import schemas, views
 from ironrule.server.applicants import OutcomeFilter
 from ironrule.server.audit.record import AuditRecord
+from ironrule.server.auth import BrowserSessions
 from ironrule.server.errors import STATUS_TITLES, ApiError, ErrorResponse
 from ironrule.server.jobs import Job
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
@@ -56,25 +57,27 @@ def search_applicants(service: ServiceDependency, body: schemas.ApplicantSearchB
 
 @router.post("/explain")
 async def explain_row(
-    service: ServiceDependency, who: UserDependency, body: schemas.ExplainBody
+    request: Request, service: ServiceDependency, user: UserDependency, body: schemas.ExplainBody
 ) -> schemas.RecordResponse:
     """Explain a row with the undesired outcome by a rule, with what is known of it and the proof, if there is one."""
     wanted = body.to_request(schemas.convert_row(body.row))
-    return await _wait_for_record(service, service.start_explanation(wanted, who))
+    return await _wait_for_record(request, service, service.start_explanation(wanted, user.name))
 
 
 @router.post("/counterfactuals")
 async def find_counterfactuals(
-    service: ServiceDependency, who: UserDependency, body: schemas.CounterfactualsBody
+    request: Request, service: ServiceDependency, user: UserDependency, body: schemas.CounterfactualsBody
 ) -> schemas.RecordResponse:
     """What would have changed the outcome, nearest first."""
-    return await _wait_for_record(service, service.start_counterfactuals(body.to_request(), who))
+    return await _wait_for_record(request, service, service.start_counterfactuals(body.to_request(), user.name))
 
 
 @router.post("/check")
-async def check_explanation(service: ServiceDependency, body: schemas.CheckBody) -> dict[str, Any]:
-    """Check every claim of an explanation against the model and the data; the search has no part in it."""
-    found: dict[str, Any] = await wait_for_result(service, service.start_check(body.explanation))
+async def check_explanation(
+    request: Request, service: ServiceDependency, user: UserDependency, body: schemas.CheckBody
+) -> dict[str, Any]:
+    """Check every claim of an explanation or a ladder against the model and the data; the search has no part in it."""
+    found: dict[str, Any] = await wait_for_result(service, service.start_check(body.explanation, user.name), request)
     return found
 
 
@@ -92,18 +95,18 @@ def get_explanation(service: ServiceDependency, number: Annotated[int, Path(ge=1
 
 
 @router.post("/jobs/explain", status_code=202, response_model=schemas.JobResponse)
-def start_explain_job(service: ServiceDependency, who: UserDependency, body: schemas.ExplainBody) -> dict[str, Any]:
+def start_explain_job(service: ServiceDependency, user: UserDependency, body: schemas.ExplainBody) -> dict[str, Any]:
     """The same as /api/explain, as a job that can be watched and cancelled."""
-    return service.start_explanation(body.to_request(schemas.convert_row(body.row)), who).to_dict()
+    return service.start_explanation(body.to_request(schemas.convert_row(body.row)), user.name).to_dict()
 
 
 @router.post("/jobs/batch", status_code=202, response_model=schemas.JobResponse)
-def start_batch_job(service: ServiceDependency, who: UserDependency, body: schemas.BatchBody) -> dict[str, Any]:
+def start_batch_job(service: ServiceDependency, user: UserDependency, body: schemas.BatchBody) -> dict[str, Any]:
     """Explain many rows; the result has a line per row, with the number of its record or why there is none."""
     if len(body.rows) > service.settings.limits.batch_rows:
         expected = f"a batch must have at most {service.settings.limits.batch_rows:,} rows"
         raise ApiError(413, "too-large", expected=expected, got=f"{len(body.rows):,}", hint="split it")
-    return service.start_batch(body.rows, body.to_request(0), who).to_dict()
+    return service.start_batch(body.rows, body.to_request(0), user.name).to_dict()
 
 
 @router.get("/jobs/{name}", response_model=schemas.JobResponse)
@@ -122,14 +125,20 @@ def cancel_job(service: ServiceDependency, name: JobName) -> dict[str, Any]:
 
 @router.get("/jobs/{name}/events", response_class=StreamingResponse,
             responses={200: {"content": {"text/event-stream": {}}, "description": "server-sent events"}})  # fmt: skip
-def stream_job_events(service: ServiceDependency, name: JobName) -> StreamingResponse:
+def stream_job_events(
+    request: Request, service: ServiceDependency, user: UserDependency, name: JobName
+) -> StreamingResponse:
     """The job as server-sent events: progress whenever something changed, and end at last."""
-    return StreamingResponse(_iterate_events(service.jobs.find(name)), media_type="text/event-stream")
+    sessions: BrowserSessions = request.app.state.sessions
+    events = _iterate_events(service.jobs.find(name), lambda: sessions.is_current(user))
+    return StreamingResponse(events, media_type="text/event-stream")
 
 
-async def _iterate_events(found: Job) -> AsyncIterator[str]:
+async def _iterate_events(found: Job, is_permitted: Callable[[], bool]) -> AsyncIterator[str]:
     last, quiet = "", 0
     while not found.has_ended:
+        if not is_permitted():  # the token was revoked in the meantime, or has expired
+            return
         now = json.dumps(found.to_dict())
         quiet = quiet + 1 if now == last else 0
         if quiet == 0:
@@ -141,8 +150,8 @@ async def _iterate_events(found: Job) -> AsyncIterator[str]:
     yield f"event: end\ndata: {json.dumps(found.to_dict())}\n\n"
 
 
-async def _wait_for_record(service: Service, started: Job) -> schemas.RecordResponse:
-    number = await wait_for_result(service, started)
+async def _wait_for_record(request: Request, service: Service, started: Job) -> schemas.RecordResponse:
+    number = await wait_for_result(service, started, request)
     return _to_response(await run_in_threadpool(read_record, service, number))
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from ironrule.server.auth import User
 from ironrule.server.service import Service
 
 
@@ -15,11 +16,11 @@ def get_service(request: Request) -> Service:
     return service
 
 
-def get_user(request: Request) -> str:
+def get_user(request: Request) -> User:
     """The user of a request."""
-    who: str = request.state.who
-    return who
+    user: User = request.state.user
+    return user
 
 
 ServiceDependency = Annotated[Service, Depends(get_service)]
-UserDependency = Annotated[str, Depends(get_user)]
+UserDependency = Annotated[User, Depends(get_user)]

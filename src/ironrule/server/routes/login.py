@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from ironrule.server.auth import SESSION_COOKIE, BrowserSessions
+from ironrule.server.auth import HOME_PATHS, SESSION_COOKIE, BrowserSessions, get_address
 from ironrule.server.responses import redirect, render_response
 
 router = APIRouter(include_in_schema=False)
@@ -28,10 +28,11 @@ def show_login(request: Request) -> Response:
 @router.post("/login", response_model=None)
 def log_in(request: Request, token: Annotated[str, Form()] = "") -> Response:
     """Open a session for a token."""
-    name = get_sessions(request).open_session(token.strip())
-    if name is None:
+    opened = get_sessions(request).open_session(token.strip(), get_address(request))
+    if opened is None:
         return render_response(request, "login.html", {"wrong": True}, 401)
-    response = redirect("/applicants")
+    name, user = opened
+    response = redirect(HOME_PATHS[user.role])
     secure = request.url.scheme == "https"
     response.set_cookie(SESSION_COOKIE, name, httponly=True, samesite="strict", secure=secure)
     return response

@@ -16,10 +16,19 @@ from starlette.responses import Response
 
 from ironrule.server import schemas, views
 from ironrule.server.applicants import OutcomeFilter
+from ironrule.server.auth import HOME_PATHS, check_role
 from ironrule.server.jobs import Job
 from ironrule.server.responses import redirect, render_response, wants_json
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
-from ironrule.server.service import WhatIfResult, parse_typed_value, read_record, wait_for_end, wait_for_result
+from ironrule.server.service import (
+    Service,
+    WhatIfResult,
+    parse_typed_value,
+    read_record,
+    wait_for_client,
+    wait_for_end,
+    wait_for_result,
+)
 from ironrule.wording import format_value
 
 QUICK_SECONDS = 1.0
@@ -40,9 +49,9 @@ def register_page(path: str) -> Callable[[Handler], Handler]:
 
 
 @router.get("/")
-def redirect_home() -> Response:
-    """The list is home."""
-    return redirect("/applicants")
+def redirect_home(user: UserDependency) -> Response:
+    """The list is home, or what the user's role permits."""
+    return redirect(HOME_PATHS[user.role])
 
 
 @register_page("/applicants")
@@ -80,19 +89,27 @@ def show_applicant(request: Request, service: ServiceDependency, row: int) -> Re
 
 @router.post("/applicants/{row:int}/explain", response_model=None)
 async def explain_applicant(
-    service: ServiceDependency, who: UserDependency, row: int, form: Annotated[schemas.ExplainForm, Form()]
+    request: Request,
+    service: ServiceDependency,
+    user: UserDependency,
+    row: int,
+    form: Annotated[schemas.ExplainForm, Form()],
 ) -> Response:
     """Explain; a quick result is shown at once, a slow one with its progress."""
-    return await _redirect_to_result(service.start_explanation(form.to_request(row), who))
+    return await _redirect_to_result(request, service, service.start_explanation(form.to_request(row), user.name))
 
 
 @router.post("/applicants/{row:int}/counterfactuals", response_model=None)
 async def find_counterfactuals(
-    service: ServiceDependency, who: UserDependency, row: int, form: Annotated[schemas.CounterfactualsForm, Form()]
+    request: Request,
+    service: ServiceDependency,
+    user: UserDependency,
+    row: int,
+    form: Annotated[schemas.CounterfactualsForm, Form()],
 ) -> Response:
     """Search for counterfactuals, in the same way."""
     wanted = form.to_request(row, service.served_model.space)
-    return await _redirect_to_result(service.start_counterfactuals(wanted, who))
+    return await _redirect_to_result(request, service, service.start_counterfactuals(wanted, user.name))
 
 
 @register_page("/counterfactuals/{number:int}")
@@ -170,15 +187,16 @@ def show_check_form(request: Request) -> Response:
 
 
 @router.post("/check", response_model=None)
-async def show_check(request: Request, service: ServiceDependency) -> Response:
-    """Check an explanation that was pasted, or one of the log by its number."""
+async def show_check(request: Request, service: ServiceDependency, user: UserDependency) -> Response:
+    """Check an explanation that was pasted, or one of the log by its number, for those who may read the log."""
     fields = await schemas.read_form(request, service.settings.limits.body_bytes)
     number = schemas.parse_number(fields.get("number", ""))
     if number is None:
         document = schemas.parse_pasted_explanation(fields.get("explanation", ""))
     else:
+        check_role(user, "read")
         document = (await run_in_threadpool(read_record, service, number)).document
-    found = await wait_for_result(service, service.start_check(document))
+    found = await wait_for_result(service, service.start_check(document, user.name), request)
     return render_response(request, "check.html", {"check": found, "number": number})
 
 
@@ -191,8 +209,8 @@ def _build_what_if_view(about: dict[str, Any], number: int | None, result: WhatI
     return {"applicant": about, "row": about["row"], "explanation": number, "texts": texts, "answer": answer}
 
 
-async def _redirect_to_result(started: Job) -> Response:
-    await wait_for_end(started, QUICK_SECONDS)
+async def _redirect_to_result(request: Request, service: Service, started: Job) -> Response:
+    await wait_for_client(service, started, request, QUICK_SECONDS)
     return redirect(_find_result_path(started) or f"/jobs/{started.name}")
 
 
