@@ -45,6 +45,16 @@ def make_explainer(rows: int = 120, **more: Any) -> Explainer:
     return Explainer(fit_boosted_trees(table), table, desired="good", **more)
 
 
+def make_credit_explainer() -> Explainer:
+    """An explainer of boosted trees on real applicants, whose rules have bounds that can be moved far."""
+    from ironrule.data import load_german
+
+    table, credit = load_german()
+    table, credit = table.select_dtypes("number").iloc[:300], credit.iloc[:300]
+    trees = GradientBoostingClassifier(n_estimators=20, max_depth=3, random_state=0)
+    return Explainer(trees.fit(table, credit), table, desired="good")
+
+
 def without_times(explanation: Explanation) -> Any:
     """An explanation without its times, which differ from run to run."""
     document = json.loads(explanation.to_json())
@@ -82,7 +92,7 @@ import sys, time
 sys.path[:0] = {paths!r}
 from batch_examples import make_explainer
 from ironrule.explain.batch import process_pool, run
-from ironrule.results.batch_storage import BatchFolder
+from ironrule.results.batch_folder import BatchFolder
 run.FLUSH_SECONDS, process_pool.MAX_TASK_ROWS = 0.0, 3
 add = BatchFolder.add
 def add_slowly(self, rows):
@@ -108,8 +118,7 @@ def start_run(folder: Path, workers: int, engine: str = "local") -> subprocess.P
 
 def kill_after(process: subprocess.Popen[str], folder: Path, parts: int, pause: float = 0.0) -> None:
     """Kill a run some time after it has written so many parts."""
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob("part-*.parquet"))) < parts and time.monotonic() < deadline:
+    while len(list(folder.glob("part-*.parquet"))) < parts and process.poll() is None:
         time.sleep(0.01)
     time.sleep(pause)
     os.kill(process.pid, signal.SIGKILL)

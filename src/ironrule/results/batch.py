@@ -17,10 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ironrule.errors import InputError, MissingExtraError
-from ironrule.results.audience import Audience
-from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchFolder, BatchReader, BatchRow, FolderBatchReader
-from ironrule.results.display import format_batch, plot_batch, render_batch, write_batch_report
+from ironrule.results.audience import LadderAudience
+from ironrule.results.batch_folder import BatchFolder, FolderBatchReader
+from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchReader, BatchRow
+from ironrule.results.display import (
+    format_batch,
+    plot_batch,
+    render_batch,
+    write_batch_report,
+    write_ladder_batch_report,
+)
 from ironrule.results.explanation import Explanation
+from ironrule.results.ladder import Ladder
+from ironrule.results.notice import NoticeOptions
 from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
 from ironrule.space.space import Space
 from ironrule.wording import format_count
@@ -92,7 +101,7 @@ def _collect_candidates(read: Mapping[str, list[Any]], wider: bool) -> dict[Any,
 
 COVER_SECONDS = 10.0
 
-FRAME_COLUMNS = tuple(name for name in COLUMNS if name not in ("document", *CODE_COLUMNS))
+FRAME_COLUMNS = tuple(name for name in COLUMNS if name not in ("document", "ladder_document", *CODE_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,11 @@ class Batch(Sequence[Explanation]):
         """Whether every row has its explanation."""
         return len(self) == self.counts["to_explain"]
 
+    @property
+    def has_ladders(self) -> bool:
+        """Whether the batch was made with ladders."""
+        return len(self) > 0 and self.storage.row_at(0).ladder_document is not None
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -150,6 +164,14 @@ class Batch(Sequence[Explanation]):
     def get_explanation(self, row: int) -> Explanation:
         """The explanation of the row with a number."""
         return self.get_batch_row(row).explanation()
+
+    def ladders(self) -> Iterator[Ladder]:
+        """The ladders of all rows, in order; raises InputError if the batch was made without ladders."""
+        return (self.storage.row_at(place).ladder() for place in range(len(self)))
+
+    def get_ladder(self, row: int) -> Ladder:
+        """The ladder of the row with a number."""
+        return self.get_batch_row(row).ladder()
 
     def columns(self, *names: str) -> dict[str, list[Any]]:
         """Some columns, as :class:`BatchRow` names them."""
@@ -180,11 +202,22 @@ class Batch(Sequence[Explanation]):
         """A plot on matplotlib's axes: what share is proven, how long rules are, which features they name."""
         return plot_batch(self, ax)
 
-    def to_html(self, audience: Audience = "validator", path: str | Path | None = None, *, history: Any = None) -> str:
+    def to_html(
+        self,
+        audience: LadderAudience = "validator",
+        path: str | Path | None = None,
+        *,
+        history: Any = None,
+        notice: NoticeOptions | None = None,
+    ) -> str:
         """A report as one HTML page, also written to ``path``: an account for the validator, or a letter per person.
 
-        Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data.
+        Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data. A
+        batch that was made with ladders also gives a notice per row, written as ``notice`` says, and its letters lead
+        with the short rule.
         """
+        if audience == "notice" or (audience == "person" and self.has_ladders):
+            return write_ladder_batch_report(self, audience, notice, path, history)
         explanations = self if history is None else [each.with_history(history, self.space) for each in self]
         return write_batch_report(explanations, audience, [f"row {row}" for row in self.rows], self.space, path)
 

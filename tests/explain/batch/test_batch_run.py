@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ironrule.explain.batch.worker import RowExplainer
 from ironrule.explain.options import SearchOptions
 from ironrule.search import rule_cover
 from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
+from waiting import PATIENCE, wait_until
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -115,7 +116,7 @@ def test_unusable_options_are_refused_before_any_work() -> None:
         explainer.explain_many(algorithm="guess")
     with pytest.raises(InputError, match=r"list of row numbers of the data, got a list with 'a'"):
         explainer.explain_many(["a"])
-    with pytest.raises(InputError, match=r"between -120 and 119 \(120 rows\), got 120"):
+    with pytest.raises(InputError, match=r"from 0 to 119 \(120 rows\), got 120"):
         explainer.explain_many([120])
 
 
@@ -163,9 +164,7 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(tmp_path: Path, monk
     explainer = Explainer(DyingModel(mark, os.getpid()), past(100), desired="good")
 
     def waiting(self: Explainer, row: Any, **more: Any) -> Any:
-        end = time.monotonic() + 60
-        while not mark.exists() and time.monotonic() < end:  # the worker is to have its turn
-            time.sleep(0.02)
+        wait_until(mark.exists, "the worker's turn")
         return plain(self, row, **more)
 
     monkeypatch.setattr(Explainer, "explain", waiting)
@@ -176,14 +175,21 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(tmp_path: Path, monk
 
 
 def test_a_worker_that_always_dies_is_an_error_not_an_endless_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_pool, "WORKER_COMMAND", "raise SystemExit(9)")
-    plain = Explainer.explain
+    monkeypatch.setattr(process_pool, "WORKER_STATEMENT", "raise SystemExit(9)")
+    given_up, replace_process, plain = threading.Event(), process_pool._WorkerHandle._replace_process, Explainer.explain
 
-    def slow(self: Explainer, row: Any, **more: Any) -> Any:
-        time.sleep(0.5)
+    def replace_and_tell(self: Any) -> bool:
+        replaced = replace_process(self)
+        if not replaced:
+            given_up.set()
+        return replaced
+
+    def wait_and_explain(self: Explainer, row: Any, **more: Any) -> Any:
+        assert given_up.wait(PATIENCE)  # so that this process does not explain all rows before
         return plain(self, row, **more)
 
-    monkeypatch.setattr(Explainer, "explain", slow)
+    monkeypatch.setattr(process_pool._WorkerHandle, "_replace_process", replace_and_tell)
+    monkeypatch.setattr(Explainer, "explain", wait_and_explain)
     with pytest.raises(IronruleError, match="died 3 times"):
         make_explainer().explain_many(workers=2)
 
@@ -245,7 +251,7 @@ def test_the_fewest_covering_rules_are_those_of_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     flags = rng.random((rng.integers(1, 9), rng.integers(1, 12))) < 0.35
     flags = flags[:, flags.any(axis=0)]
-    chosen = find_minimum_rule_cover(flags, seconds=20.0)
+    chosen = find_minimum_rule_cover(flags, seconds=PATIENCE)
     assert flags[list(chosen.positions)].any(axis=0).all()
     assert len(chosen.positions) == chosen.lower_bound == fewest(flags)
 

@@ -22,8 +22,8 @@ from batch_examples import (
 )
 from ironrule import Batch, Explainer, InputError, StorageError
 from ironrule.explain.batch import process_pool, run
-from ironrule.results import batch_storage
-from ironrule.results.batch_storage import lock_folder
+from ironrule.results import batch_folder
+from ironrule.results.batch_folder import lock_folder
 
 
 @pytest.fixture(autouse=True)
@@ -98,15 +98,15 @@ def test_a_full_disk_is_an_error_and_finished_parts_stay(tmp_path: Path, monkeyp
         sync(handle)
 
     with monkeypatch.context() as patched:
-        patched.setattr(batch_storage.os, "fsync", full)
+        patched.setattr(batch_folder.os, "fsync", full)
         with pytest.raises(StorageError, match=r"No space left.*run the same again"):
             explainer.explain_many(output=tmp_path / "batch", workers=1)
     kept = Batch.open(tmp_path / "batch")
     assert 0 < len(kept) < kept.counts["to_explain"]
-    assert not list((tmp_path / "batch").glob("*.unfinished"))
     assert read_contents(explainer.explain_many(output=tmp_path / "batch")) == read_contents(
         explainer.explain_many(workers=1)
     )
+    assert not list((tmp_path / "batch").glob("*.unfinished"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such limits elsewhere")
@@ -194,18 +194,18 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no manifest"):
         Batch.open(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": 99}')
-    with pytest.raises(InputError, match=r"must have format 3, got 99; install a newer version of ironrule") as newer:
+    with pytest.raises(InputError, match=r"must have format 4, got 99; install a newer version of ironrule") as newer:
         Batch.open(tmp_path)
     assert newer.value.code == "wrong-format"
-    (tmp_path / "manifest.json").write_text('{"format": 2, "question": ""}')
+    (tmp_path / "manifest.json").write_text('{"format": 3, "question": ""}')
     for use in (Batch.open, lambda folder: make_explainer().explain_many(output=folder)):
         with pytest.raises(InputError) as older:
             use(tmp_path)
-        assert (older.value.code, older.value.got) == ("wrong-format", "2")
-        assert older.value.expected == f"the batch in {str(tmp_path)!r} must have format 3"
+        assert (older.value.code, older.value.got) == ("wrong-format", "3")
+        assert older.value.expected == f"the batch in {str(tmp_path)!r} must have format 4"
         assert str(older.value.hint).startswith("explain its rows again into another folder, or use the version")
     (tmp_path / "manifest.json").write_text("[]")
-    with pytest.raises(InputError, match=r"must have format 3, got list"):
+    with pytest.raises(InputError, match=r"must have format 4, got list"):
         Batch.open(tmp_path)
 
 

@@ -4,6 +4,9 @@ Processes and not threads: between two calls of compiled code, which would let o
 most of its time in Python, which does not. They are started afresh, not forked, because OpenMP, which many models use,
 does not survive a fork. A process that dies is replaced, and its task is given to another.
 
+This process explains too, in a thread: signals come to the main thread, which must be free to write what is finished
+and to end, while compiled code that nothing can interrupt is running.
+
 A worker that is done takes the next few rows, as many as take about a quarter of a second, fewer at the end, so that
 all workers end together. The answers do not depend on which worker gave them: a row is explained by itself, from its
 own seed.
@@ -19,14 +22,13 @@ from __future__ import annotations
 import contextlib
 import io
 import mmap
-import os
 import pickle
 import subprocess
-import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextvars import copy_context
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, cast
 
@@ -34,7 +36,9 @@ import numpy as np
 
 from ironrule.arrays import AnyArray
 from ironrule.errors import IronruleError, StorageError
+from ironrule.explain.batch.import_folders import build_worker_command, build_worker_environment
 from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, Task
+from ironrule.interrupts import InterruptFlag, use_interrupt_flag
 from ironrule.results.batch_storage import BatchRow
 from ironrule.space.column_store.storage import TempFolder
 from ironrule.wording import format_count
@@ -111,7 +115,7 @@ def _map_file(file: str, dtype: str, place: int, shape: tuple[int, ...]) -> Any:
 TASK_SECONDS = 0.25
 MAX_TASK_ROWS = 256
 MAX_WORKER_DEATHS = 3
-WORKER_COMMAND = "from ironrule.explain.batch.worker import run_worker; run_worker()"
+WORKER_STATEMENT = "from ironrule.explain.batch.worker import run_worker; run_worker()"
 
 
 class TaskQueue:
@@ -164,47 +168,98 @@ class TaskQueue:
         return max(1, min(MAX_TASK_ROWS, soon, fair))
 
 
-def explain_in_processes(
-    row_explainer: RowExplainer, pending: PendingRows, is_covered: IsCovered | None, *, workers: int
-) -> Iterator[list[BatchRow]]:
-    """The explanations of all rows, as they are finished, by this process and ``workers - 1`` others.
+POLL_SECONDS = 0.1  # after which the main thread looks whether it was interrupted
+JOIN_SECONDS = 1.0  # for which the thread of an interrupted search is waited for
+Answers = SimpleQueue[Any]
 
-    A worker that is still starting when the last row is finished is not waited for.
+
+def explain_in_processes(
+    row_explainer: RowExplainer,
+    pending: PendingRows,
+    is_covered: IsCovered | None,
+    flag: InterruptFlag,
+    *,
+    workers: int,
+) -> Generator[list[BatchRow], None, None]:
+    """The explanations of all rows, as they are finished, by a thread of this process and ``workers - 1`` others.
+
+    A worker that is still starting when the last row is finished is not waited for. Raises KeyboardInterrupt soon after
+    ``flag`` is set; what was finished by then is handed out first.
     """
     others = min(workers, len(pending[0])) - 1
-    tasks, answers = TaskQueue(pending, others + 1, is_covered), SimpleQueue[Any]()
+    tasks, answers = TaskQueue(pending, others + 1, is_covered), Answers()
     with TempFolder.create(None) if others > 0 else contextlib.nullcontext() as temp_dir:
         path = None if temp_dir is None else _write_row_explainer(row_explainer, temp_dir.path)
-        handles = [] if path is None else [_WorkerHandle(path, tasks, answers) for _ in range(others)]
-        try:
-            yield from _run_tasks(row_explainer, tasks, answers)
-        finally:
-            for handle in handles:
-                handle.close()
+        with contextlib.ExitStack() as stack:
+            local_worker = _LocalWorker(row_explainer, tasks, answers)
+            stack.callback(local_worker.close)
+            for _ in range(0 if path is None else others):
+                stack.callback(_WorkerHandle(cast(Path, path), tasks, answers).close)
+            yield from _run_tasks(local_worker, tasks, answers, flag)
 
 
-def _run_tasks(row_explainer: RowExplainer, tasks: TaskQueue, answers: SimpleQueue[Any]) -> Iterator[list[BatchRow]]:
-    """Explain tasks here; between two of them, and when none is left, hand out what other processes have finished."""
+def _run_tasks(
+    local_worker: _LocalWorker, tasks: TaskQueue, answers: Answers, flag: InterruptFlag
+) -> Generator[list[BatchRow], None, None]:
+    """Hand out what is finished, here or in other processes, and keep this process's own worker busy."""
     done = 0
     while done < tasks.needed:
-        task = tasks.take()
-        if task is not None:
-            rows = row_explainer.explain_task(task)
-            tasks.record_times(rows)
-            done += len(rows)
-            yield rows
-        while done < tasks.needed and (task is None or not answers.empty()):
-            answer = answers.get()
-            if answer is None:  # a worker died, and gave back what it had taken
-                break
+        if not flag.is_set and local_worker.is_idle and (task := tasks.take()) is not None:
+            local_worker.start(task)
+        try:
+            answer = answers.get(timeout=0.0 if flag.is_set else POLL_SECONDS)
+        except Empty:
+            flag.check()
+            continue
+        if answer is not None:  # else a worker died, and gave back what it had taken
             rows = unwrap_result(answer)
             done += len(rows)
             yield rows
 
 
-def unwrap_result(answer: list[BatchRow] | Exception) -> list[BatchRow]:
+class _LocalWorker:
+    """Explains rows in a thread of this process, so that the main thread, to which signals come, is always free.
+
+    The thread ends soon after it is closed. If it is inside compiled code just then, it ends after that, and is not
+    waited for any longer than a moment.
+    """
+
+    def __init__(self, row_explainer: RowExplainer, tasks: TaskQueue, answers: Answers) -> None:
+        self._row_explainer, self._tasks, self._answers = row_explainer, tasks, answers
+        self._next_tasks, self._flag, self.is_idle = SimpleQueue[Task | None](), InterruptFlag(), True
+        self._thread = Thread(target=copy_context().run, args=(self._serve,), daemon=True)
+        self._thread.start()
+
+    def start(self, task: Task) -> None:
+        """Explain some rows; whatever comes of it is put among the answers."""
+        self.is_idle = False
+        self._next_tasks.put(task)
+
+    def close(self) -> None:
+        """End the thread, whether or not work is left."""
+        self._flag.set()
+        self._next_tasks.put(None)
+        self._thread.join(JOIN_SECONDS)
+
+    def _serve(self) -> None:
+        with use_interrupt_flag(self._flag):
+            while (task := self._next_tasks.get()) is not None:
+                answer = self._explain(task)
+                self.is_idle = True
+                self._answers.put(answer)
+
+    def _explain(self, task: Task) -> list[BatchRow] | BaseException:
+        try:
+            rows = self._row_explainer.explain_task(task)
+        except BaseException as error:  # raised again by the main thread, interrupts included
+            return error
+        self._tasks.record_times(rows)
+        return rows
+
+
+def unwrap_result(answer: list[BatchRow] | BaseException) -> list[BatchRow]:
     """The explained rows; raises what went wrong instead."""
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         raise answer
     return answer
 
@@ -226,7 +281,7 @@ def _write_row_explainer(row_explainer: RowExplainer, folder: Path) -> Path | No
 class _WorkerHandle:
     """One place for a worker, and the thread that serves it."""
 
-    def __init__(self, path: Path, tasks: TaskQueue, answers: SimpleQueue[Any]) -> None:
+    def __init__(self, path: Path, tasks: TaskQueue, answers: Answers) -> None:
         self._path, self._tasks, self._answers = path, tasks, answers
         self._deaths, self._closed = 0, False
         self._process = self._start_process()
@@ -248,8 +303,7 @@ class _WorkerHandle:
                 cast(IO[bytes], pipe).close()
 
     def _start_process(self) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-c", WORKER_COMMAND]
+        command, environment = build_worker_command(WORKER_STATEMENT), build_worker_environment()
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def _serve(self) -> None:

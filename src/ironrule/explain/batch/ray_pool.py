@@ -15,15 +15,18 @@ import logging
 import os
 import pickle
 import sys
+import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
 
 from ironrule.errors import InputError, IronruleError, MissingExtraError
-from ironrule.explain.batch.process_pool import TaskQueue, pickle_with_buffers, unwrap_result
+from ironrule.explain.batch.import_folders import list_import_folders
+from ironrule.explain.batch.process_pool import POLL_SECONDS, TaskQueue, pickle_with_buffers, unwrap_result
 from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, Task, run_task
+from ironrule.interrupts import InterruptFlag
 from ironrule.results.batch_storage import BatchRow
 from ironrule.wording import format_count
 
@@ -46,10 +49,11 @@ def explain_on_ray(
     row_explainer: RowExplainer,
     pending: PendingRows,
     is_covered: IsCovered | None,
+    flag: InterruptFlag,
     *,
     workers: int | None = None,
     address: str | None = None,
-) -> Iterator[list[BatchRow]]:
+) -> Generator[list[BatchRow], None, None]:
     """The explanations of all rows, as they are finished: by the cluster at an address, or by one on this machine."""
     if not len(pending[0]):
         return
@@ -60,19 +64,24 @@ def explain_on_ray(
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_run_remote_task)
         max_tasks = TASKS_PER_PROCESSOR * (workers or int(ray.cluster_resources().get("CPU", 1)))
         tasks = TaskQueue(pending, max_tasks, is_covered)
-        yield from _iterate_results(ray, lambda task: remote.remote(name, listed, task), tasks, max_tasks)
+        yield from _iterate_results(ray, lambda task: remote.remote(name, listed, task), tasks, max_tasks, flag)
 
 
-def _iterate_results(ray: Any, submit: Any, tasks: TaskQueue, max_tasks: int) -> Iterator[list[BatchRow]]:
-    """Keep some tasks under way until all are done."""
+def _iterate_results(
+    ray: Any, submit: Any, tasks: TaskQueue, max_tasks: int, flag: InterruptFlag
+) -> Generator[list[BatchRow], None, None]:
+    """Keep some tasks under way until all are done; raises KeyboardInterrupt soon after the flag is set."""
     under_way: list[Any] = []
     try:
         while True:
-            while len(under_way) < max_tasks and (task := tasks.take()) is not None:
+            while not flag.is_set and len(under_way) < max_tasks and (task := tasks.take()) is not None:
                 under_way.append(submit(task))
             if not under_way:
+                flag.check()
                 return
-            finished, under_way = ray.wait(under_way)
+            finished, under_way = ray.wait(under_way, timeout=POLL_SECONDS)
+            if not finished:
+                flag.check()
             for reference in finished:
                 rows = unwrap_result(_fetch_result(ray, reference))
                 tasks.record_times(rows)
@@ -103,19 +112,32 @@ def _connect(ray: Any, workers: int | None, address: str | None) -> Iterator[Non
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage report is sent
     os.environ.setdefault("RAY_worker_niceness", "0")  # else 15: others would come first
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False, "include_dashboard": False}
-    environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
-    try:
-        if address is None:
-            ray.init(num_cpus=workers or os.cpu_count() or 1, runtime_env=environment, **quiet)
-        else:
-            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        what = "start Ray" if address is None else f"connect to the Ray cluster at {address!r}"
-        raise InputError(f"cannot {what}: {error}", code="ray-unavailable") from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    with tempfile.TemporaryDirectory(prefix="ironrule-") as empty_folder:
+        environment = _build_environment(empty_folder, address is not None)
+        try:
+            if address is None:
+                ray.init(num_cpus=workers or os.cpu_count() or 1, runtime_env=environment, **quiet)
+            else:
+                ray.init(address=address, runtime_env=environment, logging_level=logging.ERROR, log_to_driver=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            what = "start Ray" if address is None else f"connect to the Ray cluster at {address!r}"
+            raise InputError(f"cannot {what}: {error}", code="ray-unavailable") from None
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _build_environment(empty_folder: str, is_cluster: bool) -> dict[str, Any]:
+    """How workers start. Ray lets them import from the current folder before all others, where a data folder may hold
+    anything, unless it is told to work in another one: so they work in an empty one.
+    """
+    folders = list_import_folders()
+    if is_cluster:  # other machines have their own installation; only a script's folder comes before it, as with Ray
+        script = os.path.dirname(os.path.realpath(sys.argv[0]))
+        folders = [script] * (script in folders) + ["${PYTHONPATH}"]
+    variables = {"PYTHONPATH": os.pathsep.join(folders), "PYTHONSAFEPATH": "1"}
+    return {"env_vars": variables, "working_dir": empty_folder}
 
 
 def _put_row_explainer(ray: Any, row_explainer: RowExplainer) -> list[Any]:

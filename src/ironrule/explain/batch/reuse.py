@@ -12,8 +12,9 @@ and so of the part that the row's own rule names. That no shorter rule holds for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,26 +59,32 @@ MAX_CACHED = 512  # documents of earlier rows that are kept as explanations
 REUSED_ALGORITHM = "reused"  # the algorithm of a row that was not searched for
 
 
-@dataclass(slots=True, eq=False)
 class RuleReuse:
-    """The rows that wait, in order, and the proven rules that may cover them."""
+    """The rows that wait, in order, and the proven rules that may cover them.
 
-    context: ExplainerContext
-    options: SearchOptions
-    pending: PendingRows
-    _rules: _ProvenRules
-    _next: int = 0
-    _searched: dict[int, BatchRow] = field(default_factory=dict)
+    ``places`` are those of the waiting rows among all rows of the batch. ``finished`` has rows that were finished
+    before, with their places, in order. Mostly all of these come before the rows that wait; but if a part of a batch
+    was damaged, later rows are finished, and a rule may be reused only for rows behind its own.
+    """
 
-    @classmethod
-    def from_finished(
-        cls, finished: Iterable[BatchRow], context: ExplainerContext, options: SearchOptions, pending: PendingRows
-    ) -> RuleReuse:
-        """With the rules of rows that were finished before, in the order of their rows."""
-        rules = _ProvenRules(len(context.space))
-        for row in finished:
-            rules.add(row)
-        return cls(context, options, pending, rules)
+    def __init__(
+        self,
+        context: ExplainerContext,
+        options: SearchOptions,
+        pending: PendingRows,
+        *,
+        places: Int64Array,
+        finished: Sequence[tuple[int, BatchRow]],
+    ) -> None:
+        self.context, self.options, self.pending = context, options, pending
+        self._places, self._finished = places, deque(finished)
+        self._rules, self._next, self._searched = _ProvenRules(len(context.space)), 0, dict[int, BatchRow]()
+        self._add_earlier_rules()
+
+    def _add_earlier_rules(self) -> None:
+        """Add the rules of finished rows that stand before the next row."""
+        while self._finished and self._next < len(self._places) and self._finished[0][0] < self._places[self._next]:
+            self._rules.add(self._finished.popleft()[1])
 
     def is_covered(self, points: Points) -> BoolArray:
         """Which rows need no search, as far as is known by now."""
@@ -91,6 +98,7 @@ class RuleReuse:
         while self._next < len(numbers) and (row := self._settle_next(int(numbers[self._next]), points)) is not None:
             settled.append(row)
             self._next += 1
+            self._add_earlier_rules()
         return settled
 
     def _settle_next(self, row: int, points: Any) -> BatchRow | None:
@@ -117,7 +125,7 @@ class _ProvenRules:
 
     def add(self, row: BatchRow) -> None:
         """Add the rule of a row, if it is proven and its own."""
-        if row.low is None or row.covered_by is not None or row.same_as != row.row:
+        if not row.has_own_proof:
             return
         box, place = build_proven_box(row), len(self.batch_rows)
         if place == len(self._lengths):

@@ -22,7 +22,8 @@ from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.batch.worker import EncodedRows
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_table
-from ironrule.space.table import Table, read_table
+from ironrule.model.categories import restore_pandas_categories
+from ironrule.space.table import Table, parse_row_number, read_table
 
 HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
@@ -100,19 +101,25 @@ def extend_to_rows(context: ExplainerContext, rows: Any) -> ExplainerContext:
 
 
 def _read_rows(context: ExplainerContext, rows: Any) -> Table:
-    return read_table(rows, context.space.columns if isinstance(rows, np.ndarray) else None)
+    names = context.space.columns if isinstance(rows, np.ndarray) else None
+    return read_table(restore_pandas_categories(context.arguments.models[0], rows), names)
 
 
 def select_undesired_rows(context: ExplainerContext, rows: Any) -> UndesiredRows:
     """The undesired rows of what a caller gave: a table, row numbers of the data, or None for all past rows."""
     if rows is None or _are_row_numbers(rows):
-        return _select_from_history(context, None if rows is None else np.asarray(rows, dtype=np.int64))
+        return _select_from_history(context, None if rows is None else _parse_row_numbers(context, rows))
     encoded = context.space.encode(_read_rows(context, rows), progress=False)
     points = _require_feasible(context, encoded.points())
     own = context.model.primary.desired(points)
     within = context.model.desired(points) if context.is_robust else own
     kept = np.flatnonzero(~own & ~within)
     return _build_undesired_rows(kept.astype(np.int64), points[kept], own, within)
+
+
+def _parse_row_numbers(context: ExplainerContext, rows: Any) -> Int64Array:
+    """Row numbers of the data; raises TableError if there is no such row."""
+    return np.array([parse_row_number(number, context.row_count) for number in rows], dtype=np.int64)
 
 
 def _select_from_history(context: ExplainerContext, numbers: Int64Array | None) -> UndesiredRows:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,33 +20,45 @@ from ironrule.explain.batch.reuse import RuleReuse
 from ironrule.explain.batch.rows import SelectedRows, UndesiredRows, select_undesired_rows
 from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.measured_rows import find_population
 from ironrule.explain.options import SearchOptions, parse_integer
+from ironrule.interrupts import InterruptFlag, defer_signals
 from ironrule.progress import ProgressBar
 from ironrule.results.batch import Batch
-from ironrule.results.batch_storage import (
-    BatchRow,
-    FolderBatchReader,
-    InMemoryBatch,
-    lock_folder,
-    open_batch_folder,
-    require_parquet,
-)
+from ironrule.results.batch_folder import FolderBatchReader, lock_folder, open_batch_folder
+from ironrule.results.batch_storage import BatchRow, InMemoryBatch, require_parquet
+
+if TYPE_CHECKING:
+    from ironrule.explain.ladder import LadderOptions
 
 FLUSH_SECONDS = 5.0
 FLUSH_ROWS = 2_000
 ENGINES = ("local", "ray")
-WorkerPool = Callable[[RowExplainer, PendingRows, IsCovered | None], Iterator[list[BatchRow]]]
-"""Explains rows, but for those that are covered by then, and hands them out as they are finished."""
+WorkerPool = Callable[
+    [RowExplainer, PendingRows, IsCovered | None, InterruptFlag], Generator[list[BatchRow], None, None]
+]
+"""Explains rows, but for those that are covered by then, and hands them out as they are finished; once the flag is set,
+those that are finished already, and then it raises KeyboardInterrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """Where a batch is kept, whether with documents and suggested changes, and whether proven rules are reused."""
+    """Where a batch is kept, whether with documents and suggested changes, and whether proven rules are reused.
+
+    With ``ladder``, every row gets a ladder; its last rung is the explanation of the row.
+    """
 
     folder: str | Path | None
     documents: bool
     reuse: bool
     changes: bool = False
+    ladder: LadderOptions | None = None
+
+    def __post_init__(self) -> None:
+        if self.ladder is not None and (self.reuse or not self.documents):
+            expected = "a batch with ladders needs documents, and a search for every row"
+            got = "reuse of rules" if self.reuse else "no documents"
+            raise InputError(expected=expected, got=got, hint="leave that out", code="batch-ladders")
 
 
 class BatchWriter(Protocol):
@@ -81,14 +93,18 @@ def run_batch(
     chosen = select_undesired_rows(context, rows)
     if output.changes:
         options_hash = f"{options_hash}, changes"
-    row_explainer = RowExplainer(explainer, options, output.documents, output.changes)
+    if output.ladder is not None:
+        measured = find_population(context, progress).fingerprint()
+        options_hash = f"{options_hash}, {output.ladder!r} measured on {measured}"
+    row_explainer = RowExplainer(explainer, options, output.documents, output.changes, output.ladder)
     counts = {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}
 
     def fill(writer: BatchWriter) -> None:
         missing = _MissingRows(chosen, writer.finished_row_numbers())
         reuse = None
         if output.reuse:
-            reuse = RuleReuse.from_finished(writer.read_rows(), context, options, missing.pending)
+            finished = missing.place_searched(writer.read_rows())
+            reuse = RuleReuse(context, options, missing.pending, places=missing.places, finished=finished)
         _explain_missing(writer, missing, row_explainer, reuse, pool=pool, progress=progress)
 
     if output.folder is None:
@@ -138,9 +154,14 @@ def _explain_missing(
     """Explain the rows that are not finished; whatever ends that early, what was finished is kept."""
     buffer, done = _WriteBuffer(writer), missing.finished
     is_covered = None if reuse is None else reuse.is_covered
-    with ProgressBar("Explaining", missing.total, progress, already_done=done) as bar, buffer:
+    with contextlib.ExitStack() as stack:
+        flag = stack.enter_context(defer_signals())
+        flag.check()
+        bar = stack.enter_context(ProgressBar("Explaining", missing.total, progress, already_done=done))
+        stack.enter_context(buffer)
+        portions = stack.enter_context(contextlib.closing(pool(row_explainer, missing.pending, is_covered, flag)))
         # Rows come as workers finish them. The last, empty portion settles rows that earlier rules cover.
-        for rows in chain(pool(row_explainer, missing.pending, is_covered), [[]]):
+        for rows in chain(portions, [[]]):
             finished = [
                 row if number == row.row else replace(row, row=number, seconds=0.0)  # an equal row took no time
                 for row in (rows if reuse is None else reuse.settle(rows))
@@ -149,6 +170,7 @@ def _explain_missing(
             buffer.add(finished)
             done += len(finished)
             bar.update(done)
+    flag.check()
 
 
 class _MissingRows:
@@ -160,6 +182,7 @@ class _MissingRows:
         waiting, self._starts = np.unique(chosen.first_equal[lacking], return_index=True)
         self.total, self.finished = len(chosen), len(chosen) - len(lacking)
         self.numbers, self.points = chosen.numbers[waiting], SelectedRows(chosen.points.__getitem__, waiting)
+        self.places, self._all_numbers = waiting, chosen.numbers
         self._equal_rows = chosen.numbers[lacking]
         self._order = np.argsort(self.numbers)
 
@@ -167,6 +190,12 @@ class _MissingRows:
     def pending(self) -> PendingRows:
         """The rows that are to be explained, in order."""
         return self.numbers, self.points
+
+    def place_searched(self, finished: Iterable[BatchRow]) -> list[tuple[int, BatchRow]]:
+        """The finished rows with a proven rule of their own, and the place of each among all rows, in this order."""
+        searched = {row.row: row for row in finished if row.has_own_proof}
+        places = {int(number): place for place, number in reversed(list(enumerate(self._all_numbers)))}
+        return sorted(((places[number], row) for number, row in searched.items()), key=lambda one: one[0])
 
     def equal_rows(self, row: int) -> list[int]:
         """The numbers of all rows equal to one that is to be explained."""

@@ -13,9 +13,9 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.parallel import use_one_core
@@ -23,8 +23,12 @@ from ironrule.errors import IronruleError
 from ironrule.explain.context import EncodedRow
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import ConfirmationQueue
+from ironrule.interrupts import InterruptFlag, get_interrupt_flag, use_interrupt_flag
 from ironrule.progress import leave_announcements_to_others
-from ironrule.results.batch_storage import BatchRow, build_batch_row
+from ironrule.results.batch_storage import BatchRow, build_batch_row, build_ladder_row
+
+if TYPE_CHECKING:
+    from ironrule.explain.ladder import LadderOptions
 
 
 class EncodedRows(Protocol):
@@ -53,16 +57,34 @@ class RowExplainer:
     options: SearchOptions
     documents: bool
     changes: bool = False  # whether changes are suggested; they can take longer than the search for the rule
+    ladder: LadderOptions | None = None  # where every row gets a ladder too
 
     def explain_row(self, row: int, point: Points, confirmations: ConfirmationQueue) -> BatchRow:
-        """The explanation of one row; raises KeyboardInterrupt where the search was interrupted."""
-        kwargs = self.options.to_kwargs()
-        explanation = self.explainer.explain(EncodedRow(point, confirmations), progress=False, **kwargs)
-        if explanation.statistics.stopped == "interrupted":
-            raise KeyboardInterrupt
+        """The explanation of one row; raises KeyboardInterrupt if any phase of it was interrupted.
+
+        Every interruption sets the flag of this context: by itself, or when a search noted that it ended early.
+        """
+        with use_interrupt_flag(get_interrupt_flag() or InterruptFlag()) as flag:
+            encoded = EncodedRow(point, confirmations)
+            if self.ladder is not None:
+                finished = self._build_ladder_row(row, encoded, self.ladder, flag)
+            else:
+                explanation = self.explainer.explain(encoded, progress=False, **self.options.to_kwargs())
+                flag.check()
+                if self.changes:
+                    explanation = self.explainer.add_changes(explanation)
+                finished = build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
+            flag.check()
+        return finished
+
+    def _build_ladder_row(self, row: int, encoded: EncodedRow, chosen: LadderOptions, flag: InterruptFlag) -> BatchRow:
+        """The ladder of one row; its last rung is the explanation of the row."""
+        kwargs = chosen.to_kwargs() | self.options.to_kwargs()
+        ladder = self.explainer.ladder(encoded, progress=False, **kwargs)
+        flag.check()
         if self.changes:
-            explanation = self.explainer.add_changes(explanation)
-        return build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
+            ladder = replace(ladder, explanation=self.explainer.add_changes(ladder.explanation))
+        return build_ladder_row(row, tuple(encoded.codes.tolist()), ladder)
 
     def explain_task(self, task: Task) -> list[BatchRow]:
         """The explanations of several rows, confirmed by the model, in one thread: the cores share out rows."""
