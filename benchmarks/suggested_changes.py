@@ -5,8 +5,8 @@
 No role is declared. For every model and row the suggested changes are judged here, by the model itself and by the data,
 with none of the library's own code for that: whether one changes a feature of the list below; whether one goes against
 the rank correlation of the feature with the model's outcome (Spearman, at least 0.1); and, of changes of one number,
-whether a nearer value would do. Beside them, the counterfactuals that the search for the rule came upon, which were
-shown before.
+whether a value that was seen and is nearer would do, by more than the resolution that is claimed. Beside them, the
+counterfactuals that the search for the rule came upon, which were shown before.
 """
 
 from __future__ import annotations
@@ -60,10 +60,14 @@ def correlate(table: pd.DataFrame, desired: Any) -> dict[str, float]:
     return {name: float(spearmanr(numbers[name], desired).statistic) for name in numbers}
 
 
-def is_nearest(change: Any, instance: dict[str, Any], decide: Callable[[pd.DataFrame], Any], values: Any) -> bool:
-    """Whether no value between the old and the new one, the latter left out, gives the desired outcome."""
+def is_nearest(
+    change: Any, instance: dict[str, Any], decide: Callable[[pd.DataFrame], Any], values: Any, resolution: float
+) -> bool:
+    """Whether no value between the old and the new one gives the desired outcome, those within the resolution aside."""
+    most = abs(change.after - change.before) - resolution * (values[-1] - values[0])
     low, high = sorted((change.before, change.after))
-    between = [value for value in values if low <= value <= high and value != change.after]
+    inside = (value for value in values if low <= value <= high and value != change.after)
+    between = [value for value in inside if abs(value - change.before) < most]
     return not between or not decide(pd.DataFrame([{**instance, change.feature: value} for value in between])).any()
 
 
@@ -78,7 +82,8 @@ def judge(found: Iterable[Counterfactual], instance: dict[str, Any], known: dict
         if len(item.changes) == 1 and item.changes[0].feature in known["values"]:
             change = item.changes[0]
             counts["single"] += 1
-            counts["not nearest"] += not is_nearest(change, instance, known["decide"], known["values"][change.feature])
+            values, within = known["values"][change.feature], getattr(found, "resolution", 0.0)
+            counts["not nearest"] += not is_nearest(change, instance, known["decide"], values, within)
     return counts
 
 

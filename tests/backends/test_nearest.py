@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from ironrule.arrays import Points
 from ironrule.backends.nearest import NearestCounterfactuals
@@ -14,7 +16,7 @@ from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.rule.box import Box
-from random_networks import network_models
+from random_networks import interval_models, network_models
 from random_tree_sums import read_models
 from tiny_cases import exceptions_in, run_of
 from tree_cases import Made, leaves_of, tree_cases
@@ -41,6 +43,18 @@ def test_each_counterfactual_is_the_nearest_that_is_left(
     box = data.draw(boxes_to_vary(case))
     found = find_nearest(read, BoxQuery(case, box, k), run_of())
     assert_nearest(found, case, box, k)
+
+
+@settings(deadline=None, max_examples=400)
+@given(interval_models(), st.integers(1, 4), st.data())
+def test_values_of_intervals_are_all_looked_at(made: tuple[Case, TabulatedModel], k: int, data: st.DataObject) -> None:
+    """Of a network that may turn between two values, the values themselves are not passed over."""
+    case, read = made
+    assume(not case.model.desired(case.instance[None, :])[0])
+    box = data.draw(boxes_to_vary(case))
+    found = find_nearest(read, BoxQuery(case, box, k), run_of())
+    # not proven: numbers between two values may be desired where no further value is
+    assert_nearest(replace(found, proven=True), case, box, k)
 
 
 @st.composite

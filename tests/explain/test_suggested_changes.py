@@ -12,13 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from ironrule import Explainer, Explanation
+from ironrule import Explainer, Explanation, check
 from ironrule.checker.checker import Checker
 from ironrule.errors import InputError, SpaceError
 from ironrule.explain.roles import find_better_direction
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.space.roles import Role, RoleGuesses
 from ironrule.space.space import Space
+from waiting import PATIENCE
 
 MODELS = {
     "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
@@ -130,7 +131,7 @@ def test_a_model_that_can_only_be_asked_gets_single_changes_by_asking_about_all(
     explainer = Explainer(lambda rows: rows["income"].to_numpy() - rows["debt"].to_numpy() > 0, make_table())
     assert explainer.unreadable_reason is not None
     row = {"income": 1, "debt": 3, "sex": 0, "age": 3}
-    found = explainer.explain(row, budget=5).changes
+    found = explainer.explain(row, budget=PATIENCE).changes
     assert {str(item) for item in found} == {"debt: 3 -> 0", "income: 1 -> 4"}
     assert found.proven
     assert not found.complete
@@ -250,3 +251,16 @@ def test_the_better_direction_agrees_with_counting_pairs(desired, data):
     )
     found = find_better_direction(np.array(desired), np.array(undesired))
     assert found in (None, "rise" if pairs > 0 else "fall")
+
+
+def test_roles_are_guessed_of_integers_beyond_what_floats_hold() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.choice(np.array([2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, 0]), 120)
+    table = pd.DataFrame({"number": numbers, "b": np.round(rng.normal(size=120), 2)})
+    model = DecisionTreeClassifier(random_state=0).fit(table, (table.number >= 2**53) & (table.b > 0))
+    row = int(np.flatnonzero(~model.predict(table))[0])
+    explanation = Explainer(model, table, desired=True).explain(row)
+    assert check(explanation.to_json(), model, table, constraints=["cf.number >= x.number"]).status == "proven"
+    tied = ["cf.number >= cf.number"]
+    explanation = Explainer(model, table, desired=True, constraints=tied).explain(row)
+    assert check(explanation.to_json(), model, table, constraints=tied).status == "proven"

@@ -100,7 +100,7 @@ def test_columns_of_scores_are_desired_where_a_desired_one_beats_all_others():
         ([0.1, 0.2], None, None, ModelError, r"one label or score per row, got an array of shape \(2,\) for 3 rows"),
         (0.5, None, None, ModelError, r"got an array of shape \(\) for 3 rows"),
         (np.ones((3, 2, 2)), None, None, ModelError, r"got an array of shape \(3, 2, 2\) for 3 rows"),
-        (None, None, None, ModelError, r"got an array of shape \(\) for 3 rows"),
+        (None, None, None, ModelError, "one label or score per row, got None for 3 rows"),
         ([[1, 2], [3], [4]], None, None, ModelError, "the model failed on a table of 3 rows: ValueError"),
     ],
 )

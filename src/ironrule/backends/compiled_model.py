@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array, Points
-from ironrule.model.blackbox import BlackBox, ModelSet, list_targets
+from ironrule.model.blackbox import BlackBox, ModelSet
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.model_input import TabulatedColumns, compute_model_input
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator, split_pipeline
-from ironrule.model.protocol import Unreadable
-from ironrule.model.read_model import TabulatedModel, read_model
+from ironrule.model.protocol import NormalForm, Unreadable
+from ironrule.model.read_model import TabulatedModel, read_models
 from ironrule.model.readers.registry import get_input_conversion
 from ironrule.space.reduced import ReducedSpace, reduce_space
 from ironrule.space.space import Space
@@ -66,18 +66,19 @@ def compile_models(
     past: Points,
     target: DecisionTarget,
     also: Iterable[int] = (),
+    known: Sequence[NormalForm] = (),
 ) -> CompiledModel:
-    """Read the models for search, over the features that they use, that constraints are about, and ``also`` others.
+    """Read the models for search, over the features that they use, that constraints are about, and ``also`` others;
+    ``known`` has their normal forms, as :func:`read_models` gives them, where they were read before.
 
     Raises Unreadable if one of them cannot be read, or if its normal form decides otherwise.
     """
-    asked = list(zip(list_targets(models, target), model_set.black_boxes, strict=True))
-    reads = [read_model(model, box, space, past, own_target) for (model, own_target), box in asked]
-    reads.append(read_model(models[0], model_set.primary, space, past, target) if target.margin else reads[0])
+    reads = [read for _, read in read_models(models, model_set, space, past, target, known=known)]
+    reads += [] if target.margin else reads[:1]  # the last is the first model as it is
     used = frozenset().union(*map(find_used_features, reads))
     compiled = _compile_reads(tuple(reads), used, reduce_space(space, {*used, *_list_constrained(space), *also}))
     checked = draw_check_points(compiled.reduced, past)
-    outcomes = [_ask_model(box, compiled.reduced, checked) for _, box in asked]
+    outcomes = [_ask_model(box, compiled.reduced, checked) for box in model_set.black_boxes]
     for part, desired in zip(compiled.parts, outcomes, strict=True):
         _check_decisions(part, desired, checked.points)
     if model_set.black_boxes != (model_set.primary,):

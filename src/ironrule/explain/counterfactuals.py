@@ -2,7 +2,7 @@
 
 What may change is given in the words that users of DiCE know: features to vary and permitted ranges. The exact search
 is used where the model can be read, GeCo otherwise. With whole intervals, "nearest" is called proven only if that holds
-between the values of the domains too.
+between the values of the domains too (:mod:`ironrule.backends.nearest_proof`).
 
 ``suggest_changes`` is the same search for the person whom a decision is about, under the constraints that follow from
 roles, declared and guessed. It is short, and what it has proven to be nearest is shown; what it has not is shown only
@@ -23,12 +23,16 @@ import numpy as np
 
 from ironrule.arrays import Int64Array, Points
 from ironrule.backends.nearest import NearestCounterfactuals
+from ironrule.backends.nearest_proof import IntervalProof, prove_over_intervals
 from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
-from ironrule.errors import ConstraintError, InputError
+from ironrule.errors import ConstraintError, InputError, describe_value
+from ironrule.explain.additive_changes import NearestChanges, find_additive_changes
+from ironrule.explain.changed_rows import require_rows_desired, round_changes
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.options import SearchOptions, as_list, parse_budget
-from ironrule.explain.query import ask_oracle, build_case, build_statistics, extend_to_named, require_desired
+from ironrule.explain.options import SearchOptions, parse_budget, parse_names
+from ironrule.explain.query import ask_oracle, build_case, build_statistics, extend_to_named
+from ironrule.explain.readable_numbers import RESOLUTION
 from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
@@ -47,6 +51,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
+from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
 from ironrule.verdict.budget import Budget, BudgetExhausted, Meter, name_stop
 from ironrule.verdict.verdict import Refuted
 
@@ -67,7 +72,8 @@ def find_counterfactuals(
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
     _require_changeable(context, features_to_vary)
     changing = (*context.change_constraints, *constraints, *ranges)
-    names = () if features_to_vary == "all" else as_list(features_to_vary)
+    everything = isinstance(features_to_vary, str) and features_to_vary == "all"
+    names = () if everything else parse_names("features_to_vary", features_to_vary)
     context = extend_to_named(context, options, changing, names)
     case = build_case(context, row, changing, own_model_only=True)
     query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
@@ -75,22 +81,46 @@ def find_counterfactuals(
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     with meter.watch(progress):
-        if tabulated_model is None:
-            nearest, name = _find_by_geco(query, run), "GeCo"
-        else:
+        found = None if tabulated_model is None else find_additive_changes(context, query, run)
+        if found is None and tabulated_model is not None:
             try:
                 nearest = find_nearest_changes(context, tabulated_model, query, run)
+                found = _describe_changes(context, query, nearest, run)
             except Unreadable as reason:  # constraints on what may change that are too intricate
                 if algorithm == "exact":
                     statement = f"exact counterfactuals are not available here: {reason}"
                     hint = "use algorithm='geco'"
                     raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
-                nearest, name = _find_by_geco(query, run), "GeCo"
-            require_desired(nearest.points, case.model, case.model)
-    items = tuple(map(case.build_counterfactual, nearest.points))
-    statistics = build_statistics(meter, name, options.seed, nearest.stopped)
-    proven = nearest.proven and _holds_between_values(context.gaps, query, nearest)
-    return Counterfactuals(context.space.decode_row(case.user_instance), items, statistics, proven)
+        if found is None:
+            found, name = _describe_changes(context, query, _find_by_geco(query, run), run), "GeCo"
+        found = _make_readable(context, query, found, run)
+    if tabulated_model is not None:
+        require_rows_desired(context, [item.values for item in found.items])
+    statistics = build_statistics(meter, name, options.seed, found.stopped)
+    instance = context.space.decode_row(case.user_instance)
+    return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
+
+
+def _describe_changes(
+    context: ExplainerContext, query: BoxQuery, nearest: NearestCounterfactuals, run: Run
+) -> NearestChanges:
+    """What was found among the values of the domains in the user's terms, with what is known of it for all numbers."""
+    items = tuple(map(query.case.build_counterfactual, nearest.points))
+    if _holds_between_values(context.gaps, query, nearest):
+        return NearestChanges(items, nearest.proven, nearest.stopped, nearest.proven_count)
+    proof = prove_nearest_changes(context, query, nearest, run)
+    stopped = nearest.stopped or proof.stopped
+    return NearestChanges(items, proof.count >= query.k, stopped, proof.count, proof.resolution)
+
+
+def _make_readable(context: ExplainerContext, query: BoxQuery, found: NearestChanges, run: Run) -> NearestChanges:
+    """The same changes with readable numbers."""
+    items = found.items
+    with suppress(BudgetExhausted):  # then the numbers stay as they are
+        items = round_changes(context, query, items, run)
+    rounded = any(item.exact for item in items) and found.resolution != RESOLUTION
+    resolution = found.resolution + (RESOLUTION if rounded else 0.0)
+    return replace(found, items=items, resolution=resolution)
 
 
 MAX_SMALL_CHANGES = 100_000  # points that change one feature, or two, and are asked about
@@ -172,9 +202,9 @@ def _list_permitted_codes(query: BoxQuery) -> list[Int64Array]:
 
 def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[str] | str) -> None:
     """Raise InputError if a feature is to vary that must not change by its declared role."""
-    if features_to_vary == "all":
+    if isinstance(features_to_vary, str) and features_to_vary == "all":
         return
-    for name in [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary:
+    for name in parse_names("features_to_vary", features_to_vary):
         role = context.space[name].role
         if role is not None and role.kind != "actionable":
             raise InputError(
@@ -188,7 +218,7 @@ def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[st
 def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
     """The whole space, except that features which may not vary keep the instance's value."""
     box = components.box(0)
-    if features_to_vary == "all":
+    if isinstance(features_to_vary, str) and features_to_vary == "all":
         return box
     names = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary
     free = [components.space.index(name) for name in names]
@@ -201,8 +231,12 @@ def _build_change_box(components: InstanceComponents, features_to_vary: Sequence
 def _format_range(feature: Feature, values: Sequence[Value]) -> str:
     """A permitted range as a constraint: lowest and highest for an ordered feature, a list of values otherwise."""
     must = f"the permitted range of {feature.name!r} must be"
-    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
-        raise InputError(expected=f"{must} a non-empty list", got=repr(values))
+    if not is_listing(values) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+        raise InputError(expected=f"{must} a non-empty list", got=describe_value(values))
+    odd = [value for value in map(to_python_value, values) if value is not None and not isinstance(value, VALUE_TYPES)]
+    odd += [value for value in values if isinstance(value, int) and abs(value) >= 2**64]
+    if odd:
+        raise InputError(expected=f"{must} a list of single values", got=describe_value(odd[0]))
     name, literals = Reference(Subject.POINT, feature.name), [format_literal(value) for value in values]
     if not feature.ordered:
         return f"{name} in ({', '.join(literals)})"
@@ -215,7 +249,9 @@ def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> Tabula
     """What the exact search reads, or None where GeCo is to search."""
     if algorithm not in ("auto", "exact", "geco"):
         raise InputError(
-            expected="algorithm must be one of auto, exact, geco", got=repr(algorithm), code="unknown-algorithm"
+            expected="algorithm must be one of auto, exact, geco",
+            got=describe_value(algorithm),
+            code="unknown-algorithm",
         )
     if algorithm == "exact" and context.unreadable_reason is not None:
         statement = f"exact counterfactuals need a model that can be read: {context.unreadable_reason}"
@@ -236,6 +272,20 @@ def _holds_between_values(gaps: Gaps | None, query: BoxQuery, nearest: NearestCo
     return gaps.are_respected_by(query.case.feasible.predicates, query.case.instance)
 
 
+def prove_nearest_changes(
+    context: ExplainerContext, query: BoxQuery, nearest: NearestCounterfactuals, run: Run
+) -> IntervalProof:
+    """How many of the nearest at values of the domains are proven nearest over all numbers, and how finely."""
+    gaps, case = context.gaps, query.case
+    if gaps is None or context.oracle is None or context.is_robust:
+        return IntervalProof(0)
+    if not gaps.are_respected_by(case.feasible.predicates, case.instance):
+        return IntervalProof(0)
+    points = nearest.points[: nearest.proven_count]
+    permitted = _list_permitted_codes(query)
+    return prove_over_intervals(context.oracle, gaps, query, points, permitted=permitted, run=run)
+
+
 def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
     verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
     none = np.empty((0, len(query.case.space)), dtype=np.int32)
@@ -243,6 +293,7 @@ def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
 
 
 BOXES_PER_SUGGESTION = 5_000  # looked at per question of the exact search: fractions of a second
+LONGER_TRY = 20  # times as many, where not even the first change was proven
 MAX_EVALUATIONS, MAX_SECONDS = 200_000, 10.0  # the seconds are for networks, whose boxes take long
 
 
@@ -261,14 +312,14 @@ def suggest_changes(
             raise
         return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
     query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
-    nearest = _search_changes(context, query, run)
-    if len(nearest.points):
-        require_desired(nearest.points, case.model, case.model)
-    holds = _holds_between_values(context.gaps, query, nearest)
-    proven = holds and (nearest.proven or nearest.proven_count > 0)
-    shown = nearest.points[: nearest.proven_count] if proven else nearest.points
-    items = tuple(map(case.build_counterfactual, shown))
-    return SuggestedChanges(items, proven, complete=holds and nearest.proven, limits=limits)
+    found = find_additive_changes(context, query, run)
+    if found is None:
+        found = _describe_changes(context, query, _search_changes(context, query, run), run)
+    found = _make_readable(context, query, found, run)
+    require_rows_desired(context, [item.values for item in found.items])
+    proven = found.proven or found.proven_count > 0
+    shown = found.items[: found.proven_count] if proven else found.items
+    return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution)
 
 
 def _select_kept(context: ExplainerContext, constraints: Iterable[Constraint]) -> list[Constraint]:
@@ -294,6 +345,11 @@ def _search_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> Nea
             small = small[: query.k]
             if len(small) > nearest.proven_count:
                 return NearestCounterfactuals(small, len(small) == query.k, proven_count=len(small))
+        if context.compiled_model is not None and nearest.proven_count == 0 and len(nearest.points):
+            # a longer try, to prove at least the first
+            first, boxes = replace(query, k=1), LONGER_TRY * BOXES_PER_SUGGESTION
+            longer = find_nearest_changes(context, context.compiled_model.tabulated, first, run, boxes)
+            nearest = replace(longer, proven=False) if longer.proven_count else nearest
     except (BudgetExhausted, KeyboardInterrupt) as stop:
         return replace(nearest, stopped=name_stop(stop, run.meter))
     return nearest if len(nearest.points) else _find_by_geco(query, run)

@@ -49,14 +49,18 @@ class BlackBox:
         parts = [points[start : start + rows] for start in range(0, len(points), rows)]
         return np.concatenate([self.decision(self.layout.decode(part), len(part)) for part in parts])
 
-    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
-        """The outcome of every row of a history, with a progress bar where that takes long."""
+    def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
+        """The outcome of every row, with a progress bar where that takes long."""
         rows = self.batch_rows
         starts = range(0, len(codes), rows)
         parts = track(starts, "Asking the model", len(starts), progress)
-        outcomes = np.concatenate([self.desired(codes.points(slice(at, at + rows))) for at in parts])
+        return np.concatenate([self.desired(codes.points(slice(at, at + rows))) for at in parts])
+
+    def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
+        """The outcome of every row of a whole history; raises OutcomeError if no row has a desired label."""
+        outcomes = self.decide_rows(codes, progress)
         if not outcomes.any():
-            points = codes.points(slice(0, rows))
+            points = codes.points(slice(0, self.batch_rows))
             self.decision.require_known_labels(self.layout.decode(points), len(points))
         return outcomes
 
@@ -142,8 +146,13 @@ class ModelSet:
         """Which points some version desires, its threshold moved by the margin."""
         return np.asarray(np.any([box.desired(points) for box in self.black_boxes], axis=0), dtype=np.bool_)
 
+    def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
+        """Which rows some version desires."""
+        found = [box.decide_rows(codes, progress) for box in self.black_boxes]
+        return np.asarray(np.any(found, axis=0), dtype=np.bool_)
+
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
-        """Which rows of a history some version desires."""
+        """Which rows of a whole history some version desires."""
         found = [box.compute_outcomes(codes, progress) for box in self.black_boxes]
         return np.asarray(np.any(found, axis=0), dtype=np.bool_)
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.model.blackbox import match_column_names
-from ironrule.model.pipeline import HYPERPARAMETER_SEARCHES, STEP_CONTAINERS
+from ironrule.model.pipeline import HYPERPARAMETER_SEARCHES, STEP_CONTAINERS, list_chosen_positions
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.lightgbm_models import read_category_labels as read_lightgbm_labels
@@ -76,7 +76,17 @@ def _parse_number(value: Any) -> float | None:
 
 def find_category_lists(model: Any, names: Sequence[str]) -> dict[str, CategoryList]:
     """The lists of categories that a model keeps, by the data's names of the columns."""
-    while True:  # what stands around a pipeline or an estimator
+    return _match_lists(_unwrap(model), names, _list_kept)
+
+
+def find_pandas_categories(model: Any, names: Sequence[str]) -> dict[str, CategoryList]:
+    """The same of the columns alone that the model takes as pandas categories and not otherwise."""
+    return _match_lists(_unwrap(model), names, _list_boosted)
+
+
+def _unwrap(model: Any) -> Any:
+    """What stands inside searches for hyperparameters and wrappers of thresholds: a pipeline or an estimator."""
+    while True:
         name = get_library_class_name(model, "sklearn")
         if name in HYPERPARAMETER_SEARCHES and hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -85,13 +95,19 @@ def find_category_lists(model: Any, names: Sequence[str]) -> dict[str, CategoryL
         elif is_threshold_wrapper(model):
             model = get_wrapped_estimator(model)
         else:
-            break
+            return model
+
+
+def _match_lists(
+    model: Any, names: Sequence[str], list_kept: Callable[[Any, Sequence[str]], Iterable[tuple[str, CategoryList]]]
+) -> dict[str, CategoryList]:
+    """The lists of a model under the data's names of its columns."""
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is None:
         return {}
-    columns = match_column_names(fitted, names)
-    kept = dict(_list_kept(model, [str(name) for name in fitted]))
-    return {own: kept[str(name)] for own, name in zip(columns, fitted, strict=True) if str(name) in kept}
+    kept = dict(list_kept(model, [str(name) for name in fitted]))
+    columns = match_column_names(fitted, names) if kept else ()
+    return {own: kept[str(name)] for own, name in zip(columns, fitted, strict=False) if str(name) in kept}
 
 
 def _list_kept(model: Any, fitted: Sequence[str]) -> Iterator[tuple[str, CategoryList]]:
@@ -104,7 +120,8 @@ def _list_kept(model: Any, fitted: Sequence[str]) -> Iterator[tuple[str, Categor
             yield from _list_kept(part, fitted)
     elif name == "ColumnTransformer":
         for _, part, chosen in model.transformers_:
-            yield from _list_kept(part, _list_chosen(chosen, fitted))
+            places = list_chosen_positions(model, chosen, len(fitted))
+            yield from _list_kept(part, [fitted[place] for place in places])
     elif name in ENCODERS and len(model.categories_) == len(fitted):
         yield from ((column, _make_list(kinds)) for column, kinds in zip(fitted, model.categories_, strict=True))
     elif name.startswith("HistGradientBoosting") and getattr(model, "is_categorical_", None) is not None:
@@ -112,8 +129,13 @@ def _list_kept(model: Any, fitted: Sequence[str]) -> Iterator[tuple[str, Categor
         kinds = model._preprocessor.named_transformers_["encoder"].categories_
         yield from ((fitted[place], _make_list(kind)) for place, kind in zip(chosen, kinds, strict=True))
     else:
-        labels = _read_boosted_labels(model)
-        yield from ((fitted[place], CategoryList(kinds, as_pandas=True)) for place, kinds in labels.items() if kinds)
+        yield from _list_boosted(model, fitted)
+
+
+def _list_boosted(model: Any, fitted: Sequence[str]) -> Iterator[tuple[str, CategoryList]]:
+    """The categories of XGBoost and LightGBM."""
+    labels = _read_boosted_labels(model)
+    yield from ((fitted[place], CategoryList(kinds, as_pandas=True)) for place, kinds in labels.items() if kinds)
 
 
 def _make_list(kinds: Any) -> CategoryList:
@@ -122,20 +144,12 @@ def _make_list(kinds: Any) -> CategoryList:
     )
 
 
-def _list_chosen(chosen: Any, fitted: Sequence[str]) -> list[str]:
-    """The names of a ColumnTransformer's columns: given as names, positions, a slice or a mask."""
-    if isinstance(chosen, slice) and not isinstance(chosen.start or chosen.stop, str):
-        return list(fitted[chosen])
-    listed = [chosen] if isinstance(chosen, str | int) else list(chosen) if not isinstance(chosen, slice) else []
-    if listed and all(isinstance(one, bool | np.bool_) for one in listed):
-        return [name for name, here in zip(fitted, listed, strict=True) if here]
-    return [one if isinstance(one, str) else fitted[int(one)] for one in listed]
-
-
 def _read_boosted_labels(model: Any) -> Mapping[int, tuple[Any, ...]]:
     """The pandas categories by column that a booster keeps; none where it does not say whose they are."""
     xgboost, lightgbm = sys.modules.get("xgboost"), sys.modules.get("lightgbm")
     if xgboost is not None and isinstance(model, xgboost.XGBModel):
+        if "c" not in (model.get_booster().feature_types or ()):  # then there is no need to write the whole model
+            return {}
         labels = read_xgboost_labels(json.loads(model.get_booster().save_raw("json"))["learner"])
         return {place: kinds for place, kinds in enumerate(labels) if kinds}
     if lightgbm is not None and isinstance(model, lightgbm.LGBMModel):
@@ -148,9 +162,20 @@ def _read_boosted_labels(model: Any) -> Mapping[int, tuple[Any, ...]]:
 
 def restore_categories(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
     """A table as the model was fitted on it: columns of categories in the values and the type that it keeps."""
+    return _restore_columns(frame, find_category_lists(model, [str(name) for name in frame.columns]))
+
+
+def restore_pandas_categories(model: Any, data: Any) -> Any:
+    """A pandas table with categories in the columns that the model takes so and not otherwise; other data as it is."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(data, pandas.DataFrame):
+        return data
+    return _restore_columns(data, find_pandas_categories(model, [str(name) for name in data.columns]))
+
+
+def _restore_columns(frame: pd.DataFrame, lists: Mapping[str, CategoryList]) -> pd.DataFrame:
     import pandas as pd
 
-    lists = find_category_lists(model, [str(name) for name in frame.columns])
     restored = {}
     for name, kept in lists.items():
         if name not in frame.columns or isinstance(frame[name].dtype, pd.CategoricalDtype):
@@ -168,6 +193,10 @@ def restore_categories(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
 
 def restore_row(model: Any, row: Mapping[str, Any]) -> dict[str, Any]:
     """A single row in the values that the model keeps; a value that it does not keep stays as it is."""
-    lists = find_category_lists(model, [str(name) for name in row])
+    return match_categories(find_category_lists(model, [str(name) for name in row]), row)
+
+
+def match_categories(lists: Mapping[str, CategoryList], row: Mapping[str, Any]) -> dict[str, Any]:
+    """A single row with the categories that its values stand for; a value that stands for none stays as it is."""
     found = {name: lists[name].find(value) if name in lists else value for name, value in row.items()}
     return {name: found[name] if name in lists and found[name] in lists[name].values else row[name] for name in row}

@@ -5,6 +5,10 @@ threshold, or below it if the user says so (``desired="below"``); a tie is undes
 classes are desired where a desired class beats every other one, or, with a threshold, where the desired classes
 together pass it. Nothing here re-implements a model: a criterion is applied to its answer.
 
+Whatever a model answers is checked here, once, for every model: one label or score per row; scores that are finite
+numbers; of a classifier labels that are among its classes, and one column of probabilities per class. A
+function that is to answer labels, and answers numbers that are not whole, answers scores: these need a threshold.
+
 :class:`DecisionTarget` is what the user asked for: the desired classes, the threshold, on which side of it scores are
 desired, and the margin by which scores may move. A rule that must hold although every score may move by a margin holds
 where no score comes within the margin of the threshold: that is the same model with a threshold that is easier to pass.
@@ -12,21 +16,26 @@ where no score comes within the margin of the threshold: that is the same model 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import datetime
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array
-from ironrule.errors import InputError, ModelError, OutcomeError
-from ironrule.space.feature import value_from_json, value_to_json
+from ironrule.errors import InputError, ModelError, OutcomeError, describe_value
+from ironrule.space.feature import is_missing, value_from_json, value_to_json
 from ironrule.space.table import to_python_value
 from ironrule.wording import format_count
 
 Ask = Callable[[Any], Any]
 Direction = Literal["above", "below"]  # on which side of the threshold scores are desired
 DEFAULT_THRESHOLD = 0.5
+PROBABILITY_TOLERANCE = 1e-6  # by which a probability may lie outside 0 to 1, as rounding makes it
+MAX_FRACTIONAL_LABELS = 20  # so many different labels that are no whole numbers; a function with more answers scores
+LABEL_TYPES = (str, bytes, bool, int, float, Decimal, np.number, np.bool_, datetime.date)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +49,27 @@ class Decision:
 
     def __call__(self, table: Any, rows: int) -> BoolArray:
         """Which rows of the table have the desired outcome."""
-        return self.criterion(_ask_model(self.ask, table, rows))
+        return self.criterion(ask_model(self.ask, table, rows))
 
     def require_known_labels(self, table: Any, rows: int) -> None:
         """Raise OutcomeError if these rows, none of them desired, get labels: the desired one is likely misspelt."""
-        answer = _ask_model(self.ask, table, rows)
+        answer = _drop_single_column(ask_model(self.ask, table, rows))
         if self.unlisted_labels is not None and answer.ndim == 1:
-            seen = ", ".join(sorted({repr(to_python_value(label)) for label in answer})[:12])
+            seen = ", ".join(sorted({describe_value(to_python_value(label)) for label in answer})[:12])
             rule = f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}"
-            if any(label in get_args(Direction) for label in self.unlisted_labels):
-                hint = "pass threshold=... if scores on that side of it are desired"
+            if answer.dtype.kind == "f" or any(label in get_args(Direction) for label in self.unlisted_labels):
+                hint = "pass threshold=... if these are scores"
                 raise OutcomeError(expected=rule, got=f"labels {seen}", hint=hint, code="threshold-required")
             raise OutcomeError(expected=rule, got=f"labels {seen}")
 
 
 def build_decision(model: Any, desired: Any, threshold: float | None, direction: Direction = "above") -> Decision:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
-    if threshold is not None and not (isinstance(threshold, (int, float, np.number)) and np.isfinite(threshold)):
-        raise OutcomeError(expected="threshold must be a finite number", got=repr(threshold))
+    if threshold is not None and not is_finite_number(threshold):
+        raise OutcomeError(expected="threshold must be a finite number", got=describe_value(threshold))
+    if hasattr(model, "predict") and not callable(model.predict):
+        got = f"predict = {describe_value(model.predict)}"
+        raise ModelError(expected="a model must be a function or have a predict method", got=got)
     if hasattr(model, "predict"):
         return _build_estimator_decision(model, desired, threshold, direction)
     if any(kind.__name__ == "Module" and kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
@@ -72,35 +84,43 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
 
 
 def _build_estimator_decision(model: Any, desired: Any, threshold: float | None, direction: Direction) -> Decision:
-    classes = getattr(model, "classes_", None)
-    if classes is None or len(classes) == 0:  # a regression; CatBoost's has an empty list
+    labels = read_classes(model)
+    if not labels:  # a regression; CatBoost's has an empty list
         if desired is None and threshold is None:
             rule = "a model without classes (a regression) needs a threshold above which predictions are desired"
             hint = 'pass threshold=..., and desired="below" if low predictions are desired'
             raise OutcomeError(expected=rule, got="none", hint=hint, code="threshold-required")
         return _build_function_decision(model.predict, desired, threshold, direction)
-    labels = list_labels(classes)
     wanted = resolve_desired_labels(desired, labels)
     others = [label for label in labels if label not in wanted]
     name = repr(others[0]) if len(others) == 1 else _name_undesired(wanted, None)
     if threshold is None:
-        return Decision(model.predict, LabelCriterion(wanted), name)
+        return Decision(model.predict, LabelCriterion(wanted, tuple(labels)), name)
     if not hasattr(model, "predict_proba"):
         rule = "a threshold needs a classifier with predict_proba"
         raise OutcomeError(expected=rule, got=f"{type(model).__name__} without it", hint="leave the threshold out")
     positions, _ = split_classes(labels, wanted)
-    criterion = ColumnCriterion(tuple(positions), threshold, direction)
+    criterion = ProbabilityCriterion(tuple(positions), len(labels), threshold, direction)
     return Decision(model.predict_proba, criterion, _name_missed(threshold, direction, " or ".join(map(repr, wanted))))
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether a value is a real number, finite and not too large for a float; truth values are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:
+        return False
 
 
 def require_probability_threshold(model: Any, threshold: float | None) -> None:
     """Raise OutcomeError for a threshold on probabilities that is none; scores of other kinds may be any number."""
-    classes = getattr(model, "classes_", None)
-    by_probability = classes is not None and len(classes) > 0 and hasattr(model, "predict_proba")
-    if by_probability and isinstance(threshold, (int, float, np.number)) and not 0 <= threshold <= 1:
+    by_probability = bool(read_classes(model)) and hasattr(model, "predict_proba")
+    if by_probability and is_finite_number(threshold) and threshold is not None and not 0 <= threshold <= 1:
         raise OutcomeError(
             expected="the threshold of a classifier must be a probability from 0 to 1",
-            got=repr(threshold),
+            got=describe_value(threshold),
             hint='the threshold is for the probability of the desired class (with desired="below": of class 1)',
         )
 
@@ -130,6 +150,21 @@ def list_labels(classes: Any) -> list[Any]:
     return [to_python_value(label) for label in np.asarray(classes).ravel()]
 
 
+def read_classes(model: Any) -> list[Any] | None:
+    """The classes that a model says it has; None if it does not say. Raises ModelError if these are no labels."""
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return None
+    expected = "classes_ of a model must be a list of labels"
+    try:
+        array = np.asarray(classes)
+    except Exception as error:  # lists of several lengths, or whatever the object raises
+        raise ModelError(expected=expected, got=f"{type(error).__name__}: {error}") from error
+    if array.ndim not in (1, 2) or not all(isinstance(label, LABEL_TYPES) for label in array.ravel()):
+        raise ModelError(expected=expected, got=describe_value(classes))
+    return list_labels(array)
+
+
 def split_classes(labels: Sequence[Any], desired: Sequence[Any]) -> tuple[list[int], list[int]]:
     """The positions of the desired labels, and of the others."""
     positions: tuple[list[int], list[int]] = [], []
@@ -140,11 +175,21 @@ def split_classes(labels: Sequence[Any], desired: Sequence[Any]) -> tuple[list[i
 
 def as_labels(desired: Any) -> tuple[Any, ...]:
     """The desired labels as a tuple, each once; raises OutcomeError if there are none."""
-    several = isinstance(desired, (list, tuple, set, frozenset, np.ndarray))
-    labels = tuple(dict.fromkeys(to_python_value(label) for label in (desired if several else (desired,))))
+    several = isinstance(desired, (list, tuple, set, frozenset)) or (isinstance(desired, np.ndarray) and desired.ndim)
+    listed = [to_python_value(label) for label in (desired if several else (desired,))]
+    odd = [label for label in listed if label is not None and not _is_label(label)]
+    if odd:
+        rule = "a desired class must be one value, such as a string or a number"
+        raise OutcomeError(expected=rule, got=describe_value(odd[0]), hint="several classes must be in one list")
+    labels = tuple(dict.fromkeys(listed))
     if not labels:
         raise OutcomeError(expected="at least one desired class must be named", got="an empty collection")
     return labels
+
+
+def _is_label(label: Any) -> bool:
+    """Whether a value may be a label: integers of more than 64 bits are none, since no array holds them."""
+    return isinstance(label, LABEL_TYPES) and not (isinstance(label, int) and not -(2**63) <= label < 2**63)
 
 
 def _name_missed(threshold: float, direction: Direction, named: str) -> str:
@@ -169,19 +214,59 @@ def _build_function_decision(ask: Ask, desired: Any, threshold: float | None, di
 
 @dataclass(frozen=True, slots=True)
 class LabelCriterion:
-    """Labels: desired if among the wanted ones."""
+    """Labels: desired if among the wanted ones; they must be among the classes, where these are known."""
 
     wanted: tuple[Any, ...]
+    classes: tuple[Any, ...] | None = None
 
     def __call__(self, answer: AnyArray) -> BoolArray:
-        if answer.ndim != 1:
+        labels = _drop_single_column(answer)
+        if labels.ndim != 1:
             rule = "the model must answer one label per row"
             raise ModelError(expected=rule, got=f"an array of shape {answer.shape}")
-        _require_finite(answer)
-        mask = np.zeros(len(answer), dtype=np.bool_)
-        for label in self.wanted:
-            mask |= np.asarray(answer == label, dtype=np.bool_)
+        _require_finite(labels)
+        mask = _flag_equal(labels, self.wanted)
+        if self.classes is not None:
+            others = labels[~mask]
+            known = _flag_equal(others, [label for label in self.classes if label not in self.wanted])
+            if not known.all():
+                rule = f"the model must answer labels of its classes, {list(self.classes)}"
+                raise ModelError(expected=rule, got=describe_value(to_python_value(others[~known][0])))
         return mask
+
+
+def _flag_equal(labels: AnyArray, wanted: Sequence[Any]) -> BoolArray:
+    """Which labels are among the wanted ones."""
+    mask = np.zeros(len(labels), dtype=np.bool_)
+    for label in wanted:
+        mask |= np.asarray(labels == label, dtype=np.bool_)
+    return mask
+
+
+@dataclass(frozen=True, slots=True)
+class ProbabilityCriterion:
+    """Probabilities, a column per class: desired if those of the wanted classes together pass the threshold."""
+
+    wanted: tuple[int, ...]
+    classes: int
+    threshold: float
+    direction: Direction = "above"
+
+    def __call__(self, answer: AnyArray) -> BoolArray:
+        if answer.ndim != 2 or answer.shape[1] != self.classes:
+            rule = f"predict_proba must answer {self.classes} columns, one per class"
+            raise ModelError(expected=rule, got=f"an array of shape {answer.shape}")
+        if answer.dtype.kind not in "biuf":
+            raise ModelError(expected="probabilities must be numbers", got=f"{answer.dtype}")
+        shares = _require_numbers(answer)
+        # XGBoost's binary:logitraw answers the score s, which is no probability, as the columns 1 - s and s.
+        no_share = (shares < -PROBABILITY_TOLERANCE) | (shares > 1 + PROBABILITY_TOLERANCE)
+        adds_up = np.isclose(shares.sum(axis=1), 1.0, atol=PROBABILITY_TOLERANCE * (1.0 + np.abs(shares).sum(axis=1)))
+        outside = shares[no_share & ~adds_up[:, None]]
+        if outside.size:
+            rule = "predict_proba must answer probabilities from 0 to 1"
+            raise ModelError(expected=rule, got=f"{float(outside[0])!r} among others")
+        return _flag_passing(shares[:, list(self.wanted)].sum(axis=1), self.threshold, self.direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +280,10 @@ class ColumnCriterion:
     def __call__(self, answer: AnyArray) -> BoolArray:
         scores = _require_numbers(answer)
         columns = range(scores.shape[1])
-        wrong = [place for place in self.wanted if place not in columns]
+        wrong = [place for place in self.wanted if type(place) is not int or place not in columns]
         if wrong:
             rule = f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers"
-            raise OutcomeError(expected=rule, got=repr(wrong[0]))
+            raise OutcomeError(expected=rule, got=describe_value(wrong[0]))
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
             return _flag_passing(chosen.sum(axis=1), self.threshold, self.direction)
@@ -218,6 +303,7 @@ class FunctionCriterion:
     direction: Direction = "above"
 
     def __call__(self, answer: AnyArray) -> BoolArray:
+        answer = _drop_single_column(answer)
         if answer.ndim == 2 and self.wanted is None:
             raise OutcomeError(
                 expected=f"one of the {format_count(answer.shape[1], 'column')} that the model answers must be desired",
@@ -233,7 +319,28 @@ class FunctionCriterion:
         if self.threshold is not None:
             rule = "for one number per row either a desired class or a threshold must be given"
             raise OutcomeError(expected=rule, got="both")
+        _require_labels(answer, self.wanted)
         return LabelCriterion(self.wanted)(answer)
+
+
+def _require_labels(answer: AnyArray, wanted: tuple[Any, ...]) -> None:
+    """Raise OutcomeError if the answers are scores, although labels are wanted.
+
+    Numbers that are not whole are scores, unless such a label is wanted and there are few of them. A score that
+    happens to be 1 must not be taken for the label 1, while all others, however high, would count as undesired.
+    """
+    if answer.dtype.kind != "f":
+        return
+    parts = answer[np.isfinite(answer) & (answer != np.floor(answer))]
+    fractional = any(isinstance(label, float) and not label.is_integer() for label in wanted)
+    if len(parts) and not (fractional and len(np.unique(parts)) <= MAX_FRACTIONAL_LABELS):
+        shown = ", ".join(describe_value(float(score)) for score in parts[:3])
+        raise OutcomeError(
+            expected=f"the model must answer labels, since desired={list(wanted)} names some",
+            got=f"scores such as {shown}",
+            hint="pass threshold=... in place of desired=... for scores, or let the function answer labels",
+            code="threshold-required",
+        )
 
 
 def _flag_passing(scores: Float64Array, threshold: float, direction: Direction) -> BoolArray:
@@ -242,10 +349,17 @@ def _flag_passing(scores: Float64Array, threshold: float, direction: Direction) 
 
 
 def _require_numbers(answer: AnyArray) -> Float64Array:
+    if answer.dtype == object and all(isinstance(score, (int, float, Decimal, np.number)) for score in answer.ravel()):
+        try:
+            answer = answer.astype(np.float64)
+        except OverflowError:
+            raise ModelError(
+                expected="the model's answers must be numbers that a float can hold", got="larger"
+            ) from None
     if answer.dtype.kind not in "biuf":
         raise OutcomeError(
             expected="scores must be numbers",
-            got=f"{answer.dtype} such as {answer.ravel()[0]!r}",
+            got=f"{answer.dtype} such as {describe_value(answer.ravel()[0])}",
             hint="name the desired class: desired=...",
             code="desired-required",
         )
@@ -260,19 +374,51 @@ def _require_finite(answer: AnyArray) -> None:
         raise ModelError(expected="the model's answers must be finite", got=got)
 
 
-def _ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
-    """The model's answer as an array; its own exception is shown, not swallowed."""
+def ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
+    """The model's answer as an array with something for every row; its own exception is shown, not swallowed."""
     try:
-        answer = np.asarray(ask(table))
+        answer = _to_array(ask(table), rows)
+    except ModelError:
+        raise
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
         said = f"the model failed on a table of {format_count(rows, 'row')}: {type(error).__name__}: {error}"
         raise ModelError(said) from error
-    if answer.ndim == 2 and answer.shape[1] == 1:
-        answer = answer[:, 0]
-    if answer.ndim not in (1, 2) or len(answer) != rows:
-        rule = "the model must answer one label or score per row"
-        raise ModelError(expected=rule, got=f"an array of shape {answer.shape} for {format_count(rows, 'row')}")
+    if answer.ndim not in (1, 2) or len(answer) != rows or answer.size == 0:
+        raise _build_answer_error(f"an array of shape {answer.shape}", rows)
+    if answer.dtype.kind not in "biufOSUM":
+        raise ModelError(expected="the model must answer labels or real numbers", got=f"{answer.dtype}")
     return answer
+
+
+def _build_answer_error(got: str, rows: int) -> ModelError:
+    rule = "the model must answer one label or score per row"
+    return ModelError(expected=rule, got=f"{got} for {format_count(rows, 'row')}")
+
+
+def _to_array(given: Any, rows: int) -> AnyArray:
+    """Whatever a model answers as an array: lists, arrays, pandas, polars, torch."""
+    if given is None or isinstance(given, (str, bytes, Mapping, AbstractSet)):
+        raise _build_answer_error("None" if given is None else f"a {type(given).__name__}", rows)
+    if hasattr(given, "nnz") and hasattr(given, "toarray"):
+        rule = "the model must answer an array"
+        raise ModelError(expected=rule, got="a sparse matrix", hint="answer a dense array, as toarray gives")
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise ModelError(expected="the model must answer something for every row", got="a masked array with gaps")
+    dense = given.detach().cpu() if callable(getattr(given, "detach", None)) else given  # a torch tensor
+    answer = np.asarray(dense)
+    if answer.dtype == object and answer.ndim in (1, 2):
+        answer = answer.copy()
+        flat = answer.reshape(-1)
+        flat[:] = [None if is_missing(label) else label for label in flat.tolist()]
+        odd = [label for label in flat.tolist() if label is not None and not isinstance(label, LABEL_TYPES)]
+        if odd:
+            raise ModelError(expected="the model must answer labels or real numbers", got=f"a {type(odd[0]).__name__}")
+    return answer
+
+
+def _drop_single_column(answer: AnyArray) -> AnyArray:
+    """A table of one column is a list."""
+    return answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 1 else answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +440,8 @@ class DecisionTarget:
         """The same from what a caller gives, checked. With a threshold, "above" and "below" are directions, unless the
         model has a class of that name.
         """
-        number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
-        if not number or not 0 <= margin < float("inf"):
-            raise InputError(expected="margin must be a finite non-negative number", got=repr(margin))
+        if not is_finite_number(margin) or margin < 0:
+            raise InputError(expected="margin must be a finite non-negative number", got=describe_value(margin))
         wanted = None if desired is None else as_labels(desired)
         direction = _find_direction(wanted, threshold, model)
         return cls(wanted if direction is None else None, threshold, float(margin), direction or "above")
@@ -313,7 +458,7 @@ class DecisionTarget:
         if self.margin == 0 or self.threshold is not None:
             away = self.margin if self.direction == "below" else -self.margin
             return None if self.threshold is None else self.threshold + away
-        classes = getattr(model, "classes_", None)
+        classes = read_classes(model)
         if classes is None and not hasattr(model, "predict"):
             return DEFAULT_THRESHOLD - self.margin
         if classes is None or len(classes) != 2 or not hasattr(model, "predict_proba"):
@@ -339,7 +484,7 @@ class DecisionTarget:
         below = direction == "below" and threshold is not None and data["desired"] is None
         if not below and direction != "above":
             rule = 'direction must be "above", or "below" with a threshold and without classes'
-            raise InputError(expected=rule, got=repr(direction))
+            raise InputError(expected=rule, got=describe_value(direction))
         desired = None if data["desired"] is None else tuple(value_from_json(label) for label in data["desired"])
         plain = cls.from_arguments(None, threshold, data["margin"])
         return replace(plain, desired=None if desired is None else as_labels(desired), direction=direction)
@@ -349,7 +494,6 @@ def _find_direction(desired: tuple[Any, ...] | None, threshold: float | None, mo
     """The direction that the user named in the place of a class; None if it is a class, or there is no threshold."""
     if desired is None or len(desired) != 1 or threshold is None:
         return None
-    classes = getattr(model, "classes_", None)
-    if classes is not None and desired[0] in list_labels(classes):
+    if desired[0] in (read_classes(model) or ()):
         return None
     return next((direction for direction in get_args(Direction) if desired[0] == direction), None)

@@ -20,8 +20,11 @@ that were seen, and the reason is kept beside it (:class:`RefinedSpace`).
 - **Constraints.** The constants that numbers are compared with join the domain, with the numbers next to them. Where
   two numbers are compared, or computed with, all their values must be in the domain.
 
-Whole numbers stay whole. Two neighbours of the refined domain that still have numbers between them enclose a *gap*
-(:class:`Gaps`). What holds there:
+Whole numbers stay whole. A column of float32 rounds every number to one that it holds. That keeps their order, so the
+places are found all the same, and what is proven holds for every number as the column holds it.
+
+Two neighbours of the refined domain that still have numbers between them enclose a *gap* (:class:`Gaps`). What holds
+there:
 
 - No split of a tree changes its answer inside a gap, so trees decide there as they do at both ends.
 - What a sum adds for the number (a term) lies between what it adds at the two ends. So if some number in a gap has
@@ -48,7 +51,7 @@ from ironrule.model.blackbox import make_layout_builder
 from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
 from ironrule.model.normal_form.network import Network, require_straight_columns
 from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
-from ironrule.model.pipeline import require_monotone, split_pipeline
+from ironrule.model.pipeline import find_unordered_columns, split_pipeline
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.readers.registry import get_input_conversion
@@ -98,18 +101,28 @@ class Gaps:
 
     def are_respected_by(self, predicates: Sequence[Predicate], instance: Points | None = None) -> bool:
         """Whether each constraint that holds for a number in a gap also holds at both ends of the gap."""
-        return all(self._is_respected(predicate.evaluator, instance) for predicate in predicates)
+        return not any(True for predicate in predicates for _ in self.list_unsafe_comparisons(predicate, instance))
 
-    def _is_respected(self, evaluator: TruthEvaluator, instance: Points | None, negated: bool = False) -> bool:
+    def list_unsafe_comparisons(
+        self, predicate: Predicate, instance: Points | None = None
+    ) -> Iterator[ComparisonEvaluator]:
+        """The comparisons of a constraint that may hold for a number in a gap, and not at both of its ends."""
+        yield from self._list_unsafe(predicate.evaluator, instance, negated=False)
+
+    def _list_unsafe(
+        self, evaluator: TruthEvaluator, instance: Points | None, negated: bool
+    ) -> Iterator[ComparisonEvaluator]:
         match evaluator:
             case ComparisonEvaluator():
-                return self._is_comparison_respected(evaluator, instance, negated)
+                if not self._is_comparison_respected(evaluator, instance, negated):
+                    yield evaluator
             case NegationEvaluator(inner):
-                return self._is_respected(inner, instance, not negated)
+                yield from self._list_unsafe(inner, instance, not negated)
             case ConjunctionEvaluator(evaluators) | DisjunctionEvaluator(evaluators):
-                return all(self._is_respected(part, instance, negated) for part in evaluators)
+                for part in evaluators:
+                    yield from self._list_unsafe(part, instance, negated)
             case _:  # whether a value is missing: no number is
-                return True
+                return
 
     def _is_comparison_respected(self, comparison: ComparisonEvaluator, instance: Points | None, negated: bool) -> bool:
         if not any(self.open[index].any() for index in find_point_features(comparison)):
@@ -219,14 +232,11 @@ class RefinedSpace:
 
 
 def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table) -> RefinedSpace:
-    """The space with every place added at which a model or a constraint tells numbers apart.
-
-    Raises Unreadable if nothing is known of what lies between values, whatever the feature.
-    """
-    for model in models:
-        require_monotone(split_pipeline(model)[0])
+    """The space with every place added at which a model or a constraint tells numbers apart."""
+    unordered = _find_unordered_features(space, models, table)
     numbers = [j for j, feature in enumerate(space.features) if feature.can_be_interval]
-    obstacles = {j: reason for j in numbers if (reason := _find_obstacle(space, reads, table, j)) is not None}
+    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, j) for j in numbers}
+    obstacles = {j: reason for j, reason in reasons.items() if reason is not None}
     # A constraint may tie features together such that none of them can be an interval: they are left out, and the
     # rest is tried again.
     while True:
@@ -236,6 +246,16 @@ def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedM
         if not broken:
             return RefinedSpace(refined, {space.names[j]: reason for j, reason in obstacles.items()})
         obstacles |= broken
+
+
+def _find_unordered_features(space: Space, models: Sequence[Any], table: Table) -> dict[int, str]:
+    """The features that a model's preprocessing may not let rise or fall all the way, with the reason."""
+    found: dict[int, str] = {}
+    for model in models:
+        layout = make_layout_builder(model, table)(space.features)
+        unordered = find_unordered_columns(split_pipeline(model)[0], len(layout.names))
+        found |= {layout.feature_indices[column]: reason for column, reason in unordered.items()}
+    return found
 
 
 def _refine_chosen(
@@ -283,14 +303,13 @@ def _round_near(number: float, length: float, feature: Feature) -> Any:
     return round(number, digits) + 0.0  # no negative zero
 
 
-def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], table: Table, j: int) -> str | None:
+def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], j: int) -> str | None:
     """Why the places where models tell numbers of a feature apart cannot all be found; None if they can."""
     feature = space.features[j]
     if feature.interval is False:
         return "it is declared to have only its values"
     try:
         _require_exact_integers(feature)
-        _require_float64(feature, table)
         for read in reads:
             if _is_network(read):
                 own = np.flatnonzero(read.columns.features == j).tolist()
@@ -329,12 +348,13 @@ def _find_constants(space: Space, chosen: Sequence[int]) -> list[tuple[int, set[
             continue
         feature = space.features[bound.read.index]
         if math.isfinite(constant := bound.constant + 0.0):  # no negative zero
-            near = _list_neighbours(constant, feature.has_only_integers)
+            near = list_neighbours(constant, feature.has_only_integers)
             constants.append((bound.read.index, {v for v in near if feature.values[0] <= v <= feature.values[-1]}))
     return constants
 
 
-def _list_neighbours(constant: float, whole: bool) -> set[Any]:
+def list_neighbours(constant: float, whole: bool) -> set[Any]:
+    """A number and those next to it on both sides; where only whole numbers count, the whole ones around it."""
     if whole:
         floor, ceiling = math.floor(constant), math.ceil(constant)
         return {ceiling - 1, floor, ceiling, floor + 1}
@@ -345,13 +365,13 @@ def _find_unsafe_features(space: Space, gaps: Gaps) -> dict[int, str]:
     """The features of constraints that may hold between two values and at neither of them, with the reason."""
     unsafe: dict[int, str] = {}
     for predicate in space.feasible.predicates:
-        if not gaps.are_respected_by([predicate]):
-            tied = set().union(*map(find_point_features, iterate_comparisons(predicate.evaluator)))
-            reason = (
-                f"the constraint '{predicate.constraint}' does not compare it with a constant, and it is not one of "
-                f"integers with at most {MAX_LISTED_INTEGERS:,} values between their extremes"
-            )
-            unsafe |= dict.fromkeys((j for j in tied if gaps.open[j].any()), reason)
+        tied = set().union(*map(find_point_features, gaps.list_unsafe_comparisons(predicate)))
+        reason = (
+            f"the constraint '{predicate.constraint}' does not compare it with a constant, and it is not one of "
+            f"integers with at most {MAX_LISTED_INTEGERS:,} values between their extremes; round it to integers, or "
+            f"compare it with a constant"
+        )
+        unsafe |= dict.fromkeys((j for j in tied if gaps.open[j].any()), reason)
     return unsafe
 
 
@@ -386,14 +406,6 @@ def _require_exact_integers(feature: Feature) -> None:
             "it has whole numbers beyond 2**53, and float64 cannot hold all those in between; make it a string if it "
             "is an identifier, or rescale it (seconds instead of nanoseconds)"
         )
-
-
-def _require_float64(feature: Feature, table: Table) -> None:
-    """A column of a shorter type cannot hold the numbers on both sides of a threshold."""
-    kind = table.column(feature.columns[0]).values.dtype
-    if kind.kind == "f" and kind != np.float64:
-        reason = f"it comes as {kind}, which does not hold every number in between; convert the column to float64"
-        raise Unreadable(reason)
 
 
 def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel, place: int) -> None:

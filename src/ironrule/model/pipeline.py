@@ -28,6 +28,7 @@ from ironrule.space.feature import is_missing
 MONOTONE_TRANSFORMERS = frozenset(
     ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer", "VarianceThreshold")
 )
+ORDER_KEEPING_TRANSFORMERS = MONOTONE_TRANSFORMERS - {"VarianceThreshold"}  # one column for each, in the same order
 NON_MONOTONE_TRANSFORMERS = frozenset(("PowerTransformer", "QuantileTransformer"))
 ENCODERS = frozenset(("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"))
 IMPUTERS = frozenset(("SimpleImputer", "MissingIndicator"))
@@ -130,34 +131,95 @@ def _list_functions(step: Any) -> Iterator[Any]:
         yield step
 
 
-def require_monotone(steps: TransformerSteps | None) -> None:
-    """Raise Unreadable unless every step lets its columns rise or fall all the way with the numbers that it gets."""
-    for step in () if steps is None else steps.transformers:
-        _require_monotone_step(step)
+@dataclass(frozen=True, slots=True)
+class ColumnSources:
+    """The columns of the user's table that the input of a step comes from, by position: of each column of the input
+    where that is known (else ``each`` is None), and of all of them together.
+    """
+
+    each: tuple[frozenset[int], ...] | None
+    every: frozenset[int]
+
+    def choose(self, positions: Iterable[int]) -> ColumnSources:
+        """The same for some columns of the input."""
+        if self.each is None:
+            return self
+        chosen = tuple(self.each[place] for place in positions)
+        return ColumnSources(chosen, frozenset().union(*chosen))
+
+    def forget_order(self) -> ColumnSources:
+        """What is known behind a step that may add, drop or reorder columns."""
+        return ColumnSources(None, self.every)
 
 
-def _require_monotone_step(step: Any) -> None:
-    name = get_library_class_name(step, "sklearn")
-    if name in STEP_CONTAINERS:
-        for _, part in STEP_CONTAINERS[name](step):
-            _require_monotone_step(part)
-    elif name in ENCODERS:
+def find_unordered_columns(steps: TransformerSteps | None, width: int) -> dict[int, str]:
+    """The columns of a table of this width, by position, that some step may not let rise or fall all the way, with the
+    reason. Every column that may reach such a step counts.
+    """
+    if steps is None:
+        return {}
+    found: dict[int, str] = {}
+    sources = ColumnSources(tuple(frozenset((place,)) for place in range(width)), frozenset(range(width)))
+    _add_unordered(steps.transformers, sources, found)
+    return found
+
+
+def _add_unordered(steps: Iterable[Any], sources: ColumnSources, found: dict[int, str]) -> None:
+    """Go through steps that stand one behind the other, and add the columns that one of them may not keep in order."""
+    for step in steps:
+        name = get_library_class_name(step, "sklearn")
+        if sources.each is not None and getattr(step, "n_features_in_", len(sources.each)) != len(sources.each):
+            sources = sources.forget_order()
+        if name == "Pipeline":
+            _add_unordered((part for _, part in step.steps), sources, found)
+        elif name == "FeatureUnion":
+            for _, part in step.transformer_list:
+                _add_unordered((part,), sources, found)
+        elif name == "ColumnTransformer":
+            for _, part, chosen in step.transformers_:
+                known = None if sources.each is None else list_chosen_positions(step, chosen, len(sources.each))
+                _add_unordered((part,), sources.forget_order() if known is None else sources.choose(known), found)
+        else:
+            for columns, reason in _list_unordered(step, name, sources):
+                found |= dict.fromkeys(columns - found.keys(), reason)
+        if name not in ORDER_KEEPING_TRANSFORMERS and not _is_no_operation(step):
+            sources = sources.forget_order()
+
+
+def list_chosen_positions(transformer: Any, chosen: Any, width: int) -> list[int]:
+    """The positions of the columns that a part of a ColumnTransformer gets: given as names, positions, a slice or a
+    mask.
+    """
+    names = [str(name) for name in getattr(transformer, "feature_names_in_", ())]
+    if isinstance(chosen, slice):
+        start, stop = chosen.start, chosen.stop
+        first = names.index(start) if isinstance(start, str) else start
+        last = names.index(stop) + 1 if isinstance(stop, str) else stop  # a name is part of its slice
+        return list(range(width))[slice(first, last, chosen.step)]
+    listed = [chosen] if isinstance(chosen, str | int) else list(chosen)
+    if listed and all(isinstance(one, bool | np.bool_) for one in listed):
+        return np.flatnonzero(listed).tolist()
+    return [names.index(one) if isinstance(one, str) else range(width)[int(one)] for one in listed]
+
+
+def _list_unordered(step: Any, name: str, sources: ColumnSources) -> Iterator[tuple[frozenset[int], str]]:
+    """Columns that a single step may not let rise or fall all the way, and why."""
+    if name in ENCODERS:
         known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
-        if any(_is_number(kind) for kinds in known for kind in np.asarray(kinds).tolist()):
-            raise Unreadable(f"its {name} tells single numbers apart")
+        aligned = sources.each is not None and len(sources.each) == len(known)
+        each = sources.each if sources.each is not None and aligned else [sources.every] * len(known)
+        for columns, kinds in zip(each, known, strict=True):
+            if any(_is_number(kind) for kind in np.asarray(kinds).tolist()):
+                yield columns, f"its {name} tells single numbers apart"
     elif name in IMPUTERS:
         if _is_number(step.missing_values):
-            raise Unreadable(
-                f"its {name} takes the single number {step.missing_values!r} for missing, so it tells that from its "
-                f"neighbours; put NaN in its place in the data"
-            )
+            reason = f"its {name} takes the single number {step.missing_values!r} for missing and tells that from its "
+            yield sources.every, f"{reason}neighbours; put NaN in its place in the data"
     elif name in NON_MONOTONE_TRANSFORMERS:
-        raise Unreadable(
-            f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; use a "
-            f"StandardScaler, MinMaxScaler or RobustScaler"
-        )
+        reason = f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; "
+        yield sources.every, f"{reason}use a StandardScaler, MinMaxScaler or RobustScaler"
     elif name not in MONOTONE_TRANSFORMERS and not _is_no_operation(step) and not _is_passthrough(step):
-        raise Unreadable(f"its {type(step).__name__} may tell single numbers apart")
+        yield sources.every, f"its {type(step).__name__} may tell single numbers apart"
 
 
 def _is_number(value: Any) -> bool:

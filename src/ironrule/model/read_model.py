@@ -64,11 +64,21 @@ class TabulatedModel:
         return TabulatedModel(self.normal_form, TabulatedColumns(features, tuple(values)))
 
 
-def read_model(model: Any, black_box: BlackBox, space: Space, past: Points, target: DecisionTarget) -> TabulatedModel:
-    """Read a model, whatever the margin; raises Unreadable, with the reason, if it cannot be read."""
+def read_model(
+    model: Any,
+    black_box: BlackBox,
+    space: Space,
+    past: Points,
+    target: DecisionTarget,
+    known: NormalForm | None = None,
+) -> TabulatedModel:
+    """Read a model, whatever the margin; raises Unreadable, with the reason, if it cannot be read.
+
+    ``known`` is its normal form, which does not depend on the space, where it was read for the same target before.
+    """
     require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
-    normal_form = read_estimator(final, target.desired, target.threshold, target.direction)
+    normal_form = known or read_estimator(final, target.desired, target.threshold, target.direction)
     if (count := normal_form.node_count) > MAX_NODES:
         raise Unreadable(f"its trees have {count:,} nodes, and models of up to {MAX_NODES:,} are read so far")
     _require_exact_layout(black_box, space, past)
@@ -92,14 +102,26 @@ def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> No
 
 
 def read_models(
-    models: Sequence[Any], model_set: ModelSet, space: Space, past: Points, target: DecisionTarget
+    models: Sequence[Any],
+    model_set: ModelSet,
+    space: Space,
+    past: Points,
+    target: DecisionTarget,
+    known: Sequence[NormalForm] = (),
 ) -> list[tuple[Any, TabulatedModel]]:
-    """Every model with its normal form, for every way in which it is asked, not yet checked against it; the first one
-    also as it is, since counterfactuals are its own. Raises Unreadable if one of them cannot be read.
+    """Every model with its normal form, for every way in which it is asked, not yet checked against it; with a margin
+    the first one also as it is, since counterfactuals are its own. Raises Unreadable if one of them cannot be read.
+
+    ``known`` has the normal forms in the same order, where they were read before.
     """
-    found = [
-        (model, read_model(model, box, space, past, each))
+    asked = [
+        (model, each, box)
         for (model, each), box in zip(list_targets(models, target), model_set.black_boxes, strict=True)
     ]
-    own = [(models[0], read_model(models[0], model_set.primary, space, past, target))]
-    return [*found, *(own if target.margin and target.threshold is not None else [])]
+    if target.margin:
+        asked.append((models[0], target, model_set.primary))
+    forms: Sequence[NormalForm | None] = known or [None] * len(asked)
+    return [
+        (model, read_model(model, box, space, past, own_target, known=form))
+        for (model, own_target, box), form in zip(asked, forms, strict=True)
+    ]

@@ -94,7 +94,7 @@ def test_what_is_not_read_says_what_to_do() -> None:
     for model, data, reason in (
         (linear_trees, table, "fit it with linear_tree=False"),
         (statistics, named, "one_hot_max_size above the number of categories avoids them"),
-        (isotonic, table, "use sigmoid or ensemble=False"),
+        (isotonic, table, "fit it with ensemble=False or method='sigmoid'"),
     ):
         explainer = Explainer(model, data)
         assert reason in str(explainer.unreadable_reason)

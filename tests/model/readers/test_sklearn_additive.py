@@ -281,6 +281,22 @@ def test_the_mean_of_several_sigmoids_is_read_as_it_decides(base, dtype):
                 require_agreement(tree_sum, model, desired, threshold, ask)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_the_mean_of_calibrated_trees_is_a_sum_of_trees(method, dtype):
+    for seed in range(3):
+        model, ask = calibrated("tree", dtype, cv=4, method=method)(seed)
+        chances = np.unique(model.predict_proba(ask)[:, 1])
+        inner = chances[(chances > 0.01) & (chances < 0.99)]
+        for desired in (0, 1):
+            for threshold in (None, 0.3, 0.8):
+                tree_sum = read_calibrated(model, (desired,), threshold, read_base)
+                require_agreement(tree_sum, model, desired, threshold, ask)
+            for threshold in inner[:: max(len(inner) // 4, 1)].tolist():  # rounding may decide
+                tree_sum = read_calibrated(model, (desired,), threshold, read_base)
+                require_agreement(tree_sum, model, desired, threshold, ask, 0.7)
+
+
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("base", BASES)
 def test_a_single_calibrator_moves_the_threshold(base, method):
@@ -323,7 +339,7 @@ def test_calibrated_models_that_are_no_sum_are_refused_with_a_reason():
     for model, reason in (
         (scaled, "inside the Pipeline"),
         (three, "two classes"),
-        (steps, "sum of steps"),
+        (steps, "mean of step functions, not a sum of trees; fit it with ensemble=False"),
         (bayes, "no plain sum"),
         (other, "SVC is not one"),
     ):

@@ -29,6 +29,7 @@ from ironrule.backends.network.workspace import (
     STATUS_POINT,
     BoundResults,
     OpenCells,
+    find_open_values,
 )
 from ironrule.oracles.protocol import Case, Run
 from ironrule.rule.box import Box
@@ -194,25 +195,31 @@ class NetworkNearestSearch:
         work = AscentSearch(net, self.case, self.box)
         frontier = Frontier.build(work.open_cells, self.costs, work.origin, self.earlier_changes)
         occurring = FeasibleCombinations.build(net, work.open_cells, self.case.feasible, self.box)
-        decided = True
+        values, decided = find_open_values(net, self.box), True
         # Best-first branch and bound: `cost_limit` falls with every better counterfactual, which drops more sub-boxes.
         while frontier.keep_below(self.cost_limit):
             if frontier.taken_count >= MAX_BOXES:
                 return False
             meter.check()
             some = occurring.keep_feasible(frontier.take(self.engine.batch, self.cost_limit))
-            outcome = self.engine.bound_boxes(net, work.open_cells, some.low, some.high)
+            # Beside a counterfactual that was found, values alone are looked at: who calls it the nearest accounts for
+            # the numbers between them.
+            cells = work.open_cells if self.best is None else values
+            outcome = self.engine.bound_boxes(net, cells, some.low, some.high)
             meter.events["boxes"] += len(some.number)
             self._check_points(net, outcome, meter)
             # A sub-box with a counterfactual is cut on: it may hold a cheaper one. Where only gaps are left, numbers
-            # in them may be counterfactuals although none was found.
+            # in them may be counterfactuals; the value where they begin has not been looked at yet.
             rest = (outcome.status == STATUS_OPEN) | (outcome.status == STATUS_FOUND) | (outcome.status == STATUS_GAP)
-            decided &= not (rest & (outcome.cuts[:, 0] == NO_CUT_IN_GAP)).any()
+            in_gaps = rest & (outcome.cuts[:, 0] == NO_CUT_IN_GAP)
+            if in_gaps.any():
+                decided = False
+                begins = self.engine.bound_boxes(net, values, some.low[in_gaps], some.high[in_gaps])
+                self._check_points(net, begins, meter)
             cut = rest & (outcome.cuts[:, 0] >= 0)
             parents = SubBoxes(*(one[cut] for one in some))
             frontier.cut(parents, outcome.cuts[cut], self.best is not None)
-        # Beside a counterfactual that was found, gaps are accounted for by who calls it the nearest.
-        return bool(decided) or self.best is not None
+        return decided or self.best is not None
 
     def _check_points(self, net: CompiledNetwork, outcome: BoundResults, meter: Meter) -> None:
         """Counterfactuals that bounds have shown: sure ones, and points that only the model can decide."""

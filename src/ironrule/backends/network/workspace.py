@@ -156,6 +156,11 @@ def find_open_cells(net: CompiledNetwork, box: Box) -> OpenCells:
     return OpenCells(starts, cells[:count], values[:count], *(cells[:count] for cells in ends))
 
 
+def find_open_values(net: CompiledNetwork, box: Box) -> OpenCells:
+    """The same without gaps: the values of the domains alone."""
+    return find_open_cells(net._replace(gap_after=np.zeros_like(net.gap_after)), box)
+
+
 class BoundResults(NamedTuple):
     """What was found for each of some boxes, one row per box."""
 

@@ -25,6 +25,7 @@ from ironrule.backends.tree.compile import (
 )
 from ironrule.errors import ModelError
 from ironrule.hitting.bits import count_words
+from ironrule.interrupts import InterruptFlag
 from ironrule.oracles.protocol import BoxQuery, Capabilities, Case, CompleteDuals, Run
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import Meter
@@ -102,7 +103,8 @@ class LazyCover:
 
     def cover(self) -> Cover:
         """The cover that branch and bound finds for the same box."""
-        query, run = BoxQuery(self.case, self.box), Run(Meter(), np.random.default_rng(0))
+        meter = Meter(interrupt_flag=InterruptFlag())  # an interrupted search still shows what it has proven
+        query, run = BoxQuery(self.case, self.box), Run(meter, np.random.default_rng(0))
         answer = ForestOracle((self.forest,)).find_or_prove(query, run)
         if not isinstance(answer, tuple):
             raise ModelError("two exact searches disagree about a box", hint="please report this model")

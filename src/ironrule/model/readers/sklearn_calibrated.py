@@ -1,7 +1,8 @@
 """Calibrated classifiers of scikit-learn with two classes: the mean of a monotone function of each fold's score.
 
 With one fold the calibrator only moves the threshold: its function is inverted. With several, Platt's sigmoid makes a
-sum of logistic functions of the folds' scores, which is a sum of trees behind links; a step function per fold is not.
+sum of logistic functions of the folds' scores, which is a sum of trees behind links; a step function per fold is not,
+unless the fold's model is a single tree: then each leaf has a probability, which the calibrator makes another one.
 
 The normal form of a base model must give its score itself, not only its decision. That is taken from how its offset
 moves with the threshold, and checked against the scores that the base gives for random rows.
@@ -21,6 +22,7 @@ from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.tree_sum import Link, LinkedGroup, Margin, Reader, Term, Tree, TreeSum
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
+from ironrule.model.readers.sklearn_trees import read_second_class
 
 PROBE_ROWS = 256
 MIN_TIE = 1e-290  # keeps exact ties undecided
@@ -114,7 +116,7 @@ def _read_base_score(fold: CalibrationFold, rising: bool, read_base: Reader) -> 
         margin = replace(margin, error=max(margin.error, other.error))
     name = type(fold.base).__name__
     if not (math.isfinite(scale) and scale > 0) or any(group.link != Link() for group in margin.groups):
-        raise Unreadable(f"the score of the calibrated {name} is no plain sum")
+        raise Unreadable(f"the score of the calibrated {name} is no plain sum; fit it with ensemble=False")
     trees = tuple(tree for group in margin.groups for tree in group.trees)
     terms = tuple(term for group in margin.groups for term in group.terms)
     error = margin.error + margin.relative_error * abs(margin.offset)
@@ -138,7 +140,8 @@ def _check_base_score(raw: BaseScore, fold: CalibrationFold, rising: bool) -> No
         raise Unreadable(reason) from error
     allowed = sums.bound_error(probes) / raw.scale + 1e-5 * (1 + np.abs(scores))
     if not (np.abs(scores - ours) <= allowed).all():
-        raise Unreadable(f"the score of the calibrated {type(fold.base).__name__} is no plain sum")
+        name = type(fold.base).__name__
+        raise Unreadable(f"the score of the calibrated {name} is no plain sum; fit it with ensemble=False")
 
 
 def _find_epsilon(fold: CalibrationFold) -> float:
@@ -153,11 +156,18 @@ def _average_folds(folds: list[CalibrationFold], positive: bool, level: float, r
     """The mean of the folds' sigmoids: the second class's is logistic in -(a score + b), the first's in a score + b."""
     groups: list[LinkedGroup] = []
     offset, error, relative = -level, 0.0, 0.0
-    for fold in folds:  # each adds its share of the mean: a linked group, or a constant where its slope is 0
-        if not fold.is_sigmoid:
-            raise Unreadable("isotonic calibration over several folds is a sum of steps; use sigmoid or ensemble=False")
-        a, b = float(fold.calibrator.a_), float(fold.calibrator.b_)
+    for fold in folds:  # each adds its share of the mean: a tree, a linked group, or a constant where its slope is 0
         sign, share, epsilon = (1 if positive else -1), 1 / len(folds), _find_epsilon(fold)
+        if (tree := _calibrate_tree(fold, positive)) is not None:
+            groups.append(LinkedGroup((replace(tree, value=share * tree.value),)))
+            error += share * 32 * epsilon
+            continue
+        if not fold.is_sigmoid:
+            raise Unreadable(
+                f"isotonic calibration of a {type(fold.base).__name__} over several folds is a mean of step functions, "
+                f"not a sum of trees; fit it with ensemble=False or method='sigmoid' to have it read"
+            )
+        a, b = float(fold.calibrator.a_), float(fold.calibrator.b_)
         error += share * epsilon * (32 + 2 * abs(b))
         if a == 0.0:
             offset += share / (1 + math.exp(sign * b))
@@ -169,6 +179,19 @@ def _average_folds(folds: list[CalibrationFold], positive: bool, level: float, r
         error += share * slope / 4 * (raw.error + 8 * epsilon * abs(raw.constant))
         relative = max(relative, share * slope / 4 * raw.relative_error)
     return Margin(offset, tuple(groups), error, relative)
+
+
+def _calibrate_tree(fold: CalibrationFold, positive: bool) -> Tree | None:
+    """A fold whose model is a single tree, with a calibrated probability at every leaf; None for other models."""
+    tree = None if fold.has_decision_function else read_second_class(fold.base)
+    if tree is None:
+        return None
+    leaves = np.flatnonzero(tree.left < 0)
+    chances = np.asarray(fold.calibrator.predict(tree.value[leaves]), dtype=np.float64)
+    require_readable(bool(np.isfinite(chances).all()), "a calibrated probability is no number")
+    values = np.zeros_like(tree.value)
+    values[leaves] = chances if positive else 1 - chances
+    return replace(tree, value=values)
 
 
 def _read_single_fold(fold: CalibrationFold, positive: bool, level: float, read_base: Reader) -> Margin:
@@ -241,10 +264,13 @@ def _bracket_isotonic(calibrator: Any, level: float, unsure: float) -> tuple[flo
     y = np.asarray(calibrator.y_thresholds_, dtype=np.float64)
     below, above = np.flatnonzero(y <= level - unsure), np.flatnonzero(y >= level + unsure)
     if not len(below) or not len(above) or not calibrator.increasing_:
-        raise Unreadable(f"the isotonic probability does not pass {level:g}")
+        raise Unreadable(f"the isotonic probability does not pass {level:g}; pass another threshold=")
     i, j = int(below[-1]), int(above[0])
     if j - i > 2:
-        raise Unreadable(f"the isotonic probability is exactly {level:g} over an interval of scores")
+        raise Unreadable(
+            f"the isotonic probability is exactly {level:g} over an interval of scores, where rounding decides; "
+            f"pass another threshold="
+        )
     low = x[i] + (level - unsure - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i])
     high = x[j - 1] + (level + unsure - y[j - 1]) / (y[j] - y[j - 1]) * (x[j] - x[j - 1])
     return float(min(low, high)), float(max(low, high)), True

@@ -205,6 +205,14 @@ def _is_tree(estimator: Any) -> bool:
     return family in ("DecisionTree", "ExtraTree")
 
 
+def read_second_class(estimator: Any) -> Tree | None:
+    """A classification tree of two classes with the second one's probability at its leaves; None for anything else."""
+    if not _is_tree(estimator) or len(getattr(estimator, "classes_", ())) != 2 or estimator.n_outputs_ != 1:
+        return None
+    tree = _read_vector_tree(estimator.tree_)
+    return Tree(tree.splits, tree.left, tree.right, np.ascontiguousarray(tree.values[:, 1]))
+
+
 def _build_model(estimator: Any) -> ScoredModel:
     build = MODEL_BUILDERS.get(_get_class_name(estimator))
     if build is None:

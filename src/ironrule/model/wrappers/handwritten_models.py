@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, IntpArray
-from ironrule.errors import InputError, ModelError, TableError
+from ironrule.errors import InputError, ModelError, TableError, describe_value
 from ironrule.model.model_input import as_matrix
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, is_missing, value_from_json, value_to_json
@@ -36,7 +36,7 @@ def require_two_labels(labels: Sequence[Any]) -> Labels:
     """Two distinct labels; raises InputError otherwise."""
     pair = () if isinstance(labels, str) else tuple(labels)
     if len(pair) != 2 or pair[0] == pair[1]:
-        raise InputError(expected="classes must be two distinct labels", got=repr(labels))
+        raise InputError(expected="classes must be two distinct labels", got=describe_value(labels))
     return pair[0], pair[1]
 
 
@@ -127,7 +127,7 @@ class Bins:
         if len(set(listed)) < len(listed) or any(map(is_missing, listed)):
             raise InputError(
                 expected=f"the values of {self.column!r} must be distinct and not missing",
-                got=repr(listed),
+                got=describe_value(listed),
                 hint="give the points of a missing value as missing=",
             )
         if not all(map(math.isfinite, (*self.edges, *self.point_table))):

@@ -24,7 +24,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array
-from ironrule.errors import InputError, MissingExtraError, ModelError
+from ironrule.errors import InputError, MissingExtraError, ModelError, describe_value
 from ironrule.model.model_input import as_matrix
 from ironrule.wording import format_count
 
@@ -133,7 +133,7 @@ def require_distinct_classes(classes: Sequence[Any] | None) -> None:
         raise InputError(
             expected="classes must be at least two distinct labels in the order of the network's outputs, or None for "
             "a regression",
-            got=repr(classes),
+            got=describe_value(classes),
         )
 
 
@@ -427,13 +427,13 @@ def _choose_output(graph: Any, wanted: str | None) -> str:
     """The output to look at: the wanted one, or the only one that is a tensor of floating-point numbers."""
     names = [tensor.name for tensor in graph.output if tensor.type.tensor_type.elem_type in _list_float_types()]
     if wanted is not None and wanted not in names:
-        raise InputError(expected=f"output must be one of {names}", got=repr(wanted))
+        raise InputError(expected=f"output must be one of {names}", got=describe_value(wanted))
     if wanted is None and len(names) != 1:
         zipped = any(node.op_type == "ZipMap" for node in graph.node)
         hint = "export it without its ZipMap (options={'zipmap': False})" if zipped else "name one: output=..."
         raise InputError(
             expected="the model must have one output of floating-point numbers",
-            got=repr(names) if names else "none",
+            got=describe_value(names) if names else "none",
             hint=hint if names or zipped else None,
             code="output-required" if names and not zipped else None,
         )

@@ -1,0 +1,1 @@
+"""Sums of one function per feature: linear and additive models, scorecards, stumps."""
