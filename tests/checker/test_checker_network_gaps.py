@@ -15,7 +15,7 @@ from ironrule.checker.bounds.network_bounds import prepare_network_bounds
 from ironrule.checker.bounds.pieces import Pieces, split_box
 from ironrule.checker.document import CoverClaim
 from ironrule.checker.intervals import find_network_gaps
-from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn
+from ironrule.checker.preprocessing import EstimatorColumn
 from ironrule.checker.readers.network_form import NetworkForm
 from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.checker.space.space import space_from_json
@@ -38,7 +38,7 @@ class CheckedNetwork:
         columns = [EstimatorColumn(feature, values) for feature, values in pairs]
         space = space_from_json(case.space.to_dict())
         self.sizes = space.sizes.tolist()
-        self.gaps = find_network_gaps(columns, ColumnwisePreprocessing(()), space)
+        self.gaps = find_network_gaps(columns, space)
         self.bounds = prepare_network_bounds(reading, columns, self.sizes)
 
     def find_open(self, cover: Any, low: Any, high: Any, alternative: int) -> Pieces:
@@ -90,4 +90,4 @@ def test_columns_that_do_not_rise_or_fall_are_not_trusted() -> None:
         [EstimatorColumn(0, np.array([0.0, 1.0, 2.0])), EstimatorColumn(0, np.array([0.0, 0.0, 1.0]))],
     ):
         with pytest.raises(ClaimUndecided, match="'x'"):
-            find_network_gaps(columns, ColumnwisePreprocessing(()), space)
+            find_network_gaps(columns, space)

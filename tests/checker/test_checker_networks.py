@@ -27,6 +27,7 @@ from ironrule.verdict.digest import add_digest
 from ironrule.verdict.verdict import Proven
 from random_networks import network_models
 from tiny_cases import rules_of, run_of
+from waiting import PATIENCE
 
 
 @st.composite
@@ -190,7 +191,7 @@ def test_a_network_beside_a_forest_is_confirmed() -> None:
     other = fitted(RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0), table, target)
     explainer = Explainer(model, table, models=[other])
     both = np.flatnonzero((model.predict(table) == 0) & (other.predict(table) == 0))
-    explanation = explainer.explain(int(both[0]), budget=Budget(seconds=20))
+    explanation = explainer.explain(int(both[0]), budget=Budget(seconds=PATIENCE))
     found = check(explanation.to_json(), model, table, models=[other])
     assert (found.status, found.reading) == ("proven", "own"), str(found)
     assert check(explanation.to_json(), model, table).status == "undecided"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 
 import pandas as pd
 import pytest
 
 import ironrule
+from ironrule import NoticeOptions, ReasonCatalogue
 from ironrule.report.audiences import render_batch_report, render_report
 from ironrule.report.plots.matplotlib_plots import PLOT_KINDS, draw_explanation
 from ironrule.report.templating import get_environment, render_template
@@ -26,12 +28,40 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
     "validator": (lambda _, e: render_report(e, "validator", CheckCommand(MARKUP, MARKUP)), {FEATURE, VALUE, PAID}),
     "letters": (lambda _, e: render_batch_report([e, e], "person", [MARKUP, ""]), {VALUE, LABEL, UNIT, PAID}),
     "account": (lambda _, e: render_batch_report([e, e], "validator", [MARKUP, ""]), {FEATURE, VALUE}),
+    "ladder": (lambda x, _: make_ladder(x)._repr_html_(), {FEATURE, VALUE}),
+    "ladder page": (lambda x, _: make_ladder(x).to_html("validator"), {FEATURE, VALUE}),
+    "ladder letter": (lambda x, _: make_ladder(x).to_html("person"), {VALUE, LABEL, UNIT, PAID}),
+    "notice": (lambda x, _: make_ladder(x).to_html("notice", notice=EVIL_NOTICE), {VALUE, LABEL, UNIT, MARKUP}),
+    "notice with labels": (lambda x, _: make_ladder(x).to_html("notice", notice=EVIL_LABELS), {f"own{MARKUP}"}),
+    "notice with a catalogue": (
+        lambda x, _: make_ladder(x).to_html("notice", notice=EVIL_CATALOGUE),
+        {f"code{MARKUP}", f"sentence{MARKUP}"},
+    ),
+    "notices": (
+        lambda x, _: x.explain_many([0], workers=1, ladders=True).to_html("notice", notice=EVIL_NOTICE),
+        {VALUE, LABEL, UNIT, MARKUP},
+    ),
     "notebook explanation": (lambda _, e: e._repr_html_(), {FEATURE, VALUE, LABEL, UNIT, PAID}),
     "notebook batch": (lambda x, _: x.explain_many([0], workers=1, progress=False)._repr_html_(), {FEATURE, VALUE}),
     "notebook counterfactuals": (lambda x, _: x.counterfactuals(ROW)._repr_html_(), {FEATURE, VALUE}),
     "notebook judgement": (lambda x, e: x.judge(ROW, e.rule)._repr_html_(), {FEATURE, VALUE, PAID}),
     "notebook diagnosis": (lambda x, e: x.diagnose(e)._repr_html_(), {FEATURE, VALUE}),
 }
+
+FIELDS = ("creditor", "recipient", "reference", "salutation", "signature")
+EVIL_NOTICE = NoticeOptions(fields={name: f"{name}{MARKUP}" for name in FIELDS}, date=datetime.date(2026, 3, 1))
+EVIL_LABELS = NoticeOptions(
+    labels={FEATURE: {"label": f"own{MARKUP}", "unit": f"own{MARKUP}", "values": {VALUE: f"own{MARKUP}"}}}
+)
+EVIL_ENTRY = {"code": f"code{MARKUP}", "en": f"sentence{MARKUP}"}
+EVIL_CATALOGUE = NoticeOptions(
+    catalogue=ReasonCatalogue.from_dict({FEATURE: {"is": EVIL_ENTRY}, "age": {"low": EVIL_ENTRY, "high": EVIL_ENTRY}})
+)
+
+
+def make_ladder(explainer: ironrule.Explainer) -> ironrule.Ladder:
+    """A ladder whose last rung has a reason about each feature, and whose short rule leads."""
+    return explainer.ladder(ROW, 1, at_least=0.01)
 
 
 @pytest.fixture(scope="module")

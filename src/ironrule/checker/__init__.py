@@ -7,6 +7,7 @@ models, tables and constraints by itself. docs/certificates.md says what is chec
     result           what comes out: Check and its findings
     document         which fields an explanation's JSON has, and its digest
     claims           every claim in turn
+    ladder           the claims of a ladder's rungs; ladder_document has its fields, measured_rows the rows it counts on
     components       values, points and rules as codes; permitted components and their weights
     certificates     that a box holds no desired point: by covers, by enumeration, and by drawn points
     lower_bound      that no lighter rule excludes the witnesses

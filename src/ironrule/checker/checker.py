@@ -1,4 +1,4 @@
-"""The checker: from an explanation and the user's own model and data to what is true of it."""
+"""The checker: from an explanation or a ladder, and the user's own model and data, to what is true of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding,
 from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
-from ironrule.errors import InputError, OutcomeError
+from ironrule.errors import InputError, OutcomeError, describe_value
 
 NOT_GIVEN: Final = object()
 NOT_COMPARED = (
@@ -32,13 +32,14 @@ MAX_CACHED_SCOPES = 8
 
 
 class Checker:
-    """Checks explanations of one model, made once for many of them.
+    """Checks explanations and ladders of one model, made once for many of them.
 
     Takes the model, the data, the space and the constraints as an :class:`~ironrule.Explainer` does. What counts as
     desired stands in each explanation; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
     explanation that means something else is refuted. ``intervals=True`` demands that the claims are about every number
     between the values of the domains. A model that the checker cannot read itself is read as the explainer does, and
-    the result says "reading shared"; with ``allow_shared_reading=False`` its proofs stay undecided.
+    the result says "reading shared"; with ``allow_shared_reading=False`` its proofs stay undecided. ``measure`` is the
+    mask or the table that ladders were measured on, if they were not measured on half of the data.
     """
 
     def __init__(
@@ -55,7 +56,10 @@ class Checker:
         threshold: Any = NOT_GIVEN,
         margin: float | None = None,
         allow_shared_reading: bool = True,
+        measure: Any = None,
     ) -> None:
+        if not isinstance(models, (list, tuple)):
+            raise InputError(expected="models must be a list of models", got=describe_value(models))
         self._materials = read_user_inputs(
             (model, *models), data, space, constraints, columns=columns, allow_shared_reading=allow_shared_reading
         )
@@ -66,11 +70,21 @@ class Checker:
             self._expected = parse_callers_target(label, level, model)
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
+        self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
 
     def check(self, explanation: Any) -> Check:
-        """Check every claim of an explanation, its plain data or its JSON; raises InputError if that is malformed."""
-        document, scope = parse_document(explanation), None
-        findings = [run_claim_check("digest", partial(_check_digest, document))]
+        """Check every claim of an explanation or a ladder, its plain data or its JSON; raises InputError otherwise."""
+        document = parse_document(explanation)
+        if isinstance(document, ExplanationDocument):
+            return self._check_explanation(document)[0]
+        from ironrule.checker.ladder import check_ladder
+
+        return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
+
+    def _check_explanation(self, document: ExplanationDocument) -> tuple[Check, CheckScope | None]:
+        """What becomes of an explanation; the scope too, if it is about the model and the space at hand."""
+        scope = None
+        findings = [run_claim_check("digest", partial(check_digest, document))]
         try:
             scope = self._find_scope(document)
         except ClaimUndecided as reason:
@@ -78,9 +92,10 @@ class Checker:
         else:
             findings += self._check_claims(document, scope)
         best = document.rules[0]
-        sentence = describe_rule(best.components, best.outcome)
+        sentence, reading = describe_rule(best.components, best.outcome), _find_reading_source(document, scope)
         notes = tuple(self._list_notes(document))
-        return Check(sentence, best.verdict.kind, tuple(findings), _find_reading_source(document, scope), notes)
+        fits = any(finding.claim == "instance" and finding.status == "holds" for finding in findings)
+        return Check(sentence, best.verdict.kind, tuple(findings), reading, notes), scope if fits else None
 
     def _list_notes(self, document: ExplanationDocument) -> Iterator[str]:
         """What was taken from the document without comparing it with what the caller means."""
@@ -181,11 +196,12 @@ def check(
     threshold: Any = NOT_GIVEN,
     margin: float | None = None,
     allow_shared_reading: bool = True,
+    measure: Any = None,
 ) -> Check:
-    """Check every claim of an explanation against a model and the past rows.
+    """Check every claim of an explanation or a ladder against a model and the past rows.
 
-    ``explanation`` is an Explanation, its plain data or its JSON; the other arguments are those of :class:`Checker`.
-    Raises InputError if the document is malformed.
+    ``explanation`` is an Explanation or a Ladder, its plain data or its JSON; the other arguments are those of
+    :class:`Checker`. Raises InputError if the document is malformed.
     """
     checker = Checker(
         model,
@@ -199,11 +215,13 @@ def check(
         threshold=threshold,
         margin=margin,
         allow_shared_reading=allow_shared_reading,
+        measure=measure,
     )
     return checker.check(explanation)
 
 
-def _check_digest(document: ExplanationDocument) -> str:
+def check_digest(document: Any) -> str:
+    """That the digest of an explanation or a ladder is that of its data."""
     if document.digest != compute_digest(document.data):
         raise ClaimFailed("digest mismatch: the document was modified after it was written")
     return "the document is as it was written"

@@ -17,7 +17,6 @@ from ironrule.checker.certificates import check_certificate
 from ironrule.checker.components import CodeRange, PermittedComponents
 from ironrule.checker.document import (
     CertificateClaim,
-    ChangesClaim,
     ExceptionClaim,
     ExplanationDocument,
     JsonObject,
@@ -29,6 +28,7 @@ from ironrule.checker.intervals import find_gaps, is_interval_feature
 from ironrule.checker.lower_bound import find_lighter_hitting_set
 from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding, run_claim_check
 from ironrule.checker.scope import CheckScope
+from ironrule.checker.suggestions import check_suggested_changes
 from ironrule.checker.user_models import AnswerCache
 
 BoxCorners = tuple[Int32Array, Int32Array]
@@ -57,7 +57,8 @@ class ClaimChecker:
         yield run_claim_check("past rows", self._check_history)
         yield run_claim_check("counterfactuals", self._check_counterfactuals)
         if self.document.changes is not None:
-            yield run_claim_check("suggested changes", partial(self._check_changes, self.document.changes))
+            changes, own = self.document.changes, self.document.instance
+            yield run_claim_check("suggested changes", partial(check_suggested_changes, changes, self.scope, own))
         if self.document.marks:
             yield run_claim_check("marks", self._check_marks)
         try:
@@ -98,13 +99,6 @@ class ClaimChecker:
     def _check_counterfactuals(self) -> str:
         count = self._require_counterfactuals(self.document.counterfactuals)
         return f"the model gives all {count} the desired outcome" if count else "none is claimed"
-
-    def _check_changes(self, changes: ChangesClaim) -> str:
-        """That they give the desired outcome; roles are the user's word, so whether they are nearest is not checked."""
-        count = self._require_counterfactuals(changes.counterfactuals)
-        if not count:
-            return "none is suggested"
-        return f"the model gives all {count} the desired outcome; whether they are the nearest is not checked"
 
     def _check_marks(self) -> str:
         if any(mark["component"] >= len(self.document.rules[0].components) for mark in self.document.marks):
@@ -313,8 +307,7 @@ def _find_named_points(document: ExplanationDocument, scope: CheckScope, instanc
     """Every point that the document names and that is one; the others are told later, where they are claimed."""
     verdicts = [claim.verdict for claim in document.rules]
     shown = [verdict.counterfactual for verdict in verdicts if isinstance(verdict, ExceptionClaim)]
-    suggested = () if document.changes is None else document.changes.counterfactuals
-    for plain in (*document.counterfactuals, *suggested, *shown):
+    for plain in (*document.counterfactuals, *shown):
         with suppress(ClaimFailed):
             yield components.encode_counterfactual(scope.space, instance, plain)
     for codes in (*document.witnesses, *document.wider_witnesses):

@@ -92,13 +92,18 @@ def format_value(value: Any) -> str:
 
 
 def describe_rule(components: tuple[JsonObject, ...], outcome: str) -> str:
-    """The rule in words, as the document has it; ``F <= v`` and ``F >= v`` are read as ``F = v``."""
+    """The rule in words, as the document has it."""
+    who = f"Everyone with {describe_conditions(components)}" if components else "Everyone"
+    return f"{who} gets: {outcome}."
+
+
+def describe_conditions(components: tuple[JsonObject, ...]) -> str:
+    """The components in words; ``F <= v`` and ``F >= v`` are read as ``F = v``."""
     shown = [(str(c["feature"]), str(c["op"]), _format_json_value(c["value"])) for c in components]
     ends = [{(name, value) for name, op, value in shown if op == side} for side in ("<=", ">=")]
     both = ends[0] & ends[1]
     texts = [f"{name} {'=' if op == '==' or (name, value) in both else op} {value}" for name, op, value in shown]
-    who = f"Everyone with {' and '.join(dict.fromkeys(texts))}" if texts else "Everyone"
-    return f"{who} gets: {outcome}."
+    return " and ".join(dict.fromkeys(texts))
 
 
 def _format_json_value(plain: Any) -> str:

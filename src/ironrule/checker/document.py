@@ -16,9 +16,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from ironrule.errors import InputError, build_format_error
+
+if TYPE_CHECKING:
+    from ironrule.checker.ladder_document import LadderDocument
 
 FORMAT = 5
 CERTIFICATE_FORMAT = 2
@@ -29,6 +32,7 @@ JsonObject = Mapping[str, Any]
 SplitRange = tuple[int, int]
 Parser = Callable[[Any], Any]  # what a part of the document means; raises TypeError or ValueError if it is malformed
 Parsers = dict[str, Parser]  # of fields, by name
+MALFORMED = (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError)  # what parsers raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class ChangesClaim:
     proven: bool
     complete: bool
     limits: Mapping[str, JsonObject]
+    resolution: float = 0.0  # by what share of its range a number may have been rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +156,31 @@ class ExplanationDocument:
     changes: ChangesClaim | None = None
 
 
-def parse_document(given: Any) -> ExplanationDocument:
-    """The document in an explanation, its plain data or its JSON; raises InputError if it is malformed."""
+def parse_document(given: Any) -> ExplanationDocument | LadderDocument:
+    """The document in an explanation or a ladder, its plain data or its JSON; raises InputError if it is malformed."""
     try:
         data = _load_json(given)
+    except MALFORMED as error:
+        raise InputError(f"malformed explanation: {error}") from None
+    if not isinstance(data, dict) or "ladder_format" not in data:
+        return parse_explanation(data)
+    from ironrule.checker.ladder_document import parse_ladder
+
+    return parse_ladder(data)
+
+
+def parse_explanation(data: Any) -> ExplanationDocument:
+    """The explanation in JSON data; raises InputError if it is malformed."""
+    try:
         if isinstance(data, dict) and repr(data.get("format")) == str(FORMAT):
             fields = _parse_document(data)
             if not fields["rules"]:
                 raise ValueError("expected at least one rule, got none")
             return ExplanationDocument(data=data, **fields)
-    except (TypeError, ValueError, LookupError, OverflowError, RecursionError, AttributeError) as error:
+    except MALFORMED as error:
         raise InputError(f"malformed explanation: {error}") from None
     got, remedy = data.get("format") if isinstance(data, dict) else data, "explain the row again"
-    raise build_format_error("an explanation", FORMAT, got if isinstance(got, int) else _shorten(got), remedy)
+    raise build_format_error("an explanation", FORMAT, got if isinstance(got, int) else shorten_value(got), remedy)
 
 
 def _load_json(given: Any) -> Any:
@@ -190,37 +207,40 @@ def _parse_finite(text: str) -> float:
     return number if math.isfinite(number) else _raise_not_finite(text[:20])
 
 
-def _parse_text(value: Any) -> str:
+def parse_text(value: Any) -> str:
+    """A string."""
     if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {_shorten(value)}")
+        raise TypeError(f"expected a string, got {shorten_value(value)}")
     return value
 
 
-def _parse_integer(value: Any) -> int:
+def parse_integer(value: Any) -> int:
+    """An integer of at most 64 bits; true is none."""
     if isinstance(value, bool) or not isinstance(value, int) or not -INTEGER_LIMIT < value < INTEGER_LIMIT:
-        raise TypeError(f"expected an integer, got {_shorten(value)}")
+        raise TypeError(f"expected an integer, got {shorten_value(value)}")
     return value
 
 
-def _parse_count(value: Any) -> int:
-    if _parse_integer(value) < 0:
+def parse_count(value: Any) -> int:
+    """An integer that is not negative."""
+    if parse_integer(value) < 0:
         raise ValueError(f"a count must not be negative, got {value}")
     return int(value)
 
 
-def _parse_number(value: Any) -> Any:
+def parse_number(value: Any) -> Any:
     """A finite number and nothing that only looks like one."""
     if not isinstance(value, float) or not math.isfinite(value):
-        return _parse_integer(value)
+        return parse_integer(value)
     return value
 
 
-def _parse_value(value: Any) -> Any:
+def parse_value(value: Any) -> Any:
     """A feature's value or a class: null, true, false, a number, a string, or a date as {"date": ...}."""
     if isinstance(value, dict) and set(value) == {"date"}:
-        _parse_text(value["date"])
+        parse_text(value["date"])
     elif not (value is None or isinstance(value, (bool, str))):
-        _parse_number(value)
+        parse_number(value)
     return value
 
 
@@ -233,12 +253,12 @@ def parse_weight(value: Any) -> Fraction:
     if isinstance(value, str):
         parts = value.split("/")
         if len(value) > MAX_FRACTION_LENGTH or len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
-            raise TypeError(f'expected a weight such as 2 or "3/10", got {_shorten(value)}')
+            raise TypeError(f'expected a weight such as 2 or "3/10", got {shorten_value(value)}')
         return Fraction(int(parts[0]), int(parts[1]) or _raise_not_finite("a fraction over 0"))
-    return Fraction(str(_parse_number(value)))
+    return Fraction(str(parse_number(value)))
 
 
-def _shorten(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """A value for a message, cut where it is long."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of length {len(value)}"
@@ -248,28 +268,28 @@ def _shorten(value: Any) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def _one_of(what: str, *choices: Any) -> Parser:
+def one_of(what: str, *choices: Any) -> Parser:
     """One of some values; true is not 1."""
 
     def parse(value: Any) -> Any:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
-            raise ValueError(f"{what} must be {' or '.join(map(str, choices))}, got {_shorten(value)}")
+            raise ValueError(f"{what} must be {' or '.join(map(str, choices))}, got {shorten_value(value)}")
         return value
 
     return parse
 
 
-def _optional(parse: Parser) -> Parser:
+def optional(parse: Parser) -> Parser:
     """What a parser parses, or null."""
     return lambda value: None if value is None else parse(value)
 
 
-def _list_of(parse: Parser) -> Parser:
+def list_of(parse: Parser) -> Parser:
     """A list of any length."""
 
     def parse_list(data: Any) -> tuple[Any, ...]:
         if not isinstance(data, list):
-            raise TypeError(f"expected a list, got {_shorten(data)}")
+            raise TypeError(f"expected a list, got {shorten_value(data)}")
         return tuple(map(parse, data))
 
     return parse_list
@@ -280,24 +300,25 @@ def _tuple_of(*parsers: Parser) -> Parser:
 
     def parse_tuple(data: Any) -> tuple[Any, ...]:
         if not isinstance(data, list) or len(data) != len(parsers):
-            raise TypeError(f"expected a list of length {len(parsers)}, got {_shorten(data)}")
+            raise TypeError(f"expected a list of length {len(parsers)}, got {shorten_value(data)}")
         return tuple(parse(part) for parse, part in zip(parsers, data, strict=True))
 
     return parse_tuple
 
 
-def _require_object(data: Any) -> dict[str, Any]:
+def require_object(data: Any) -> dict[str, Any]:
+    """A JSON object, whatever is in it."""
     if not isinstance(data, dict):
-        raise TypeError(f"expected a JSON object, got {_shorten(data)}")
+        raise TypeError(f"expected a JSON object, got {shorten_value(data)}")
     return data
 
 
 def _object_of(parse: Parser) -> Parser:
     """An object with fields of any names."""
-    return lambda data: {name: parse(value) for name, value in _require_object(data).items()}
+    return lambda data: {name: parse(value) for name, value in require_object(data).items()}
 
 
-def _record(
+def record_of(
     build: Callable[..., Any], fields: Parsers, options: Parsers | None = None, checked_only: Sequence[str] = ()
 ) -> Parser:
     """An object with exactly these fields, and of the optional ones any; ``build`` gets what they mean, by name, but
@@ -306,133 +327,133 @@ def _record(
     every = fields | (options or {})
 
     def parse_record(data: Any) -> Any:
-        names = _require_object(data).keys()
+        names = require_object(data).keys()
         odd = sorted(names - every.keys() | fields.keys() - names)
         if odd:
-            raise ValueError(f"{'missing' if odd[0] in fields else 'unknown'} field {_shorten(odd[0])}")
+            raise ValueError(f"{'missing' if odd[0] in fields else 'unknown'} field {shorten_value(odd[0])}")
         parsed = {name: every[name](value) for name, value in data.items()}
         return build(**{name: value for name, value in parsed.items() if name not in checked_only})
 
     return parse_record
 
 
-def _variant(what: str, name: str, parsers: Parsers) -> Parser:
+def variant_of(what: str, name: str, parsers: Parsers) -> Parser:
     """An object of several kinds; one of its fields tells which."""
 
     def parse_variant(data: Any) -> Any:
-        kind = _require_object(data).get(name)
+        kind = require_object(data).get(name)
         if kind not in tuple(parsers):
-            raise ValueError(f"{what} must be {' or '.join(parsers)}, got {_shorten(kind)}")
+            raise ValueError(f"{what} must be {' or '.join(parsers)}, got {shorten_value(kind)}")
         return parsers[kind](data)
 
     return parse_variant
 
 
 # What a document may hold, from the inside out.
-_parse_point = _list_of(_parse_integer)
-_parse_names = _list_of(_parse_text)
-_parse_counterfactual = _record(dict, {
-    "values": _object_of(_parse_value),
-    "changes": _list_of(_record(dict, {"feature": _parse_text, "before": _parse_value, "after": _parse_value})),
-})  # fmt: skip
-_parse_component = _record(dict, {
-    "feature": _parse_text, "op": _one_of("the op of a component", "<=", ">=", "=="), "value": _parse_value,
+_parse_point = list_of(parse_integer)
+_parse_names = list_of(parse_text)
+_parse_counterfactual = record_of(dict, {
+    "values": _object_of(parse_value),
+    "changes": list_of(record_of(dict, {"feature": parse_text, "before": parse_value, "after": parse_value})),
+}, {"exact": _object_of(parse_value)})  # fmt: skip
+parse_component = record_of(dict, {
+    "feature": parse_text, "op": one_of("the op of a component", "<=", ">=", "=="), "value": parse_value,
 }, {
-    "column": _parse_text, "one_hot_columns": _list_of(_tuple_of(_parse_text, _parse_count)),
-    "allowed": _list_of(_parse_value),
+    "column": parse_text, "one_hot_columns": list_of(_tuple_of(parse_text, parse_count)),
+    "allowed": list_of(parse_value),
 })  # fmt: skip
-_parse_cover = _record(CoverClaim, {
-    "splits": _list_of(_tuple_of(_parse_integer, _list_of(_tuple_of(_parse_integer, _parse_integer)))),
+_parse_cover = record_of(CoverClaim, {
+    "splits": list_of(_tuple_of(parse_integer, list_of(_tuple_of(parse_integer, parse_integer)))),
     "tree": _parse_point,
 })  # fmt: skip
 _CERTIFICATE_FIELDS = {
-    "format": _one_of("the format of a certificate", CERTIFICATE_FORMAT), "method": _parse_text, "space": _parse_text,
-    "model": _parse_text, "low": _parse_point, "high": _parse_point, "covers": _list_of(_parse_cover),
+    "format": one_of("the format of a certificate", CERTIFICATE_FORMAT), "method": parse_text, "space": parse_text,
+    "model": parse_text, "low": _parse_point, "high": _parse_point, "covers": list_of(_parse_cover),
 }  # fmt: skip
-_parse_certificate = _variant("the method of a certificate", "method", {
-    "cover": _record(
+_parse_certificate = variant_of("the method of a certificate", "method", {
+    "cover": record_of(
         lambda pieces, **fields: CertificateClaim(points=pieces, **fields),
-        _CERTIFICATE_FIELDS | {"pieces": _parse_integer}, checked_only=("format",),
+        _CERTIFICATE_FIELDS | {"pieces": parse_integer}, checked_only=("format",),
     ),
-    "enumeration": _record(
-        CertificateClaim, _CERTIFICATE_FIELDS | {"points": _parse_integer}, checked_only=("format",),
+    "enumeration": record_of(
+        CertificateClaim, _CERTIFICATE_FIELDS | {"points": parse_integer}, checked_only=("format",),
     ),
 })  # fmt: skip
-_parse_verdict = _variant("a verdict", "kind", {
-    "proven": _record(lambda certificate: certificate, {
-        "kind": _parse_text, "certificate": _parse_certificate,
+_parse_verdict = variant_of("a verdict", "kind", {
+    "proven": record_of(lambda certificate: certificate, {
+        "kind": parse_text, "certificate": _parse_certificate,
     }, checked_only=("kind",)),
-    "refuted": _record(ExceptionClaim, {
-        "kind": _parse_text, "counterfactual": _parse_counterfactual,
+    "refuted": record_of(ExceptionClaim, {
+        "kind": parse_text, "counterfactual": _parse_counterfactual,
     }, checked_only=("kind",)),
-    "unrefuted": _record(lambda exception_bound, **fields: SearchClaim(bound=exception_bound, **fields), {
-        "kind": _parse_text, "tried": _parse_count, "samples": _parse_count, "confidence": _parse_number,
-        "exception_bound": _parse_number,
-    }, {"explored": _parse_number}, checked_only=("kind",)),
+    "unrefuted": record_of(lambda exception_bound, **fields: SearchClaim(bound=exception_bound, **fields), {
+        "kind": parse_text, "tried": parse_count, "samples": parse_count, "confidence": parse_number,
+        "exception_bound": parse_number,
+    }, {"explored": parse_number}, checked_only=("kind",)),
 })  # fmt: skip
-_parse_rule = _record(lambda rule, **fields: RuleClaim(**rule, **fields), {
-    "rule": _record(dict, {"components": _list_of(_parse_component), "outcome": _parse_text}),
-    "verdict": _parse_verdict, "coverage": _parse_count,
+_parse_rule = record_of(lambda rule, **fields: RuleClaim(**rule, **fields), {
+    "rule": record_of(dict, {"components": list_of(parse_component), "outcome": parse_text}),
+    "verdict": _parse_verdict, "coverage": parse_count,
 })  # fmt: skip
-_parse_document = _record(dict, {
-    "format": _parse_integer,
-    "instance": _object_of(_parse_value),
-    "rules": _list_of(_parse_rule),
-    "wider": _optional(_parse_rule),
-    "wider_is_maximal": _one_of("wider_is_maximal", True, False),
-    "wider_witnesses": _list_of(_parse_point),
-    "counterfactuals": _list_of(_parse_counterfactual),
-    "statistics": _record(dict, {
-        "algorithm": _parse_text, "seconds": _parse_number, "operator_seconds": _object_of(_parse_number),
-        "stopped": _one_of("stopped", None, "budget", "interrupted"), "seed": _parse_count, "generations": _parse_count,
-        "candidates": _parse_count, "oracle_calls": _parse_count, "model_calls": _parse_count,
-        "evaluations": _parse_count,
+_parse_document = record_of(dict, {
+    "format": parse_integer,
+    "instance": _object_of(parse_value),
+    "rules": list_of(_parse_rule),
+    "wider": optional(_parse_rule),
+    "wider_is_maximal": one_of("wider_is_maximal", True, False),
+    "wider_witnesses": list_of(_parse_point),
+    "counterfactuals": list_of(_parse_counterfactual),
+    "statistics": record_of(dict, {
+        "algorithm": parse_text, "seconds": parse_number, "operator_seconds": _object_of(parse_number),
+        "stopped": one_of("stopped", None, "budget", "interrupted"), "seed": parse_count, "generations": parse_count,
+        "candidates": parse_count, "oracle_calls": parse_count, "model_calls": parse_count,
+        "evaluations": parse_count,
     }, {
-        "stopped_by": _one_of(
+        "stopped_by": one_of(
             "stopped_by", None, "finished", "work", "seconds", "evaluations", "interrupted"
-        ), "budget_seconds": _optional(_parse_number), "budget_evaluations": _optional(_parse_count),
-        "compile_seconds": _parse_number,
+        ), "budget_seconds": optional(parse_number), "budget_evaluations": optional(parse_count),
+        "compile_seconds": parse_number,
     }),
-    "history_rows": _parse_count,
-    "space": _parse_text,
+    "history_rows": parse_count,
+    "space": parse_text,
     "weight": parse_weight,
     "lower_bound": parse_weight,
-    "unreadable_reason": _optional(_parse_text),
-    "model": _parse_text,
-    "decision": _record(DecisionClaim, {
-        "desired": _optional(_list_of(_parse_value)), "threshold": _optional(_parse_number), "margin": _parse_number,
-    }, {"direction": _one_of("direction", "above", "below")}),
-    "restrictions": _record(RestrictionsClaim, {
+    "unreadable_reason": optional(parse_text),
+    "model": parse_text,
+    "decision": record_of(DecisionClaim, {
+        "desired": optional(list_of(parse_value)), "threshold": optional(parse_number), "margin": parse_number,
+    }, {"direction": one_of("direction", "above", "below")}),
+    "restrictions": record_of(RestrictionsClaim, {
         "require": _parse_names, "forbid": _parse_names,
         "weights": lambda given: given if given in (None, "paper") else _object_of(parse_weight)(given),
     }),
-    "witnesses": _list_of(_parse_point),
-    "undecided_components": _list_of(_parse_count),
-    "model_count": _parse_count,
-    "digest": _parse_text,
+    "witnesses": list_of(_parse_point),
+    "undecided_components": list_of(parse_count),
+    "model_count": parse_count,
+    "digest": parse_text,
 }, {
     "constraints": _parse_names,
-    "breakpoints": _object_of(_list_of(_parse_number)),
-    "rounded": _record(dict, {"components": _list_of(_parse_component), "outcome": _parse_text}),
-    "extended_values": _object_of(_list_of(_parse_value)),
-    "domains": _object_of(_record(dict, {
-        "kind": _one_of("the kind of a domain", "interval", "integers", "seen", "list"),
-        "missing": _one_of("missing", True, False),
-    }, {"low": _parse_value, "high": _parse_value, "count": _parse_count, "values": _list_of(_parse_value)})),
-    "prefer": _one_of("prefer", "length", "coverage"),
-    "preference": _record(dict, {
-        "shortest": parse_weight, "is_complete": _one_of("is_complete", True, False), "compared": _parse_count,
+    "breakpoints": _object_of(list_of(parse_number)),
+    "rounded": record_of(dict, {"components": list_of(parse_component), "outcome": parse_text}),
+    "extended_values": _object_of(list_of(parse_value)),
+    "domains": _object_of(record_of(dict, {
+        "kind": one_of("the kind of a domain", "interval", "integers", "seen", "list"),
+        "missing": one_of("missing", True, False),
+    }, {"low": parse_value, "high": parse_value, "count": parse_count, "values": list_of(parse_value)})),
+    "prefer": one_of("prefer", "length", "coverage"),
+    "preference": record_of(dict, {
+        "shortest": parse_weight, "is_complete": one_of("is_complete", True, False), "compared": parse_count,
     }),
-    "covers_only_instance": _one_of("covers_only_instance", True, False),
-    "marks": _list_of(_record(dict, {
-        "component": _parse_count, "reason": _one_of("the reason of a mark", "protected", "against direction"),
-        "declared": _one_of("declared", True, False),
+    "covers_only_instance": one_of("covers_only_instance", True, False),
+    "marks": list_of(record_of(dict, {
+        "component": parse_count, "reason": one_of("the reason of a mark", "protected", "against direction"),
+        "declared": one_of("declared", True, False),
     })),
-    "changes": _record(ChangesClaim, {
-        "counterfactuals": _list_of(_parse_counterfactual), "proven": _one_of("proven", True, False),
-        "complete": _one_of("complete", True, False),
-        "limits": _object_of(_record(dict, {"moves": _parse_names, "reason": _parse_text})),
-    }),
+    "changes": record_of(ChangesClaim, {
+        "counterfactuals": list_of(_parse_counterfactual), "proven": one_of("proven", True, False),
+        "complete": one_of("complete", True, False),
+        "limits": _object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
+    }, {"resolution": parse_number}),
 }, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance"))  # fmt: skip
 
 

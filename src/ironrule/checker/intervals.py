@@ -10,6 +10,7 @@ it can, and at which no margin of a way to be desired is smaller. That is so if
   all the way;
 - every term of the feature is monotone, and all that meet in one way to be desired rise or all fall, so that one end of
   the gap is the better one for all of them;
+- the column of the user's table, if it has fewer digits than float64, rounds numbers to the nearest: their order stays;
 - constraints compare the feature with constants alone, and no gap touches one of these.
 
 A network has no such points: it may turn anywhere. Its bounds must hold for the numbers in gaps as well
@@ -21,18 +22,17 @@ the gap; such claims are left undecided, so the gaps of features with terms are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.checker.arrays import BoolArray
-from ironrule.checker.preprocessing import ColumnwisePreprocessing, EstimatorColumn, EstimatorColumns
-from ironrule.checker.readers.normal_form import MarginPart, Reading, Split, SumForm, to_float64
+from ironrule.checker.preprocessing import EstimatorColumn, EstimatorColumns
+from ironrule.checker.readers.normal_form import MarginPart, NoReading, Reading, Split, SumForm, to_float64
 from ironrule.checker.result import ClaimUndecided
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace, value_to_json
-from ironrule.checker.space.table import UserTable
 
 if TYPE_CHECKING:
     from ironrule.checker.space.constraints import FormulaNode
@@ -79,17 +79,15 @@ def find_gaps(feature: CheckerFeature) -> BoolArray:
     return np.asarray(np.nextafter(numbers[:-1], np.inf) < numbers[1:])
 
 
-def require_float64_columns(table: UserTable, space: CheckerSpace) -> None:
-    """Raise ClaimUndecided if a numeric feature's column cannot hold every number of its range."""
-    for feature in filter(is_interval_feature, space.features):
-        kind = table.column(feature.columns[0]).values.dtype
-        if kind.kind == "f" and kind != np.float64:
-            raise ClaimUndecided(f"{feature.name!r} comes as {kind}, which does not hold every number in between")
+def require_ordered_intervals(unordered: Mapping[int, str], space: CheckerSpace) -> None:
+    """Raise NoReading if an interval is among the features that a model's preparation may not keep in order."""
+    for j, reason in unordered.items():
+        if is_interval_feature(space.features[j]):
+            raise NoReading(f"{reason}, and {space.features[j].name!r} goes through it")
 
 
-def _find_all_gaps(preprocessing: ColumnwisePreprocessing, space: CheckerSpace) -> GapMasks:
-    """The gaps of all intervals; raises ClaimUndecided, or NoReading, if what a model sees may not keep their order."""
-    preprocessing.require_monotone()
+def _find_all_gaps(space: CheckerSpace) -> GapMasks:
+    """The gaps of all intervals; raises ClaimUndecided if libraries may not keep the order of their numbers."""
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     for feature in (space.features[j] for j in gaps):
         if feature.whole and max(abs(feature.values[0]), abs(feature.values[-1])) > MAX_EXACT_INTEGER:
@@ -98,13 +96,11 @@ def _find_all_gaps(preprocessing: ColumnwisePreprocessing, space: CheckerSpace) 
     return gaps
 
 
-def find_network_gaps(
-    columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
-) -> GapMasks:
-    """The gaps in which a network may tell numbers apart; raises ClaimUndecided, or NoReading, unless it sees each of
-    these numbers between what it sees of the values at both ends.
+def find_network_gaps(columns: EstimatorColumns, space: CheckerSpace) -> GapMasks:
+    """The gaps in which a network may tell numbers apart; raises ClaimUndecided unless it sees each of these numbers
+    between what it sees of the values at both ends.
     """
-    gaps, found = _find_all_gaps(preprocessing, space), GapMasks()
+    gaps, found = _find_all_gaps(space), GapMasks()
     for j, opened in gaps.items():
         feature = space.features[j]
         own = (to_float64(column.values)[: len(feature.values)] for column in columns if column.feature == j)
@@ -122,15 +118,13 @@ def find_network_gaps(
     return found
 
 
-def find_dominated_gaps(
-    reading: Reading, columns: EstimatorColumns, preprocessing: ColumnwisePreprocessing, space: CheckerSpace
-) -> GapMasks:
-    """The gaps of the numeric features that a term speaks of; raises ClaimUndecided, or NoReading, unless every point
-    between the values of the domains is dominated by a point with values of the domains.
+def find_dominated_gaps(reading: Reading, columns: EstimatorColumns, space: CheckerSpace) -> GapMasks:
+    """The gaps of the numeric features that a term speaks of; raises ClaimUndecided unless every point between the
+    values of the domains is dominated by a point with values of the domains.
     """
     if not isinstance(reading, SumForm):
         raise ClaimUndecided(f"between two values a {reading.kind}'s decision may turn anywhere")
-    gaps = _find_all_gaps(preprocessing, space)
+    gaps = _find_all_gaps(space)
     ways = [[part for margin in margins for part in margin.parts] for margins in reading.alternatives]
     parts = list(chain(*ways))
     for split in {split for part in parts for tree in part.trees for split in tree.splits if split is not None}:

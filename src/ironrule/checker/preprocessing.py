@@ -62,10 +62,19 @@ class ColumnwisePreprocessing:
             table = step.transform(table)
         return table
 
-    def require_monotone(self) -> None:
-        """Raise NoReading unless every step lets its columns rise or fall all the way with the numbers it gets."""
-        for step in _list_transformers(self.steps):
-            _require_monotone(step)
+    @property
+    def runs_user_function(self) -> bool:
+        """Whether a step runs a function of the user's, which might look at the rows beside."""
+        functions = (one for one in _list_transformers(self.steps) if hasattr(one, "func"))
+        return any(not _is_elementwise(one.func) for one in functions)
+
+    def find_unordered_columns(self, width: int) -> dict[int, str]:
+        """The columns of the user's table, by position, that may reach a step which does not let them rise or fall all
+        the way, with what is wrong with that step.
+        """
+        unordered: dict[int, str] = {}
+        _follow_columns(self.steps, [{place} for place in range(width)], unordered)
+        return unordered
 
 
 def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
@@ -122,18 +131,45 @@ def _is_elementwise(function: Any) -> bool:
     return function is None or (isinstance(function, np.ufunc) and function.nin == 1)
 
 
-def _require_monotone(step: Any) -> None:
-    name = identify_class("sklearn", step)
+def _follow_columns(steps: Iterable[Any], origins: list[set[int]], unordered: dict[int, str]) -> None:
+    """Follow columns through steps that stand one behind the other. ``origins`` has, for every column that the first
+    of them gets, the columns of the user's table that it may come from.
+    """
+    for step in steps:
+        name, together = identify_class("sklearn", step), set[int]().union(*origins)
+        if _is_no_operation(step):
+            continue
+        if getattr(step, "n_features_in_", len(origins)) != len(origins):
+            origins = [together] * step.n_features_in_
+        if name == "ColumnTransformer":
+            for label, part, _ in step.transformers_:
+                places = step._transformer_to_input_indices.get(label, range(len(origins)))
+                _follow_columns([part], [origins[place] for place in places], unordered)
+        elif name in STEP_CONTAINERS:
+            parts = [part for _, part in getattr(step, STEP_CONTAINERS[name])]
+            for branch in [parts] if name == "Pipeline" else ([part] for part in parts):
+                _follow_columns(branch, origins, unordered)
+        else:
+            for place, reason in _list_unordered_inputs(step, name, len(origins)):
+                unordered |= dict.fromkeys(origins[place], reason)
+        if name not in SCALERS | {"Binarizer"}:  # the others may drop columns, or make several of one
+            origins = [together] * max(len(origins), 1)
+
+
+def _list_unordered_inputs(step: Any, name: str, width: int) -> Iterator[tuple[int, str]]:
+    """The columns, by position, that a transformer gets and may not let rise or fall all the way."""
     if name in ENCODERS:
         known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
-        categories = [one for kinds in known for one in np.asarray(kinds).tolist()]
-        if any(isinstance(one, (int, float)) and one == one for one in categories):
-            raise NoReading(f"a {name} tells single numbers apart")
+        for place, kinds in enumerate(known):
+            if any(isinstance(one, (int, float)) and one == one for one in np.asarray(kinds).tolist()):
+                yield place, f"a {name} tells single numbers apart"
     elif name in IMPUTERS:
         if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
-            raise NoReading(f"a {name} for a value other than NaN tells single numbers apart")
+            reason = f"a {name} for a value other than NaN tells single numbers apart"
+            yield from ((place, reason) for place in range(width))
     elif not (name in MONOTONE_TRANSFORMERS or (name == "FunctionTransformer" and step.func is None)):
-        raise NoReading(f"a {type(step).__name__} may fall between two neighbouring numbers, or tell single ones apart")
+        reason = f"a {type(step).__name__} may fall between two neighbouring numbers, or tell single ones apart"
+        yield from ((place, reason) for place in range(width))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,9 +184,14 @@ EstimatorColumns = Sequence[EstimatorColumn]
 
 
 def tabulate_columns(
-    preprocess: Callable[[Int32Array], Any], sizes: AnyArray, past: Int32Array, absent_value: float | None = 0.0
+    preprocess: Callable[[Int32Array], Any],
+    sizes: AnyArray,
+    past: Int32Array,
+    absent_value: float | None = 0.0,
+    alone: bool = True,
 ) -> tuple[EstimatorColumn, ...]:
-    """The tables of what ``preprocess`` gives for points, checked on past rows and random points; raises NoReading.
+    """The tables of what ``preprocess`` gives for points, checked on past rows and random points, with ``alone`` also
+    on single rows; raises NoReading.
 
     ``absent_value`` is what the estimator's library takes an entry for that a sparse matrix does not store; None if a
     sparse matrix cannot be read.
@@ -164,7 +205,7 @@ def tabulate_columns(
         return split_columns(preprocess(points), absent_value)
 
     columns = (_tabulate_together if wide else _tabulate_one_by_one)(see, sizes, past[0])
-    _check_tables(columns, see, sizes, past)
+    _check_tables(columns, see, sizes, past, alone)
     return tuple(columns)
 
 
@@ -177,12 +218,12 @@ def _tabulate_one_by_one(
         probes[starts[j] : starts[j + 1], j] = np.arange(size)
     columns = []
     for values in see(probes):
-        blocks = [values[starts[j] : starts[j + 1]] for j in range(len(sizes))]
-        moved = [j for j, block in enumerate(blocks) if not _flag_same(block, block[base[j]]).all()]
+        unchanged = _flag_same(values, np.repeat(values[starts[:-1] + base], sizes))  # from the base point
+        moved = np.flatnonzero(~np.logical_and.reduceat(unchanged, starts[:-1])).tolist()
         if len(moved) > 1:
             raise NoReading(f"the preprocessing mixes columns: features {moved[0]} and {moved[1]} meet in one")
         feature = moved[0] if moved else 0
-        columns.append(EstimatorColumn(feature, _require_exact(blocks[feature])))
+        columns.append(EstimatorColumn(feature, _require_exact(values[starts[feature] : starts[feature + 1]])))
     return columns
 
 
@@ -256,14 +297,18 @@ def _flag_same(left: AnyArray, right: Any) -> BoolArray:
 
 
 def _check_tables(
-    columns: EstimatorColumns, preprocess: Callable[[Int32Array], list[AnyArray]], sizes: Any, past: Int32Array
+    columns: EstimatorColumns,
+    preprocess: Callable[[Int32Array], list[AnyArray]],
+    sizes: Any,
+    past: Int32Array,
+    alone: bool,
 ) -> None:
     random = np.random.default_rng(0).integers(0, sizes, size=(CHECKED_POINTS, len(sizes)), dtype=np.int32)
     points = np.concatenate([random, past[np.unique(np.linspace(0, len(past) - 1, CHECKED_POINTS).astype(np.intp))]])
     for column, values in zip(columns, preprocess(points), strict=True):
         if not _flag_same(values, column.values[points[:, column.feature]]).all():
             raise NoReading("the preprocessing mixes columns: what it gives does not follow from single values")
-    for point in points[:CHECKED_ALONE]:  # a user's function might look at the rows beside
+    for point in points[:CHECKED_ALONE] if alone else ():  # a user's function might look at the rows beside
         for column, values in zip(columns, preprocess(point[None, :]), strict=True):
             if not _flag_same(values, column.values[point[column.feature]]).all():
                 raise NoReading("the preprocessing mixes rows: what it gives for one depends on those beside it")

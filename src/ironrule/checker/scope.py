@@ -23,7 +23,7 @@ from ironrule.checker.intervals import (
     can_be_interval,
     find_dominated_gaps,
     find_network_gaps,
-    require_float64_columns,
+    require_ordered_intervals,
 )
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
 from ironrule.checker.readers.normal_form import NoReading, Reading
@@ -47,7 +47,7 @@ from ironrule.checker.user_models import (
     find_fitted_columns,
     list_models_with_thresholds,
 )
-from ironrule.errors import ConstraintError, InputError, SpaceError
+from ironrule.errors import ConstraintError, InputError, SpaceError, describe_value
 
 MAX_PAST_ROWS = 4096
 CHECKED_POINTS = 4096
@@ -113,7 +113,10 @@ def read_user_inputs(
     given = space.to_dict() if hasattr(space, "to_dict") else space
     if given is not None and not isinstance(given, Mapping):
         raise InputError(expected="space must be a Space, such as Space.from_file gives", got=type(space).__name__)
-    texts = [constraints] if isinstance(constraints, str) else [str(one) for one in constraints]
+    if not isinstance(constraints, (str, list, tuple)):
+        raise InputError(expected="constraints must be a list of texts", got=describe_value(constraints))
+    listed = [constraints] if isinstance(constraints, str) else constraints
+    texts: list[Any] = [getattr(one, "text", one) for one in listed]
     parsed = parse_constraints(texts)
     on_space = tuple(one.text for one in parsed if not one.mentions_instance)
     left_out = tuple(one.text for one in parsed if one.mentions_instance)
@@ -156,14 +159,18 @@ class CheckScope:
         preparation, final = split_pipeline(model)
         past = self.past_rows[:MAX_PAST_ROWS]
         see, absent = lambda points: preparation(user_model.layout(points)), find_absent_value(final)
-        columns = tabulate_columns(see, self.space.sizes, past, absent)
+        columns = tabulate_columns(see, self.space.sizes, past, absent, preparation.runs_user_function)
         reading, source = self._read_estimator(final, user_model)
         bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
         gaps: GapMasks = {}
+        if self.intervals:
+            carried = user_model.column_features
+            unordered = preparation.find_unordered_columns(len(carried))
+            require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, self.space)
         if self.intervals and bounds.reaches_across_gaps:
-            gaps = find_network_gaps(columns, preparation, self.space)
+            gaps = find_network_gaps(columns, self.space)
         elif self.intervals:
-            gaps = find_dominated_gaps(reading, columns, preparation, self.space)
+            gaps = find_dominated_gaps(reading, columns, self.space)
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
         return ModelWithBounds(user_model, bounds, source, gaps)
@@ -243,9 +250,7 @@ def build_scope(
 
     ``extended`` has values, by feature, that join the domains.
     """
-    space = _add_breakpoints(_add_values(inputs.space, extended or {}), breakpoints or {})
-    if breakpoints is not None:
-        require_float64_columns(inputs.table, space)
+    space = _add_breakpoints(add_values(inputs.space, extended or {}), breakpoints or {})
     user_models = build_user_models(inputs.models, inputs.table, space, target)
     past_rows = space.encode(inputs.table)
     past_rows = past_rows[space.admits(past_rows)]
@@ -263,7 +268,7 @@ def build_scope(
     )
 
 
-def _add_values(space: CheckerSpace, extended: Mapping[str, Sequence[Any]]) -> CheckerSpace:
+def add_values(space: CheckerSpace, extended: Mapping[str, Sequence[Any]]) -> CheckerSpace:
     """The space with values that no past row has: more is claimed than of the values seen."""
     features = list(space.features)
     for name, listed in extended.items():
@@ -275,7 +280,8 @@ def _add_values(space: CheckerSpace, extended: Mapping[str, Sequence[Any]]) -> C
 
 
 def _extend_feature(feature: CheckerFeature, listed: Sequence[Any]) -> CheckerFeature:
-    new = tuple(dict.fromkeys(value for value in listed if value is not None and value not in feature.values))
+    known = set(feature.values)
+    new = tuple(dict.fromkeys(value for value in listed if value is not None and value not in known))
     if new and (feature.one_hot or (feature.ordered and not feature.naturally_ordered)):
         raise ClaimUndecided(f"{new[0]!r} has no place in the domain of {feature.name!r}")
     values = (*feature.values, *new)

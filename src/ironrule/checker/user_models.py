@@ -7,12 +7,17 @@ a model would say: it is asked.
 
 Points are laid out as a table of the user's own kind, and every point is asked about once. Rows rebuilt from their
 codes must get the outcome of the user's own rows.
+
+Every answer is checked before it is read: something for every row, numbers that are finite, labels of the classes,
+probabilities of all classes; and scores are not taken for labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,9 +30,12 @@ from ironrule.checker.result import ClaimFailed
 from ironrule.checker.space.layout import build_layout
 from ironrule.checker.space.space import CheckerSpace
 from ironrule.checker.space.table import UserTable, to_python_value
-from ironrule.errors import InputError, ModelError, OutcomeError, TableError
+from ironrule.errors import InputError, ModelError, OutcomeError, TableError, describe_value
 
 DEFAULT_THRESHOLD = 0.5
+PROBABILITY_TOLERANCE = 1e-6  # rounding may take a probability so far beyond 0 and 1
+MAX_FRACTIONAL_LABELS = 20
+PLAIN_TYPES = (str, bytes, int, float, Decimal, date)
 BATCH_ROWS = 1 << 16
 CHECKED_ROWS = 512
 Models = Sequence[Any]
@@ -87,7 +95,7 @@ def _parse_finite(value: Any, what: str) -> float:
             return float(value)
     except OverflowError:
         pass
-    raise OutcomeError(expected=f"{what} must be a finite number", got=repr(value)[:40])
+    raise OutcomeError(expected=f"{what} must be a finite number", got=describe_value(value))
 
 
 def parse_labels(desired: Any) -> tuple[Any, ...]:
@@ -97,7 +105,7 @@ def parse_labels(desired: Any) -> tuple[Any, ...]:
     try:
         labels = tuple(dict.fromkeys(to_python_value(label) for label in several))
     except TypeError:
-        raise OutcomeError(expected="a desired class must be one value", got=repr(desired)[:40]) from None
+        raise OutcomeError(expected="a desired class must be one value", got=describe_value(desired)) from None
     if not labels:
         raise OutcomeError(expected="at least one desired class must be named", got="an empty collection")
     return labels
@@ -117,22 +125,46 @@ class ModelDecision:
     def __call__(self, table: Any, rows: int) -> BoolArray:
         """Which rows of the table have the desired outcome; raises ModelError if the model fails."""
         try:
-            answer = np.asarray(self.ask(table))
+            given = self.ask(table)
+            dense = given.detach().cpu() if callable(getattr(given, "detach", None)) else given  # of torch
+            answer = np.asarray(dense)
         except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
-            raise ModelError(f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}") from error
-        if answer.ndim == 2 and answer.shape[1] == 1:
-            answer = answer[:, 0]
-        if answer.ndim not in (1, 2) or len(answer) != rows:
-            raise ModelError(expected="the model must answer one value per row", got=f"{answer.shape} for {rows} rows")
-        if answer.dtype.kind == "f" and not np.isfinite(answer).all():
-            raise ModelError(expected="the model's answers must be finite", got="NaN or infinity")
-        return self.criterion(answer)
+            raise ModelError(
+                f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}",
+                hint="pass the data with the column types that the model was fitted on",
+            ) from error
+        if np.ma.is_masked(given):
+            raise ModelError(expected="the model must answer something for every row", got="a masked array")
+        if answer.ndim not in (1, 2) or len(answer) != rows or answer.size == 0:
+            got = f"a {type(given).__name__} of shape {answer.shape} for {rows} rows"
+            raise ModelError(expected="the model must answer one value per row", got=got)
+        return self.criterion(_require_plain(answer))
+
+
+def _require_plain(answer: AnyArray) -> AnyArray:
+    """Labels or finite real numbers; what is missing among labels is None."""
+    if answer.dtype == object:
+        labels = [to_python_value(label) for label in answer.ravel()]
+        odd = {type(label).__name__ for label in labels if label is not None and not isinstance(label, PLAIN_TYPES)}
+        plain = np.empty(len(labels), dtype=object)
+        plain[:] = labels
+        answer = plain.reshape(answer.shape)
+    else:
+        odd = set() if answer.dtype.kind in "biufSUM" else {str(answer.dtype)}
+    if odd:
+        raise ModelError(expected="the model must answer labels or real numbers", got=", ".join(sorted(odd)))
+    if answer.dtype.kind == "f" and not np.isfinite(answer).all():
+        raise ModelError(expected="the model's answers must be finite", got="NaN or infinity")
+    return answer
 
 
 def list_classes(model: Any) -> list[Any]:
     """The classes that an estimator knows, in its own order; none for a regression or a function."""
     classes = getattr(model, "classes_", None) if hasattr(model, "predict") else None
-    return [] if classes is None else [to_python_value(label) for label in np.asarray(classes).ravel()]
+    try:
+        return [] if classes is None else [to_python_value(label) for label in np.asarray(classes).ravel()]
+    except ValueError as error:
+        raise ModelError(f"classes_ of the model is no list of labels: {error}") from None
 
 
 def build_decision(model: Any, target: OutcomeTarget, threshold: float | None) -> ModelDecision:
@@ -171,13 +203,14 @@ def _build_classifier_decision(model: Any, target: OutcomeTarget, threshold: flo
     estimator_target = EstimatorTarget(places, threshold, target.direction)
     if threshold is None:
         names = (named, repr(others[0]) if len(others) == 1 else f"not {named}")
-        return ModelDecision(model.predict, partial(_flag_labels, labels=labels), *names, estimator_target, labels)
+        criterion = partial(_flag_labels, labels=labels, known=known)
+        return ModelDecision(model.predict, criterion, *names, estimator_target, labels)
     if not hasattr(model, "predict_proba"):
         raise OutcomeError(expected="a threshold needs a classifier with predict_proba", got=type(model).__name__)
     direction = target.direction
-    criterion = partial(_flag_columns, places=places, threshold=threshold, columns=len(known), direction=direction)
+    flag = partial(_flag_probabilities, places=places, threshold=threshold, columns=len(known), direction=direction)
     names = _name_outcomes(named, threshold, direction)
-    return ModelDecision(model.predict_proba, criterion, *names, estimator_target, labels)
+    return ModelDecision(model.predict_proba, flag, *names, estimator_target, labels)
 
 
 def _name_outcomes(named: str, threshold: float, direction: Direction = "above") -> tuple[str, str]:
@@ -208,16 +241,39 @@ def _build_missing_error(argument: str, code: str, expected: str, got: str = "no
     return OutcomeError(expected=expected, got=got, hint=f"pass {argument}=...", code=code)
 
 
-def _flag_labels(answer: AnyArray, labels: tuple[Any, ...]) -> BoolArray:
-    if answer.ndim != 1:
+def _drop_column(answer: AnyArray) -> AnyArray:
+    """A single column is one value per row."""
+    return answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 1 else answer
+
+
+def _flag_labels(answer: AnyArray, labels: tuple[Any, ...], known: Sequence[Any] = ()) -> BoolArray:
+    given = _drop_column(answer)
+    if given.ndim != 1:
         raise ModelError(expected="the model must answer one label per row", got=f"an array of shape {answer.shape}")
-    mask = np.zeros(len(answer), dtype=np.bool_)
-    for label in labels:
-        mask |= np.asarray(answer == label, dtype=np.bool_)
+    mask, listed = np.zeros(len(given), dtype=np.bool_), np.full(len(given), not known)
+    for label in known or labels:
+        same = np.asarray(given == label, dtype=np.bool_)
+        listed |= same
+        mask |= same & (label in labels)
+    if not listed.all():
+        got = describe_value(to_python_value(given[~listed][0]))
+        raise ModelError(expected=f"the model must answer labels of its classes, {list(known)}", got=got)
     return mask
 
 
+def _require_labels(answer: AnyArray, labels: tuple[Any, ...]) -> None:
+    """Raise OutcomeError for scores in the place of labels: numbers that are not whole, unless few of them are, and
+    one of these is desired.
+    """
+    scores = np.unique(answer[answer % 1 != 0]) if answer.dtype.kind == "f" else answer[:0]
+    if len(scores) > (MAX_FRACTIONAL_LABELS if any(type(label) is float and label % 1 for label in labels) else 0):
+        got = f"scores such as {float(scores[0])!r}"
+        raise _build_missing_error("threshold", "threshold-required", "the model must answer labels", got)
+
+
 def _require_numbers(answer: AnyArray) -> AnyArray:
+    if answer.dtype == object and all(isinstance(score, (int, float, Decimal)) for score in answer.ravel()):
+        return _require_plain(answer.astype(np.float64))
     if answer.dtype.kind not in "biuf":
         raise _build_missing_error("desired", "desired-required", "scores must be numbers", str(answer.dtype))
     return answer if answer.dtype.kind == "f" else answer.astype(np.float64)
@@ -228,10 +284,25 @@ def _flag_passing(scores: AnyArray, threshold: float, direction: Direction) -> B
 
 
 def _flag_scores(answer: AnyArray, threshold: float, direction: Direction) -> BoolArray:
+    answer = _drop_column(answer)
     if answer.ndim != 1:
         expected = f"one of {answer.shape[1]} columns of scores must be desired"
         raise _build_missing_error("desired", "desired-required", expected)
     return _flag_passing(_require_numbers(answer), threshold, direction)
+
+
+def _flag_probabilities(
+    answer: AnyArray, places: tuple[int, ...], threshold: float, columns: int, direction: Direction
+) -> BoolArray:
+    if answer.ndim != 2 or answer.shape[1] != columns or answer.dtype.kind not in "biuf":
+        got = f"{answer.dtype} of shape {answer.shape}"
+        raise ModelError(expected=f"predict_proba must answer {columns} columns, one per class", got=got)
+    odd = answer[((answer < -PROBABILITY_TOLERANCE) | (answer > 1 + PROBABILITY_TOLERANCE)).any(axis=1)]
+    room = PROBABILITY_TOLERANCE * (1.0 + np.abs(odd).sum(axis=1))
+    if (np.abs(odd.sum(axis=1) - 1.0) > room).any():  # scores s as 1 - s and s, as XGBoost may answer, add up to 1
+        got = f"{float(answer.min())!r} to {float(answer.max())!r}"
+        raise ModelError(expected="predict_proba must answer probabilities from 0 to 1", got=got)
+    return _flag_columns(answer, places, threshold, columns, direction)
 
 
 def _flag_columns(
@@ -254,10 +325,12 @@ def _flag_columns(
 
 def _flag_function_answer(answer: AnyArray, labels: tuple[Any, ...], threshold: float | None) -> BoolArray:
     """A function's answer: labels, or a column for every class."""
+    answer = _drop_column(answer)
     if answer.ndim == 2:
         return _flag_columns(answer, labels, threshold, answer.shape[1])
     if threshold is not None:
         raise OutcomeError(expected="one number per row needs either a desired class or a threshold", got="both")
+    _require_labels(answer, labels)
     return _flag_labels(answer, labels)
 
 
@@ -281,6 +354,7 @@ class UserModel:
     layout: Callable[[Int32Array], Any]
     decision: ModelDecision
     layout_for: Callable[[CheckerSpace], Callable[[Int32Array], Any]]  # the same for a space of other values
+    column_features: tuple[int, ...]  # for every column of that table the feature that it carries
 
     def desired(self, points: Int32Array) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
@@ -354,21 +428,28 @@ def _build_user_model(
     table: UserTable, space: CheckerSpace, target: OutcomeTarget, model: Any, threshold: float | None
 ) -> UserModel:
     """A model over a space; rows rebuilt from codes must get the outcome of the user's own rows."""
-    order = find_fitted_columns(model, table)
-    as_array = hasattr(model, "predict") and hasattr(model, "n_features_in_") and order is None
+    order, as_array = find_input_form(model, table)
     layout_for = partial(build_layout, table=table, as_array=as_array, order=order)
-    user_model = UserModel(layout_for(space), build_decision(model, target, threshold), layout_for)
     names = order if order is not None else tuple(name for name in table.names if name in space.columns)
+    layout, carriers = layout_for(space), {name: j for j, one in enumerate(space.features) for name in one.columns}
+    column_features = tuple(carriers[name] for name in names)
+    user_model = UserModel(layout, build_decision(model, target, threshold), layout_for, column_features)
     rows = np.unique(np.linspace(0, len(table) - 1, CHECKED_ROWS).astype(np.intp))
-    original = user_model.decision(_select_rows(table, rows, names, as_array), len(rows))
-    rebuilt = user_model.desired(space.encode(_select_rows(table, rows, table.names, False)))
+    original = user_model.decision(select_rows(table, rows, names, as_array), len(rows))
+    rebuilt = user_model.desired(space.encode(select_rows(table, rows, table.names, False)))
     if (original != rebuilt).any():
         got = f"another outcome for row {int(rows[np.flatnonzero(original != rebuilt)[0]])} rebuilt from them"
         raise ModelError(expected="the model must decide by the values of the space alone", got=got)
     return user_model
 
 
-def _select_rows(table: UserTable, rows: IntpArray, names: Sequence[str], as_array: bool) -> Any:
+def find_input_form(model: Any, table: UserTable) -> tuple[tuple[str, ...] | None, bool]:
+    """The columns that a model was fitted on, where it says so, and whether it takes an array without names."""
+    order = find_fitted_columns(model, table)
+    return order, hasattr(model, "predict") and hasattr(model, "n_features_in_") and order is None
+
+
+def select_rows(table: UserTable, rows: IntpArray, names: Sequence[str], as_array: bool) -> Any:
     """Some of the user's own rows and columns, in the user's own kind of table or as an array."""
     if table.frame is None:
         return table.native[rows][:, [table.names.index(name) for name in names]]

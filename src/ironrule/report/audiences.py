@@ -1,4 +1,7 @@
-"""Reports as HTML files, by audience: one explanation or many, for the person or for the validator."""
+"""Reports as HTML files, by audience: one explanation or ladder or many, for the person or for the validator.
+
+A ladder can also be reported as a notice, which a lender sends.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,15 @@ from typing import NamedTuple
 
 from ironrule.errors import InputError
 from ironrule.report.batch import build_batch_view
-from ironrule.report.person import build_letter
+from ironrule.report.ladder import render_ladder_page
+from ironrule.report.notice.render import render_notice, render_notices
+from ironrule.report.person import build_ladder_letter, build_letter
 from ironrule.report.templating import render_template
 from ironrule.report.validator import CheckCommand, build_validator_view
-from ironrule.results.audience import AUDIENCES, Audience
+from ironrule.results.audience import AUDIENCES, LADDER_AUDIENCES, Audience, LadderAudience
 from ironrule.results.explanation import Explanation
+from ironrule.results.ladder import Ladder
+from ironrule.results.notice import NoticeOptions
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.space import Space
 from ironrule.wording import format_count
@@ -77,6 +84,70 @@ def render_batch_report(
     return _get_report(audience).render_many(format_count(count, "explanation"), explanations, names, labels)
 
 
+class ReportedLadders(NamedTuple):
+    """Ladders of several rows, with their numbers, names where these are not enough, and the space, if it is known."""
+
+    ladders: Sequence[Ladder]
+    rows: Sequence[int]
+    names: Sequence[str] | None = None
+    space: Space | None = None
+
+
+class LadderReport(NamedTuple):
+    """What an audience gets of ladders: a page about one, and a page about those of several rows."""
+
+    render_one: Callable[[Ladder, NoticeOptions], str]
+    render_many: Callable[[ReportedLadders, NoticeOptions], str]
+
+
+def _render_ladder_letter(ladder: Ladder, _: NoticeOptions) -> str:
+    letter = build_ladder_letter(ladder)
+    return render_template("person.html", title=letter["title"], letters=[letter])
+
+
+def _render_ladder_letters(many: ReportedLadders, _: NoticeOptions) -> str:
+    letters = map(build_ladder_letter, many.ladders, _name_rows(many))
+    return render_template("person.html", title=format_count(len(many.ladders), "explanation"), letters=letters)
+
+
+def _render_ladder_account(many: ReportedLadders, _: NoticeOptions) -> str:
+    explanations = [ladder.explanation for ladder in many.ladders]
+    return render_batch_report(explanations, "validator", _name_rows(many), many.space)
+
+
+def _name_rows(many: ReportedLadders) -> list[str]:
+    return [f"row {row}" for row in many.rows] if many.names is None else [*many.names]
+
+
+LADDER_REPORTS: dict[LadderAudience, LadderReport] = {
+    "person": LadderReport(_render_ladder_letter, _render_ladder_letters),
+    "validator": LadderReport(lambda ladder, _: render_ladder_page(ladder), _render_ladder_account),
+    "notice": LadderReport(
+        render_notice, lambda many, notice: render_notices(many.ladders, many.rows, notice, many.space)
+    ),
+}
+
+
+def render_ladder_report(ladder: Ladder, audience: LadderAudience, notice: NoticeOptions | None = None) -> str:
+    """One ladder as a whole HTML page."""
+    return _get_ladder_report(audience).render_one(ladder, _check_notice(notice))
+
+
+def render_ladder_batch_report(
+    many: ReportedLadders, audience: LadderAudience, notice: NoticeOptions | None = None
+) -> str:
+    """The ladders of several rows as one HTML page: a letter or a notice for each, or an account of all."""
+    if not many.ladders:
+        raise InputError(expected="a report needs at least one ladder", got="none")
+    return _get_ladder_report(audience).render_many(many, _check_notice(notice))
+
+
+def _check_notice(notice: NoticeOptions | None) -> NoticeOptions:
+    if notice is not None and not isinstance(notice, NoticeOptions):
+        raise InputError(expected="notice must be a NoticeOptions", got=type(notice).__name__)
+    return notice or NoticeOptions()
+
+
 def save_text(text: str, path: str | Path | None) -> str:
     """The same text, also in a file where a path is given."""
     if path is not None:
@@ -86,5 +157,15 @@ def save_text(text: str, path: str | Path | None) -> str:
 
 def _get_report(audience: Audience) -> AudienceReport:
     if audience not in AUDIENCES:
-        raise InputError(expected=f"audience must be one of {', '.join(AUDIENCES)}", got=repr(audience))
+        expected = f"audience must be one of {', '.join(AUDIENCES)}"
+        if str(audience) not in LADDER_AUDIENCES:
+            raise InputError(expected=expected, got=repr(audience))
+        hint = "build a ladder of the row, which can be reported so"
+        raise InputError(expected=expected, got=repr(audience), hint=hint, code="audience-needs-ladder")
     return REPORTS[audience]
+
+
+def _get_ladder_report(audience: LadderAudience) -> LadderReport:
+    if audience not in LADDER_AUDIENCES:
+        raise InputError(expected=f"audience must be one of {', '.join(LADDER_AUDIENCES)}", got=repr(audience))
+    return LADDER_REPORTS[audience]

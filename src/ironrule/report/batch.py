@@ -14,7 +14,7 @@ from ironrule.report.validator import collect_version_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureLabels, join_conditions
-from ironrule.wording import format_count
+from ironrule.wording import format_count, join_lines
 
 MAX_TEXT_RULES = 10
 MAX_HTML_RULES = 25
@@ -35,7 +35,7 @@ def format_batch(batch: Batch) -> str:
     lines += [f"  {format_count(rule.covered_rows, 'row'):>13}  {rule.rule}" for rule in cover.rules[:MAX_TEXT_RULES]]
     hidden = len(cover.rules) - MAX_TEXT_RULES
     lines += [f"  and {hidden:,} more"] if hidden > 0 else []
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def summarize_batch(batch: Batch) -> list[str]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import choose_style
-from ironrule.report.text import collect_labels, format_desired_outcome
+from ironrule.report.text import collect_labels, format_desired_outcome, format_plain_constraint
 from ironrule.results.explanation import Explanation
+from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import UNNAMED_OUTCOME, FeatureLabels, format_outcome, group_conditions
+from ironrule.verdict.bounded import Bounded
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
-from ironrule.wording import format_count
-
-CF_PREFIX = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation marks
+from ironrule.wording import format_count, format_percent_down
 
 
 def build_letter(explanation: Explanation, name: str | None = None) -> dict[str, Any]:
@@ -29,13 +28,14 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
     return {
         "name": name,
         "title": title,
+        "short": None,
         "claim": _format_claim(explanation.verdict, bool(shown.rule.components)),
         "reasons": [
             (labels.label(condition.feature), labels.format_sentence(condition), instance[condition.feature])
             for condition in group_conditions(shown.rule)
         ],
         "style": choose_style(explanation.verdict),
-        "constraints": [CF_PREFIX.sub(r"\1", constraint) for constraint in explanation.constraints],
+        "constraints": [*map(format_plain_constraint, explanation.constraints)],
         "evidence": _describe_verdict(explanation, labels),
         "past_cases": explanation.history_rows,
         "covered": shown.coverage,
@@ -46,6 +46,43 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
         "drawings": draw_condition_pages(explanation, labels) if has_plot else (),
         "facts": [(labels.label(feature), text) for feature, text in instance.items()],
     }
+
+
+def build_ladder_letter(ladder: Ladder, name: str | None = None) -> dict[str, Any]:
+    """The same with the short rule first, where a ladder has one; the complete rule is folded below it."""
+    letter = build_letter(ladder.explanation, name)
+    rung = ladder.short
+    if not isinstance(rung.verdict, Bounded):
+        return letter
+    labels, instance = collect_labels(ladder.explanation, friendly=True), ladder.explanation.instance
+    count = format_count(len(ladder.last.rule.features), "condition")
+    is_proven = isinstance(ladder.last.verdict, Proven)
+    share = format_percent_down(1.0 - rung.verdict.exceptions)
+    short = {
+        "claim": f"At least {share} of people for whom all of this is true get this decision:",
+        "reasons": [
+            (
+                labels.label(condition.feature),
+                labels.format_sentence(condition),
+                labels.format_value(condition.feature, instance[condition.feature]),
+            )
+            for condition in group_conditions(rung.rule)
+        ],
+        "evidence": _describe_bound(ladder, rung.verdict),
+        "complete": f"Why you can rely on it: the complete rule, with {count}"
+        if is_proven
+        else f"What is known of the complete rule, with {count}",
+    }
+    return letter | {"short": short}
+
+
+def _describe_bound(ladder: Ladder, verdict: Bounded) -> str:
+    """What the share of a short rule was measured on, and that it is no proof."""
+    cases = format_count(verdict.rows, "other past case that fits", "other past cases that fit")
+    measured = f"This was measured on {cases} this description; {verdict.seen:,} of them were decided differently."
+    certain = f"It is right with {format_percent_down(verdict.confidence)} certainty; it is not a proof."
+    trained = " Some of these cases may have been used to develop the way that decisions are made."
+    return f"{measured} {certain}{trained if ladder.measured_from == 'split' else ''}"
 
 
 def _format_claim(verdict: Verdict, has_conditions: bool) -> str:

@@ -14,11 +14,13 @@ from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
 from ironrule.rule.phrasing import FeatureLabels, join_conditions
-from ironrule.verdict.verdict import Proven, Quality, Refuted, Verdict
-from ironrule.wording import format_count, format_number, format_value
+from ironrule.verdict.bounded import RungVerdict
+from ironrule.verdict.verdict import Proven, Quality, Refuted
+from ironrule.wording import format_count, format_number, format_value, join_lines
 
 GENEROUS = 4  # times the budget that was spent, as a suggestion
 HARD_SECONDS = 60  # the budget to suggest where none in seconds was given
+CF_PREFIX = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation marks
 AMBIGUOUS_WORDS = re.compile(r"\b(or|if)\b")
 
 
@@ -38,7 +40,7 @@ def format_explanation(explanation: Explanation) -> str:
         lines.append("What would have changed the outcome:")
         lines += [f"  - {counterfactual}" for counterfactual in explanation.changes]
     lines += describe_changes(explanation)
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def describe_changes(explanation: Explanation) -> list[str]:
@@ -57,13 +59,22 @@ def describe_scope(explanation: Explanation) -> list[str]:
     return [*describe_domains(explanation), *([f"Only where {constraints}."] if constraints else [])]
 
 
+def format_plain_constraint(constraint: str) -> str:
+    """A constraint for readers who know no programs.
+
+    >>> format_plain_constraint("cf.age >= 18")
+    'age >= 18'
+    """
+    return CF_PREFIX.sub(r"\1", constraint)
+
+
 def _parenthesize(constraint: str) -> str:
     """In parentheses where ``and`` between constraints would be read otherwise."""
     return f"({constraint})" if AMBIGUOUS_WORDS.search(constraint) else constraint
 
 
-def get_verdict_name(verdict: Verdict) -> str:
-    """One word: proven, refuted or unrefuted."""
+def get_verdict_name(verdict: RungVerdict) -> str:
+    """One word: proven, refuted, unrefuted or bounded."""
     return type(verdict).__name__.lower()
 
 
@@ -237,7 +248,7 @@ def collect_labels(explanation: Explanation, friendly: bool = False) -> FeatureL
 
 def format_judgement(judgement: Judgement) -> str:
     """The rule, its class, and what shows it."""
-    return "\n".join([str(judgement.rule), f"Quality: {judgement.quality}.", *describe_evidence(judgement)])
+    return join_lines([str(judgement.rule), f"Quality: {judgement.quality}.", *describe_evidence(judgement)])
 
 
 def describe_evidence(judgement: Judgement) -> list[str]:
@@ -270,7 +281,7 @@ def _compare_with_minimum(judgement: Judgement, least: ExactNumber) -> str:
 
 def format_diagnosis(diagnosis: Diagnosis) -> str:
     """The rule, and what makes it long."""
-    return "\n".join([str(diagnosis.rule), *(f"  - {sentence}" for sentence in describe_diagnosis(diagnosis))])
+    return join_lines([str(diagnosis.rule), *(f"  - {sentence}" for sentence in describe_diagnosis(diagnosis))])
 
 
 def describe_diagnosis(diagnosis: Diagnosis) -> list[str]:

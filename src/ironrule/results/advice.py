@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.rule.rule import Rule
 from ironrule.space.roles import Direction
+from ironrule.wording import format_resolution
 
 MarkReason = Literal["protected", "against direction"]
 
@@ -68,13 +69,15 @@ class SuggestedChanges(Sequence[Counterfactual]):
 
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
     earlier one. ``complete``: there is no other, or as many came as were asked for. ``limits`` says of every feature
-    that may not change freely why.
+    that may not change freely why. ``resolution``: by what share of the range of each number that it changes another
+    with as many changes may be nearer, since numbers are rounded to readable ones, or a network turns between values.
     """
 
     items: tuple[Counterfactual, ...]
     proven: bool
     complete: bool
     limits: Mapping[str, ChangeLimit] = field(default_factory=dict)
+    resolution: float = 0.0
 
     def __len__(self) -> int:
         return len(self.items)
@@ -88,6 +91,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
             "complete": self.complete,
+            **({"resolution": self.resolution} if self.resolution else {}),
             "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
         }
 
@@ -96,7 +100,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
         """The changes that :meth:`to_dict` wrote."""
         items = tuple(map(Counterfactual.from_dict, data["counterfactuals"]))
         limits = {name: ChangeLimit(tuple(one["moves"]), one["reason"]) for name, one in data["limits"].items()}
-        return cls(items, bool(data["proven"]), bool(data["complete"]), limits)
+        return cls(items, bool(data["proven"]), bool(data["complete"]), limits, float(data.get("resolution", 0.0)))
 
     def permits(self, change: Change) -> bool:
         """Whether a change of one feature respects the limits, so far as they say in which direction it may move."""
@@ -108,5 +112,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
         if not self.items:
             none = "No change that respects the roles of the features gives the desired outcome"
             return f"{none}; that is proven." if self.proven and self.complete else f"{none}, as far as was searched."
-        nearest = "Each is proven to be the nearest of its kind" if self.proven else "Not proven to be the nearest"
+        nearest = "Not proven to be the nearest"
+        if self.proven:
+            nearest = f"Each is proven to be the nearest of its kind{format_resolution(self.resolution)}"
         return f"{nearest}; there may be others." if not self.complete else f"{nearest}."

@@ -14,6 +14,7 @@ from ironrule.results.display import render_counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Value, value_to_json
+from ironrule.wording import escape_controls, join_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,16 @@ class Counterfactuals(Sequence[Counterfactual]):
     """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
 
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
-    earlier one, and where there are fewer than asked for, no other exists.
+    earlier one, and where there are fewer than asked for, no other exists. Over whole intervals numbers are rounded to
+    readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
+    as many changes is nearer by more than this share of the range for each number that it changes.
     """
 
     instance: Mapping[str, Value]
     items: tuple[Counterfactual, ...]
     statistics: Statistics
     proven: bool = False
+    resolution: float = 0.0
 
     def __len__(self) -> int:
         return len(self.items)
@@ -41,6 +45,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
+            "resolution": self.resolution,
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
@@ -50,11 +55,12 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def __str__(self) -> str:
         if self.items:
-            return "\n".join(f"{place}. {item}" for place, item in enumerate(self.items, 1))
+            return join_lines(f"{place}. {item}" for place, item in enumerate(self.items, 1))
         if self.proven:
             return "there is no counterfactual"
         stopped = self.statistics.stopped
-        return "no counterfactual was found" + (f"; the search was stopped early ({stopped})" if stopped else "")
+        end = f"; the search was stopped early ({escape_controls(stopped)})" if stopped else ""
+        return f"no counterfactual was found{end}"
 
     def _repr_html_(self) -> str:
         return render_counterfactuals(self)

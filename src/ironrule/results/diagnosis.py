@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ironrule.hitting.weights import ExactNumber, number_to_json
 from ironrule.results.display import format_diagnosis, render_diagnosis
 from ironrule.rule.rule import Rule
+from ironrule.wording import escape_controls
 
 FindingKind = Literal["outlier", "rare category", "not monotone"]
 
@@ -45,7 +46,7 @@ class DiagnosisFinding:
         }
 
     def __str__(self) -> str:
-        return self.sentence
+        return escape_controls(self.sentence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ironrule.results.audience import Audience
+    from ironrule.results.audience import Audience, LadderAudience
     from ironrule.results.batch import Batch
     from ironrule.results.counterfactuals import Counterfactuals
     from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation
     from ironrule.results.judgement import Judgement
+    from ironrule.results.ladder import Ladder
+    from ironrule.results.notice import NoticeOptions
     from ironrule.space.space import Space
 
 
@@ -84,6 +86,36 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
     return html.render_diagnosis(diagnosis)
 
 
+def format_ladder(ladder: Ladder) -> str:
+    """A ladder as text."""
+    from ironrule.report import ladder as report
+
+    return report.format_ladder(ladder)
+
+
+def render_ladder(ladder: Ladder) -> str:
+    """A ladder as HTML for a notebook."""
+    from ironrule.report import ladder as report
+
+    return report.render_ladder(ladder)
+
+
+def plot_ladder(ladder: Ladder, ax: Axes | None) -> Axes:
+    """A plot of a ladder on matplotlib's axes."""
+    from ironrule.report import ladder as report
+
+    return report.plot_ladder(ladder, ax)
+
+
+def write_ladder_report(
+    ladder: Ladder, audience: LadderAudience, notice: NoticeOptions | None, path: str | Path | None
+) -> str:
+    """A report of a ladder as one HTML page, also written to ``path`` where one is given."""
+    from ironrule.report import audiences
+
+    return audiences.save_text(audiences.render_ladder_report(ladder, audience, notice), path)
+
+
 def format_batch(batch: Batch) -> str:
     """A batch as text."""
     from ironrule.report import batch as report
@@ -103,6 +135,18 @@ def plot_batch(batch: Batch, ax: Axes | None) -> Axes:
     from ironrule.report.plots import matplotlib_plots
 
     return matplotlib_plots.plot_batch(batch, ax, batch.space)
+
+
+def write_ladder_batch_report(
+    batch: Batch, audience: LadderAudience, notice: NoticeOptions | None, path: str | Path | None, history: Any
+) -> str:
+    """A report of the ladders of a batch as one HTML page, also written to ``path`` where one is given."""
+    from ironrule.report import audiences
+
+    read = batch.ladders()
+    ladders = read if history is None else (ladder.with_history(history, batch.space) for ladder in read)
+    rows = audiences.ReportedLadders(list(ladders), batch.rows, space=batch.space)
+    return audiences.save_text(audiences.render_ladder_batch_report(rows, audience, notice), path)
 
 
 def write_batch_report(

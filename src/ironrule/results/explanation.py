@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from ironrule.clock import WORK_CLOCK
-from ironrule.errors import InputError, build_format_error
+from ironrule.errors import InputError, build_format_error, describe_value
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
+from ironrule.results.document_types import check_document_types
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.rule import Rule
@@ -36,6 +37,7 @@ from ironrule.verdict.budget import Meter, StopReason
 from ironrule.verdict.certificate import require_integer
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
+from ironrule.wording import escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +103,7 @@ class RuleRestrictions:
             weights = {name: to_storable_weight(name, one) for name, one in read.items()}
         elif weights is not None and weights != "paper":
             expected = "weights must be 'paper' or a mapping from features to weights"
-            raise InputError(expected=expected, got=repr(weights))
+            raise InputError(expected=expected, got=describe_value(weights))
         return cls(tuple(data["require"]), tuple(data["forbid"]), weights)
 
 
@@ -323,6 +325,7 @@ class Explanation:
             if data[DIGEST_FIELD] != compute_digest(data):
                 statement = "digest mismatch: the document was modified after it was written"
                 raise InputError(statement, code="digest-mismatch")
+            check_document_types(data)
             ranked = tuple(map(RankedRule.from_dict, data["rules"]))
             components, breakpoints = ranked[0].rule.components, data.get("breakpoints")
             preference = data.get("preference")
@@ -370,7 +373,9 @@ class Explanation:
         """The explanation that :meth:`to_json` wrote."""
         try:
             return cls.from_dict(json.loads(text))
-        except (json.JSONDecodeError, RecursionError, TypeError) as error:
+        except InputError:
+            raise
+        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
             raise InputError(f"the explanation is not valid JSON: {error}") from None
 
     def plot(self, kind: Literal["conditions", "needs", "growth"] = "conditions", ax: Axes | None = None) -> Axes:
@@ -394,7 +399,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         covers = f"covers {self.shown.coverage} of {self.history_rows} rows"
-        return f"<Explanation: {self.shown.rule} {type(self.verdict).__name__}, {covers}>"
+        return escape_controls(f"<Explanation: {self.shown.rule} {type(self.verdict).__name__}, {covers}>")
 
     def _repr_html_(self) -> str:
         return render_explanation(self)

@@ -23,7 +23,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Value, value_to_json
 from ironrule.verdict.verdict import Proven, Quality, Refuted, Verdict, verdict_to_dict
-from ironrule.wording import format_count
+from ironrule.wording import escape_controls, format_count, join_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class RecheckedExplanation:
 
     def __str__(self) -> str:
         broken = f": {self.counterfactual}" if self.counterfactual is not None else ""
-        return f"{self.name}: {self.status}{broken}"
+        return escape_controls(f"{self.name}: {self.status}{broken}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +165,4 @@ class Recheck(Sequence[RecheckedExplanation]):
         counts = self.counts
         lines = [f"{format_count(len(self), 'explanation')} rechecked."]
         lines += [f"{counts[one]:,} {one}: {meaning}." for one, meaning in STATUS_MEANINGS.items() if counts[one]]
-        return "\n".join([*lines, *map(str, self.select("breaks"))])
+        return join_lines([*lines, *map(str, self.select("breaks"))])

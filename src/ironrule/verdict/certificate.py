@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ironrule.arrays import BoolArray
-from ironrule.errors import InputError, build_format_error
+from ironrule.errors import InputError, build_format_error, describe_value
 from ironrule.space.reduced import ReducedSpace
 
 CERTIFICATE_FORMAT = 2
@@ -156,7 +156,9 @@ class Certificate:
             raise build_format_error("a certificate", CERTIFICATE_FORMAT, got, "explain the row again")
         method = data.get("method")
         if method not in ("cover", "enumeration"):
-            raise InputError(expected="a certificate's method must be 'cover' or 'enumeration'", got=repr(method))
+            raise InputError(
+                expected="a certificate's method must be 'cover' or 'enumeration'", got=describe_value(method)
+            )
         try:
             low, high = (tuple(require_integer(code) for code in data[name]) for name in ("low", "high"))
             covers = tuple(Cover.from_dict(cover) for cover in data["covers"])

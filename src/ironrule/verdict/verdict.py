@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.verdict.certificate import Certificate
 from ironrule.wording import format_count, format_percent_down, round_share_up
@@ -137,7 +137,7 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
         case "unrefuted":
             return Unrefuted(data["tried"], data["samples"], data["confidence"], data.get("explored", 0.0))
         case other:
-            raise InputError(expected="a verdict must be proven, refuted or unrefuted", got=repr(other))
+            raise InputError(expected="a verdict must be proven, refuted or unrefuted", got=describe_value(other))
 
 
 @total_ordering

@@ -22,20 +22,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ironrule.checker.arrays import BoolArray, IntegerArray
-from ironrule.errors import ConstraintError
+from ironrule.errors import ConstraintError, describe_value
 
 if TYPE_CHECKING:
     from ironrule.checker.space.space import CheckerFeature, CheckerSpace
 
 
-MAX_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 100_000
+MAX_TOKENS = 50_000
 MAX_NESTING = 32  # nested parentheses, ``not``, ``-`` and ``if``
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _TOKEN = re.compile(
@@ -104,7 +105,7 @@ def parse_constraint(text: str) -> ParsedConstraint:
     ['age', 'job']
     """
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
-        got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
+        got = f"{len(text):,} characters" if isinstance(text, str) else describe_value(text)
         expected = f"a constraint must be a string of at most {MAX_CHARACTERS:,} characters"
         raise ConstraintError(expected=expected, got=got)
     parser = _Parser(text)
@@ -126,11 +127,15 @@ class _Parser:
         self.text = text
         self.names: dict[str, set[str]] = {"cf": set(), "x": set()}
         self.kind = self.token = ""
-        self.place = self.next = self.depth = 0
+        self.place = self.next = self.depth = self.count = 0
         self.advance()
 
     def advance(self) -> str:
         """Step over a token, which is returned; ``kind``, ``token`` and ``place`` are those of the next one."""
+        self.count += 1
+        if self.count > MAX_TOKENS:
+            expected = f"a constraint must have at most {MAX_TOKENS:,} words, numbers and operators"
+            raise ConstraintError(expected=expected, got="more")
         passed, found = self.token, _TOKEN.match(self.text, self.next)
         if found is None or found.lastgroup is None:
             rest = self.text[self.next :].lstrip()
@@ -314,6 +319,11 @@ class _Binder:
         if ordering and not all(feature.ordered for feature in features):
             raise self.error(left, "<, <=, > and >= need ordered features (or use ==, != or in)", "a nominal one")
         if kinds == {"number"}:
+            both = [self.list_values(side) for side in sides if side.kind == "feature"]
+            if len(both) == 2 and not all(map(_fits_float, chain(*both))):  # as ranks, which compare like the integers
+                ranks = {value: float(rank) for rank, value in enumerate(sorted({*both[0], *both[1]}))}
+                first, second = ([ranks[value] for value in values] for values in both)
+                return self.look_up(left, first), self.look_up(right, second)
             return self.bind_number(left), self.bind_number(right)
         if kinds == {"category"} and ordering and len({feature.values for feature in features}) > 1:
             raise self.error(left, "ordered categories must have the same domain to be compared", "different domains")

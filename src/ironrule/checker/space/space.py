@@ -193,10 +193,10 @@ def parse_constraints(texts: Sequence[str]) -> tuple[ParsedConstraint, ...]:
 def _encode_column(feature: CheckerFeature, table: UserTable) -> npt.NDArray[np.int64]:
     column = table.column(feature.columns[0])
     if column.values.dtype.kind == "O":
-        codes = _look_up_codes(feature, column.values.tolist())
+        codes = look_up_codes(feature, column.values.tolist())
     else:  # as Python values, which compare exactly whatever their types
         distinct, inverse = np.unique(column.values, return_inverse=True)
-        codes = _look_up_codes(feature, distinct.tolist())[inverse]
+        codes = look_up_codes(feature, distinct.tolist())[inverse]
     codes[column.missing] = feature.missing_code
     wrong = np.flatnonzero(codes < 0)
     if len(wrong):
@@ -210,7 +210,7 @@ def _encode_column(feature: CheckerFeature, table: UserTable) -> npt.NDArray[np.
     return codes
 
 
-def _look_up_codes(feature: CheckerFeature, values: Iterable[Any]) -> npt.NDArray[np.int64]:
+def look_up_codes(feature: CheckerFeature, values: Iterable[Any]) -> npt.NDArray[np.int64]:
     """The codes of values; -1 where the domain does not have one. A date is the moment it begins, as a time is."""
 
     def key(value: Any) -> Any:
@@ -262,7 +262,7 @@ def infer_space(data: Any, columns: Sequence[str] | None = None) -> CheckerSpace
 
 def _infer_feature(name: str, column: MaskedColumn) -> CheckerFeature:
     present = column.present
-    values = _sort_values(present)
+    values = sort_values(present)
     if column.categories is not None:
         seen = set(values)
         values = [value for value in column.categories if value in seen]
@@ -270,7 +270,7 @@ def _infer_feature(name: str, column: MaskedColumn) -> CheckerFeature:
     return CheckerFeature(name, tuple(values), ordered, bool(column.missing.any()))
 
 
-def _sort_values(present: AnyArray) -> list[Any]:
+def sort_values(present: AnyArray) -> list[Any]:
     """The distinct values in order; by the name of their type and as text where Python has no order for them."""
     if present.dtype.kind in "iufM":
         present = np.unique(present + 0.0 if present.dtype.kind == "f" else present)  # -0.0 is 0.0

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 from ironrule.report.templating import render_template
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+from ironrule.wording import escape_controls
 
 CANVAS_WIDTH = 720.0  # of every canvas
 LETTER_WIDTH, BOLD_LETTER_WIDTH = 0.58, 0.66  # in parts of their size: an estimate, since text cannot be measured
@@ -63,6 +64,9 @@ class TextLine:
     bold: bool = False
     fill: str = INK
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", escape_controls(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class Triangle:
@@ -106,7 +110,9 @@ def wrap_text(text: str, width: float, size: float = 12.0, lines: int = 1, bold:
     (['a rather…'], ['months_of_', 'employment'])
     """
     letters = max(2, int(width / ((BOLD_LETTER_WIDTH if bold else LETTER_WIDTH) * size)))
-    words = re.findall(r"[^\s_/-]*[\s_/-]+|[^\s_/-]+", " ".join(text.split()))  # each with the sign that ends it
+    words = re.findall(
+        r"[^\s_/-]*[\s_/-]+|[^\s_/-]+", " ".join(escape_controls(text).split())
+    )  # each with the sign that ends it
     pieces = [word[start : start + letters] for word in words for start in range(0, len(word), letters)]
     wrapped = [""]
     for piece in pieces:  # on the current line if it fits, its trailing space aside; else on a new one

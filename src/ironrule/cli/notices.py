@@ -1,0 +1,60 @@
+"""The options of notices, which several commands share, and what they say."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ironrule.results.notice import NoticeOptions
+
+
+def add_notice_options(group: argparse._ActionsContainer) -> None:
+    """How a notice is written."""
+    group.add_argument("--catalogue", metavar="FILE", type=Path, help="codes and sentences of reasons (.toml)")
+    text = "of the sentences: en, de, or for a notice a file (.toml); default en"
+    group.add_argument("--language", metavar="LANGUAGE", default="en", help=text)
+    group.add_argument("--template", metavar="FILE", type=Path, help="a template of your own for the notice (jinja2)")
+    text = "labels, units and formats of features, words for codes (.toml)"
+    group.add_argument("--labels", metavar="FILE", type=Path, help=text)
+    text = "values for the letter, such as creditor and reference (.toml)"
+    group.add_argument("--fields", metavar="FILE", type=Path, help=text)
+    text = "the date of the notice, such as 2026-03-31 (default: today)"
+    group.add_argument("--date", metavar="DATE", type=_parse_day, help=text)
+    text = "leave out what the reasons are worth"
+    group.add_argument("--no-worth", dest="worth", action="store_false", help=text)
+
+
+def build_notice_options(options: argparse.Namespace, reasons: int | None = None) -> NoticeOptions:
+    """What a notice is told; files are read now."""
+    from ironrule.results.notice import MAX_REASONS, NoticeOptions, read_fields, read_fields_by_row
+    from ironrule.results.reasons import ReasonCatalogue
+
+    people = getattr(options, "people", None)
+    return NoticeOptions(
+        catalogue=None if options.catalogue is None else ReasonCatalogue.from_file(options.catalogue),
+        language=options.language,
+        template=options.template,
+        labels={} if options.labels is None else options.labels,
+        most=MAX_REASONS if reasons is None else reasons,
+        worth=options.worth,
+        date=options.date,
+        fields={} if options.fields is None else read_fields(options.fields),
+        fields_by_row={} if people is None else read_fields_by_row(people),
+    )
+
+
+def get_language_code(language: str) -> str:
+    """The code of a language that is named, or that is in a file."""
+    from ironrule.report.notice.language import load_language
+
+    return load_language(language).code if language.lower().endswith(".toml") else language
+
+
+def _parse_day(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text)
+
+
+_parse_day.__name__ = "date"  # argparse names it in "invalid date value"
