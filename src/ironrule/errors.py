@@ -22,7 +22,10 @@ An error carries fields, so that no code has to parse its text:
     What to do about it, in terms of the Python interface. The command line and the server have hints of their own for
     the codes whose hint names a Python argument.
 
-The text is "expected, got ...; hint". All fields survive pickling, so an error may cross from a worker process.
+The text is "expected, got ...; hint", in one line. All fields survive pickling, so an error may cross from a worker
+process. Much of it comes from outside: names, values, what other libraries say. So every field is short whatever was
+given, and control characters are shown as escapes (:func:`escape_controls`), so that no file or request can write to
+somebody's terminal, forge a line of a log, or fill it.
 
 A search that finds nothing, or runs out of budget, is no error: its outcome is a value (see :mod:`ironrule.verdict`).
 """
@@ -31,6 +34,55 @@ from __future__ import annotations
 
 import re
 from typing import Any
+
+# C0 with escape and delete, C1, marks and overrides of the direction of writing, separators of lines, lone surrogates
+CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
+MAX_GOT_CHARACTERS = 400
+MAX_FIELD_CHARACTERS = 2000  # of the other fields
+
+
+def escape_controls(text: str, keep: str = "") -> str:
+    """A text from outside, safe to show: every control character as its escape.
+
+    These are C0 and C1 controls, delete, marks and overrides of the direction of writing, separators of lines and
+    paragraphs, and lone surrogates. ``keep`` has those that stay, such as the line breaks of a text that has lines.
+
+    >>> escape_controls("\\x1b[2Jproven"), escape_controls("a\\nb"), escape_controls("a\\nb", keep="\\n")
+    ('\\\\x1b[2Jproven', 'a\\\\nb', 'a\\nb')
+    """
+    return CONTROL_CHARACTERS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
+def shorten(text: str, most: int) -> str:
+    """A text of about ``most`` characters: what is too much is cut out, and it is said how much.
+
+    >>> shorten("a" * 1000, 10), shorten("short", 10)
+    ('aaaaaaaaaa... (990 more characters)', 'short')
+    """
+    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most:,} more characters)"
+
+
+def describe_value(value: object, most: int = 100) -> str:
+    """A value as a programmer writes it, short; of one that cannot be written so, its type.
+
+    >>> describe_value("own"), describe_value(-(10**5000)), describe_value("a" * 1000, most=5)
+    ("'own'", 'an int that cannot be shown', "'aaaa... (997 more characters)")
+    """
+    try:
+        return _clean(repr(value), most)
+    except Exception:  # whatever the repr of somebody's object raises; of an int, that it has too many digits
+        name = type(value).__name__
+        return f"{'an' if name[:1] in 'aeiou' else 'a'} {name} that cannot be shown"
+
+
+def _clean(text: object, most: int = MAX_FIELD_CHARACTERS) -> str:
+    """A field of an error: one line, short, without control characters."""
+    try:
+        shown = str(text)
+    except Exception:  # as above
+        return describe_value(text)
+    return shorten(escape_controls(_LINE_BREAKS.sub(" ", shown)), most)
 
 
 class IronruleError(Exception):
@@ -55,14 +107,16 @@ class IronruleError(Exception):
         code: str | None = None,
     ) -> None:
         """Give either one ``statement``, or what was ``expected`` and, as it should be read, what was ``got``."""
-        self.expected = expected
-        self.got = None if got is None else str(got)
-        self.hint = hint
+        self.expected = None if expected is None else _clean(expected)
+        self.got = None if got is None else _clean(got, MAX_GOT_CHARACTERS)
+        self.hint = None if hint is None else _clean(hint)
         self.code = code or _derive_code(type(self))
         if statement is None:
-            statement = f"{expected or 'something else was expected'}" + (f", got {got}" if got is not None else "")
-        self.statement = statement
-        super().__init__(f"{statement}; {hint}" if hint else statement)
+            rule = self.expected or "something else was expected"
+            self.statement = rule if self.got is None else f"{rule}, got {self.got}"
+        else:
+            self.statement = _clean(statement)
+        super().__init__(f"{self.statement}; {self.hint}" if hint else self.statement)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild an error from its fields: a subclass may take other arguments than its text."""

@@ -1,18 +1,24 @@
 """Numbers, values and conditions as text for people: messages, rules, reports, the command line and the web pages.
 
-Everything here takes plain Python values and imports nothing else of the package, so that every layer can use it. One
-function per question: how a counted noun is written, how a value is quoted, how a share is rounded. A share in a claim
-is always rounded to the safe side: what is promised is never rounded up, what can go wrong never down.
+Everything here takes plain Python values and imports nothing else of the package but how errors are written, so that
+every layer can use it. One function per question: how a counted noun is written, how a value is quoted, how a share is
+rounded. A share in a claim is always rounded to the safe side: what is promised is never rounded up, what can go wrong
+never down.
+
+Names and values come from data files, models and documents, and may hold anything. Wherever they become text here, and
+wherever text is put together from them (``join_lines``), control characters are shown as escapes.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal
+
+from ironrule.errors import escape_controls as escape_controls  # offered here to all layers
 
 ValueStyle = Literal["quoted", "unquoted", "letter"]
 
@@ -62,7 +68,16 @@ def format_names(names: Sequence[str], most: int = 5) -> str:
     ('age, job', 'a and 2 more')
     """
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+    return escape_controls(", ".join(names[:most])) + (f" and {more:,} more" if more > 0 else "")
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Lines that are one line each, whatever is in them.
+
+    >>> join_lines(["rule: a", "verdict: un\\x1b[2Kproven\\nproven"])
+    'rule: a\\nverdict: un\\\\x1b[2Kproven\\\\nproven'
+    """
+    return "\n".join(map(escape_controls, lines))
 
 
 def format_ratio(number: Fraction) -> str:
@@ -95,7 +110,7 @@ def format_value(value: object, style: ValueStyle = "quoted") -> str:
         return "yes" if value else "no"
     # Without its quotation marks a blank text could not be seen in a letter.
     bare = (isinstance(value, str) and style == "unquoted") or (letter and str(value).strip())
-    return str(value) if bare else repr(value)
+    return escape_controls(str(value)) if bare else repr(value)
 
 
 def format_percent_down(share: float) -> str:
@@ -103,10 +118,35 @@ def format_percent_down(share: float) -> str:
     return f"{math.floor(share * 1e4 + 1e-6) / 100:g}%"
 
 
+def format_percent_up(share: float) -> str:
+    """A share in percent, never rounded down: 0.0001 is not 0 %.
+
+    >>> format_percent_up(0.01561), format_percent_up(0.00001), format_percent_up(1.0)
+    ('1.57%', '0.001%', '100%')
+    """
+    percent = share * 100.0
+    if percent >= 0.01:
+        return f"{min(100.0, math.ceil(percent * 100.0 - 1e-6) / 100.0):g}%"
+    return f"{round_share_up(percent):.2g}%"
+
+
+def format_resolution(share: float) -> str:
+    """How much nearer something else may be, behind a statement that it is the nearest; empty where nothing is.
+
+    >>> "It is the nearest" + format_resolution(0.001) + "."
+    'It is the nearest, to within 0.1% of the range of each number.'
+    """
+    return f", to within {100 * share:g}% of the range of each number" if share else ""
+
+
 def round_share_up(share: float) -> float:
-    """A share with two digits, never rounded down."""
+    """A share with two digits, never rounded down.
+
+    >>> round_share_up(0.000931), round_share_up(0.5), round_share_up(0.0)
+    (0.00094, 0.5, 0.0)
+    """
     unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
-    return min(1.0, math.ceil(share / unit - 1e-9) * unit)
+    return min(1.0, float(f"{math.ceil(share / unit - 1e-9) * unit:.10g}"))  # without the noise of the product
 
 
 def round_towards(value: float, limit: float) -> float:
@@ -134,4 +174,4 @@ def format_name(name: str) -> str:
     >>> format_name("job_kind"), format_name("_")
     ('job kind', '_')
     """
-    return " ".join(name.replace("_", " ").split()) or name
+    return escape_controls(" ".join(name.replace("_", " ").split()) or name)

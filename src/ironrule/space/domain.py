@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 
 DomainMode = Literal["auto", "interval", "seen"]
 DOMAIN_MODES: tuple[DomainMode, ...] = get_args(DomainMode)
@@ -16,6 +16,6 @@ DOMAIN_MODES: tuple[DomainMode, ...] = get_args(DomainMode)
 def parse_domain(domain: Any) -> DomainMode:
     """What numeric features may take, by its name; raises InputError for any other."""
     for mode in DOMAIN_MODES:
-        if domain == mode:
+        if isinstance(domain, str) and domain == mode:
             return mode
-    raise InputError(expected=f"domain must be one of {', '.join(map(repr, DOMAIN_MODES))}", got=repr(domain))
+    raise InputError(expected=f"domain must be one of {', '.join(map(repr, DOMAIN_MODES))}", got=describe_value(domain))

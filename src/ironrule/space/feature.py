@@ -12,18 +12,19 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.arrays import BoolArray
-from ironrule.errors import SpaceError
-from ironrule.wording import format_count
+from ironrule.errors import SpaceError, describe_value
 
 if TYPE_CHECKING:
     from ironrule.space.roles import Role
 
-
+VALUE_CLASSES = (str, bool, int, float, datetime.date, np.number, np.bool_, np.datetime64)
+FLAG_TYPES = (bool, np.bool_, NoneType)
 Value = Any  # a domain value in the user's own terms: number, string, bool, date. ``None`` stands for missing
 
 
@@ -46,12 +47,15 @@ class Feature:
     role: Role | None = None  # as declared; None where nothing is
     numeric: bool = field(init=False, repr=False, compare=False)  # every value is a number: arithmetic makes sense
     temporal: bool = field(init=False, repr=False, compare=False)  # every value is a date or a time
+    has_only_integers: bool = field(init=False, repr=False, compare=False)  # every value is a whole number
     naturally_ordered: bool = field(init=False, repr=False, compare=False)  # as its numbers or dates are
     code_by_value: dict[Value, int] = field(init=False, repr=False, compare=False)  # the code of every value
 
     def __post_init__(self) -> None:
+        self._check_types()
         numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
         object.__setattr__(self, "numeric", all(numbers))
+        object.__setattr__(self, "has_only_integers", all(isinstance(value, int) for value in self.values))
         object.__setattr__(self, "temporal", all(isinstance(value, datetime.date) for value in self.values))
         object.__setattr__(self, "naturally_ordered", (self.numeric or self.temporal) and _is_increasing(self.values))
         if not self.columns:
@@ -77,13 +81,37 @@ class Feature:
         if self.role is not None:
             self.role.check_fits(self.name, self.ordered, self.numeric)
 
+    def _check_types(self) -> None:
+        """Raise SpaceError for a field of the wrong type; all else may rely on them."""
+        if not isinstance(self.name, str):
+            raise SpaceError(expected="the name of a feature must be a string", got=describe_value(self.name))
+        texts = {"label": self.label, "unit": self.unit}
+        flags = {"ordered": self.ordered, "missing": self.missing, "interval": self.interval}
+        wrong = [
+            *(f"{key} must be a string" for key, text in texts.items() if not isinstance(text, (str, NoneType))),
+            *(f"{key} must be True or False" for key, flag in flags.items() if not isinstance(flag, FLAG_TYPES)),
+            *(["values must be a tuple"] if not isinstance(self.values, (tuple, list)) else []),
+            *(["columns must be a tuple of names"] if not isinstance(self.columns, (tuple, list)) else []),
+            *(["role must be a Role"] if self.role is not None and not hasattr(self.role, "check_fits") else []),
+        ]
+        if wrong:
+            got = describe_value(getattr(self, wrong[0].split()[0]))
+            raise SpaceError(expected=f"feature {self.name!r}: {wrong[0]}", got=got)
+        object.__setattr__(self, "values", tuple(self.values))
+        object.__setattr__(self, "columns", tuple(self.columns))
+        kinds = set(map(type, self.values))
+        odd = [kind for kind in kinds if not issubclass(kind, VALUE_CLASSES) or kind is complex]
+        if odd and not any(is_missing(value) for value in self.values):  # which has an error of its own
+            rule = f"the domain of {self.name!r} must list single values: numbers, strings, booleans or dates"
+            raise SpaceError(expected=rule, got=f"a {odd[0].__name__}")
+
     def _check_one_hot(self) -> None:
         extra = len(self.values) - len(self.columns)  # 1 if all columns may be zero, which is a value of its own
         if extra not in (0, 1) or self.missing or (self.ordered and extra):
             raise SpaceError(
                 expected=f"the one-hot feature {self.name!r} must have one value per column (one more for rows without "
                 "a 1 is allowed if it is nominal) and cannot be missing",
-                got=f"{format_count(len(self.values), 'value')} for {len(self.columns)} columns"
+                got=f"{len(self.values)} value{'s' * (len(self.values) != 1)} for {len(self.columns)} columns"
                 + (" and missing" if self.missing else ""),
             )
 
@@ -112,11 +140,6 @@ class Feature:
         """Whether numbers between the values make sense: ordered numbers in one column."""
         return self.ordered and self.numeric and self.naturally_ordered and not self.one_hot and bool(self.values)
 
-    @property
-    def has_only_integers(self) -> bool:
-        """Whether all values are whole numbers."""
-        return all(isinstance(value, int) for value in self.values)
-
     def value(self, code: int) -> Value:
         """The value that a code stands for; ``None`` for missing."""
         return None if self.missing and code == len(self.values) else self.values[code]
@@ -130,7 +153,7 @@ class Feature:
         try:
             return self.code_by_value[value]
         except (KeyError, TypeError):  # TypeError: a list or another value that has no hash
-            raise SpaceError(expected=f"{self.name!r} must be {self.describe()}", got=repr(value)) from None
+            raise SpaceError(expected=f"{self.name!r} must be {self.describe()}", got=describe_value(value)) from None
 
     def describe(self) -> str:
         """The domain in a few words, for messages.

@@ -37,7 +37,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from ironrule.errors import MissingExtraError, SpaceError
+from ironrule.errors import MissingExtraError, SpaceError, describe_value
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.infer import InferenceOptions, infer_features
 from ironrule.space.roles import ROLE_KEYS, Role
@@ -52,8 +52,13 @@ FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit",
 
 def read_document(path: Path) -> SpaceDocument:
     """The plain data in a TOML, YAML or JSON file."""
-    if not path.exists():
-        raise SpaceError(f"space file not found: {str(path)!r}")
+    try:
+        is_file, exists = path.is_file(), path.exists()
+    except (OSError, ValueError):  # a name that is too long
+        is_file = exists = False
+    if not is_file:
+        what = "a space must be a file, got a folder" if exists else "space file not found"
+        raise SpaceError(f"{what}: {describe_value(str(path))}", hint="check the path")
     try:
         document = _parse_text(path.suffix.lower(), path.read_text(encoding="utf-8"))
     except SpaceError:
@@ -74,7 +79,7 @@ def _parse_text(suffix: str, text: str) -> Any:
         return json.loads(text)
     if suffix not in (".yaml", ".yml"):
         rule = "a space file must end in .toml, .yaml or .json"
-        raise SpaceError(expected=rule, got=repr(suffix) if suffix else "no extension")
+        raise SpaceError(expected=rule, got=describe_value(suffix) if suffix else "no extension")
     try:
         import yaml
     except ImportError:
@@ -87,16 +92,20 @@ def _parse_text(suffix: str, text: str) -> Any:
 
 def parse_features(document: SpaceDocument, table: Table | None) -> tuple[tuple[Feature, ...], list[str]]:
     """The features and the constraints that a document declares."""
+    if not isinstance(document, Mapping):
+        raise SpaceError(expected="a space must be a mapping with 'features'", got=describe_value(document))
     unknown = set(document) - {"features", "constraints"}
     if unknown:
         rule = "a space may only have the keys 'features' and 'constraints'"
-        raise SpaceError(expected=rule, got=", ".join(map(repr, sorted(unknown))))
+        raise SpaceError(expected=rule, got=", ".join(sorted(map(describe_value, unknown))))
     entries = document.get("features", {})
     if not isinstance(entries, dict) or not entries:
-        raise SpaceError(expected="'features' must be a non-empty mapping of names to features", got=repr(entries))
+        raise SpaceError(
+            expected="'features' must be a non-empty mapping of names to features", got=describe_value(entries)
+        )
     constraints = document.get("constraints", [])
     if not isinstance(constraints, list):
-        raise SpaceError(expected="'constraints' must be a list of strings", got=repr(constraints))
+        raise SpaceError(expected="'constraints' must be a list of strings", got=describe_value(constraints))
     return tuple(_parse_feature(str(name), entry, table) for name, entry in entries.items()), constraints
 
 
@@ -131,13 +140,16 @@ def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
         raise SpaceError(
             expected=f"feature {name!r} may only have {', '.join(sorted(FEATURE_KEYS))}, "
             "with kind 'ordered' or 'nominal'",
-            got=repr(entry),
+            got=describe_value(entry),
         )
     kinds = {"values": list, "columns": list, "missing": bool, "label": str, "unit": str, "interval": bool}
     for key, kind in kinds.items():
         if not isinstance(entry.get(key, kind()), kind):
             rule = f"{key!r} of feature {name!r} must be {KIND_NAMES[kind]}"
-            raise SpaceError(expected=rule, got=repr(entry[key]))
+            raise SpaceError(expected=rule, got=describe_value(entry[key]))
+    columns = entry.get("columns", [name])
+    if not columns or not all(isinstance(column, str) for column in columns):
+        raise SpaceError(expected=f"'columns' of feature {name!r} must be names", got=describe_value(columns))
 
 
 def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, Any], table: Table | None) -> Feature:
@@ -161,16 +173,23 @@ def _infer_from_table(name: str, columns: tuple[str, ...], entry: Mapping[str, A
 def _parse_values(name: str, entry: Mapping[str, Any]) -> tuple[Value, ...]:
     grid = entry.get("grid")
     if grid is None:
-        return tuple(value_from_json(value) for value in entry.get("values", ()))
+        try:
+            return tuple(value_from_json(value) for value in entry.get("values", ()))
+        except (ValueError, TypeError) as error:
+            rule = f'a date in the domain of {name!r} must be written as {{"date": "2024-12-31"}}'
+            raise SpaceError(expected=rule, got=str(error)) from None
     try:
-        start, stop, step = (Decimal(repr(number)) for number in (grid["start"], grid["stop"], grid.get("step", 1)))
+        given = (grid["start"], grid["stop"], grid.get("step", 1))
+        if not all(isinstance(number, (int, float)) for number in given):
+            raise TypeError
+        start, stop, step = (Decimal(repr(number)) for number in given)
         steps = int((stop - start) // step) + 1 if step > 0 else 0
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError):
         rule = f"the grid of {name!r} must have numbers start, stop and step"
-        raise SpaceError(expected=rule, got=repr(grid)) from None
+        raise SpaceError(expected=rule, got=describe_value(grid)) from None
     if not 1 <= steps <= MAX_GRID_VALUES:
         rule = f"the grid of {name!r} must go up from start to stop in 1 to {MAX_GRID_VALUES:,} values"
-        raise SpaceError(expected=rule, got=repr(grid))
+        raise SpaceError(expected=rule, got=describe_value(grid))
     number = int if all(isinstance(grid.get(key, 1), int) for key in ("start", "step")) else float
     return tuple(number(start + i * step) for i in range(steps))  # decimals, since 3 * 0.1 is not 0.3
 

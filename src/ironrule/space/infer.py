@@ -12,15 +12,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Literal
 
 import numpy as np
 
-from ironrule.errors import SpaceError, TableError
+from ironrule.errors import SpaceError, TableError, describe_value
 from ironrule.progress import track
 from ironrule.space.codes import read_one_hot_column
 from ironrule.space.feature import Feature, Value
-from ironrule.space.table import Table, TableColumn, to_python_value
+from ironrule.space.table import Table, TableColumn, is_listing, to_python_value
 from ironrule.wording import format_count
 
 NONE_OF_THEM = "(none)"  # the value of a one-hot feature whose columns are all zero
@@ -40,6 +41,24 @@ class InferenceOptions:
     missing: Sequence[str] = ()
     one_hot: OneHotOption = "detect"
     constant: Literal["refuse", "keep"] = "keep"
+
+    def __post_init__(self) -> None:
+        for name in ("nominal", "missing"):
+            given = getattr(self, name)
+            if not is_listing(given) or not all(isinstance(column, str) for column in given):
+                raise SpaceError(expected=f"{name} must be a list of columns", got=describe_value(given))
+        for name in ("ordered", "domains"):
+            given = getattr(self, name)
+            if not isinstance(given, Mapping) or not all(map(is_listing, given.values())):
+                rule = f"{name} must be a mapping from columns to lists of values"
+                raise SpaceError(expected=rule, got=describe_value(given))
+        groups = self.one_hot.values() if isinstance(self.one_hot, Mapping) else ()
+        known = isinstance(self.one_hot, (Mapping, NoneType)) or (
+            isinstance(self.one_hot, str) and self.one_hot == "detect"
+        )
+        if not known or not all(is_listing(names) for names in groups):
+            rule = 'one_hot must be "detect", None or a mapping from groups to columns'
+            raise SpaceError(expected=rule, got=describe_value(self.one_hot))
 
 
 def infer_features(
@@ -63,7 +82,7 @@ def _check_options(columns: Sequence[str], options: InferenceOptions) -> None:
     for name in [*options.nominal, *options.ordered, *options.domains, *options.missing]:
         if name not in columns:
             rule = "nominal, ordered, domains and missing must name columns of the table"
-            raise SpaceError(expected=rule, got=repr(name), hint=f"the columns are {', '.join(columns)}")
+            raise SpaceError(expected=rule, got=describe_value(name), hint=f"the columns are {', '.join(columns)}")
 
 
 def _check_not_constant(features: list[Feature], options: InferenceOptions) -> None:
@@ -95,9 +114,13 @@ def _infer_feature(name: str, column: TableColumn, options: InferenceOptions) ->
 def _read_declared_values(name: str, column: TableColumn, options: InferenceOptions) -> list[Value]:
     """The values that the caller lists, in the column's own type where that rounds numbers or tells days from times."""
     listed = [to_python_value(value) for value in options.ordered.get(name, ()) or options.domains.get(name, ())]
-    if column.values.dtype.kind not in "fM" or not listed:
+    if column.values.dtype.kind not in "iufM" or not listed:
         return listed
     try:
+        if column.values.dtype.kind in "iu":
+            if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in listed):
+                raise TypeError
+            return listed
         return list(np.array(listed, dtype=column.values.dtype).tolist())
     except (ValueError, TypeError):
         rule = f"the domain of {name!r} must fit the type of its column, {column.values.dtype}"

@@ -6,7 +6,7 @@ is then one gather per column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,6 +83,15 @@ def build_layout(
     lookups = tuple(_build_lookup(lookup, features[carrier[name]], name) for name in names)
     layout = Layout(names, tuple(carrier[name] for name in names), lookups, _build_matrix if as_array else build)
     return replace(layout, numbers=_build_number_lookup(layout))
+
+
+def replace_features(layout: Layout, table: Table, features: Mapping[int, Feature]) -> Layout:
+    """The layout for other domains of some features, by their position; ``table`` is the one that it was built for."""
+    lookup, _ = _build_array_columns(table) if table.frame is None else _build_frame_columns(table)
+    columns = zip(layout.names, layout.feature_indices, layout.lookups, strict=True)
+    lookups = tuple(_build_lookup(lookup, features[j], name) if j in features else old for name, j, old in columns)
+    other = replace(layout, lookups=lookups, numbers=None)
+    return replace(other, numbers=_build_number_lookup(other))
 
 
 def _build_lookup(lookup: Callable[[str, list[Any]], Any], feature: Feature, column: str) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from ironrule.errors import InputError, SpaceError
+from ironrule.errors import InputError, SpaceError, describe_value
 
 RoleKind = Literal["actionable", "immutable", "protected"]
 Direction = Literal["rise", "fall"]
@@ -70,17 +70,19 @@ class Role:
         ):
             if value not in allowed:
                 names = " or ".join(repr(one) for one in allowed if one is not None)
-                raise SpaceError(expected=f"{name} must be {names}", got=repr(value), code="unknown-role")
+                raise SpaceError(expected=f"{name} must be {names}", got=describe_value(value), code="unknown-role")
         step = self.minimum_step
         if step is not None and (
             isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < math.inf
         ):
-            raise SpaceError(expected="minimum_step must be a positive number", got=repr(step), code="unknown-role")
+            raise SpaceError(
+                expected="minimum_step must be a positive number", got=describe_value(step), code="unknown-role"
+            )
         limits = [name for name in ("direction", "minimum_step") if getattr(self, name) is not None]
         if self.kind != "actionable" and limits:
             raise SpaceError(
                 expected=f"a feature that is {self.kind} never changes, so it can have no {' and no '.join(limits)}",
-                got=repr(self),
+                got=describe_value(self),
                 hint="leave one of them out",
                 code="contradictory-role",
             )
@@ -138,7 +140,7 @@ def _parse_role(name: str, role: Role | str) -> Role:
     if isinstance(role, str) and role in ROLE_KINDS:
         return Role(role)
     expected = f"the role of {name!r} must be a Role or one of {', '.join(ROLE_KINDS)}"
-    raise SpaceError(expected=expected, got=repr(role), code="unknown-role")
+    raise SpaceError(expected=expected, got=describe_value(role), code="unknown-role")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def parse_guesses(given: bool | RoleGuesses) -> RoleGuesses:
     if isinstance(given, RoleGuesses):
         return given
     if not isinstance(given, bool):
-        raise InputError(expected="guess_roles must be True, False or a RoleGuesses", got=repr(given))
+        raise InputError(expected="guess_roles must be True, False or a RoleGuesses", got=describe_value(given))
     return RoleGuesses() if given else NO_GUESSES
 
 

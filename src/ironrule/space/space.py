@@ -16,20 +16,28 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ironrule.arrays import Int32Array, Int64Array, Points
-from ironrule.errors import ConstraintError, SpaceError, TableError
+from ironrule.errors import ConstraintError, SpaceError, TableError, describe_value
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable, encode_feature, look_up_codes
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
-from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.constraints.parser import parse_constraint, require_few
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Feature, Value, is_missing, parse_date
 from ironrule.space.files import build_document, parse_features, read_document
 from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
 from ironrule.space.roles import ROLE_KEYS, Role, parse_roles
 from ironrule.space.sources import as_source
-from ironrule.space.table import Table, read_table, require_columns, to_python_value
+from ironrule.space.table import (
+    VALUE_TYPES,
+    Table,
+    is_listing,
+    parse_columns,
+    read_table,
+    require_columns,
+    to_python_value,
+)
 from ironrule.wording import format_count, format_size
 
 if TYPE_CHECKING:
@@ -61,8 +69,14 @@ class Space:
     feasible: FeasibleRegion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name, given, kind in (("features", self.features, "Feature"), ("constraints", self.constraints, "texts")):
+            if not is_listing(given):
+                raise SpaceError(expected=f"{name} of a space must be a list ({kind})", got=describe_value(given))
         object.__setattr__(self, "features", tuple(self.features))
-        object.__setattr__(self, "constraints", tuple(as_constraint(c) for c in self.constraints))
+        odd = [feature for feature in self.features if not isinstance(feature, Feature)]
+        if odd:
+            raise SpaceError(expected="features of a space must each be a Feature", got=describe_value(odd[0]))
+        object.__setattr__(self, "constraints", tuple(as_constraint(c) for c in require_few(self.constraints)))
         if not self.features:
             raise SpaceError(expected="a space must have at least one feature", got="none")
         _check_unique_names(self.features)
@@ -70,7 +84,7 @@ class Space:
         for constraint in self.constraints:
             if constraint.mentions_instance:
                 rule = "a constraint on the space must refer to cf only, not to x"
-                raise ConstraintError(expected=rule, got=repr(str(constraint)))
+                raise ConstraintError(expected=rule, got=describe_value(str(constraint)))
         predicates = [bind_constraint(constraint, self.features) for constraint in self.constraints]
         object.__setattr__(self, "feasible", build_feasible_region(self.features, predicates))
 
@@ -97,16 +111,25 @@ class Space:
         ``one_hot`` names the groups, or detects them by name prefix; ``names`` names the columns of an array. A column
         with a single value is a feature with one value, unless ``constant="refuse"``.
         """
-        read = _read_source_values(table, columns, progress) or read_table(table, names)
-        chosen = tuple(read.names if columns is None else columns)
+        own = None if columns is None else parse_columns(columns)
+        options = InferenceOptions(
+            nominal,
+            {} if ordered is None else ordered,
+            {} if domains is None else domains,
+            missing=missing,
+            one_hot=one_hot,
+            constant=constant,
+        )
+        read = _read_source_values(table, own, progress) or read_table(table, names)
+        chosen = read.names if own is None else own
         require_columns(chosen, read.names, COLUMNS_HINT)
-        orders, values = dict(ordered or {}), dict(domains or {})
-        options = InferenceOptions(nominal, orders, values, missing=missing, one_hot=one_hot, constant=constant)
         return cls(infer_features(read, chosen, options, progress), tuple(as_constraint(c) for c in constraints))
 
     @classmethod
     def from_file(cls, path: str | Path, table: Any = None) -> Space:
         """A space declared in a TOML, YAML or JSON file; features without values take those seen in ``table``."""
+        if not isinstance(path, (str, Path)):
+            raise SpaceError(expected="a space file must be named by its path", got=describe_value(path))
         return cls.from_dict(read_document(Path(path)), table)
 
     @classmethod
@@ -303,7 +326,9 @@ def _read_source_values(data: Any, columns: Sequence[str] | None, progress: bool
 def as_constraint(constraint: str | Constraint) -> Constraint:
     """A constraint from its text, or as it is."""
     if not isinstance(constraint, (str, Constraint)):
-        raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= 18'", got=repr(constraint))
+        raise ConstraintError(
+            expected="a constraint must be a string such as 'cf.age >= 18'", got=describe_value(constraint)
+        )
     return parse_constraint(constraint) if isinstance(constraint, str) else constraint
 
 
@@ -359,39 +384,56 @@ def _encode_one_hot_columns(feature: Feature, row: Mapping[str, Value]) -> int:
 
 def _check_value_type(feature: Feature, value: Value) -> Value:
     """The value, if it is of the domain's type; a date may also come as text."""
-    if is_missing(value) or not feature.values:
+    if is_missing(value):
+        return value
+    _require_single_value(feature, value)
+    if not feature.values:
         return value
     if feature.temporal:
         try:
             return parse_date(feature, value if isinstance(value, str) else value.isoformat())
         except (ValueError, AttributeError):
             rule = f'{feature.name!r} must be a date such as "2024-12-31"'
-            raise TableError(expected=rule, got=repr(value)) from None
+            raise TableError(expected=rule, got=describe_value(value)) from None
     numbers, number = feature.numeric, isinstance(value, (int, float)) and not isinstance(value, bool)
     if numbers and not number:
-        raise TableError(expected=f"{feature.name!r} must be a number", got=repr(value))
+        raise TableError(expected=f"{feature.name!r} must be a number", got=describe_value(value))
     if not numbers and number and all(isinstance(entry, str) for entry in feature.values):
         rule = f"{feature.name!r} must be a string, {feature.describe()}"
-        raise TableError(expected=rule, got=f"the number {value!r}")
+        raise TableError(expected=rule, got=f"the number {describe_value(value)}")
     return value
+
+
+def _require_single_value(feature: Feature, value: Value) -> None:
+    """Raise TableError for what can be no value of any feature."""
+    if not isinstance(value, VALUE_TYPES):
+        rule = f"{feature.name!r} must be a single value: a number, a string, a boolean or a date"
+        raise TableError(expected=rule, got=describe_value(value))
 
 
 def _check_new_value(feature: Feature, value: Value) -> Value:
     """A value that is not in a domain yet, in the type of those that are; raises TableError if it cannot join them."""
-    if type(value).__hash__ is None:
-        raise TableError(expected=f"{feature.name!r} must be a single value", got=repr(value))
+    _require_single_value(feature, value)
     if not feature.numeric or not feature.values:
         return value
-    if not math.isfinite(value):
-        raise TableError(expected=f"{feature.name!r} must be a finite number", got=repr(value))
+    if not _fits_float(value):
+        raise TableError(expected=f"{feature.name!r} must be a finite number", got=describe_value(value))
     if feature.has_only_integers:
         if value != int(value):
             expected = f"{feature.name!r} must be a whole number, as all its values are"
-            raise TableError(expected=expected, got=repr(value))
+            raise TableError(expected=expected, got=describe_value(value))
         if abs(value) >= 2**63:
-            raise TableError(expected=f"{feature.name!r} must be an integer of 64 bits", got=repr(value))
+            raise TableError(expected=f"{feature.name!r} must be an integer of 64 bits", got=describe_value(value))
         return int(value)
     return value if any(isinstance(known, int) for known in feature.values) else float(value)
+
+
+def _fits_float(number: float) -> bool:
+    """Whether a number is finite, and not too large for a float."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _extend_domain(feature: Feature, row: Mapping[str, Value]) -> Feature:
@@ -408,7 +450,7 @@ def _add_to_domain(feature: Feature, values: Sequence[Value]) -> Feature:
     missing = feature.missing or len(present) < len(values)
     if feature.one_hot and (new or missing != feature.missing):
         rule = f"{feature.name!r} must be {feature.describe()}, since it has one column per value"
-        raise SpaceError(expected=rule, got=repr(new[0] if new else None))
+        raise SpaceError(expected=rule, got=describe_value(new[0] if new else None))
     if not new:
         return replace(feature, missing=missing) if missing != feature.missing else feature
     if feature.ordered and not feature.naturally_ordered:

@@ -16,10 +16,11 @@ import narwhals as nw
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
-from ironrule.errors import TableError
+from ironrule.errors import TableError, describe_value
 from ironrule.space.feature import is_missing
 from ironrule.wording import format_count
 
+TABLE_RULE = "a table must be a pandas, polars or Arrow table or a NumPy array"
 VALUE_TYPES = (str, bool, int, float, np.number, np.bool_, datetime.date)
 
 
@@ -59,17 +60,46 @@ class Table:
         except TableError as error:
             rule = f"column {name!r}: {error.expected}"
             raise TableError(expected=rule, got=error.got, hint=error.hint, code=error.code) from None
+        except Exception as error:  # whatever the table's own library raises for a type that NumPy does not have
+            reason = f"{type(error).__name__}: {error}"
+            hint = "convert the column, to strings for example"
+            raise TableError(f"column {name!r} cannot be read: {reason}", hint=hint) from error
 
     def row(self, position: int) -> dict[str, Any]:
         """One row as a dictionary of Python values, ``None`` for missing."""
-        if not -len(self) <= position < len(self):
-            rows = len(self)
-            rule = f"the row number must be between {-rows} and {rows - 1} ({format_count(rows, 'row')})"
-            raise TableError(expected=rule, got=position)
+        position = parse_row_number(position, len(self))
         if self.frame is None:
             return {name: to_python_value(value) for name, value in zip(self.names, self.native[position], strict=True)}
-        values = self.frame[[position % len(self)]].row(0)
+        values = self.frame[[position]].row(0)
         return {name: to_python_value(value) for name, value in zip(self.names, values, strict=True)}
+
+
+def parse_row_number(number: int, rows: int) -> int:
+    """The number of one of so many rows; raises TableError if there is none. Numbers count from 0, and from there on:
+    a row that is -1 by mistake must not be taken for the last one.
+    """
+    if not 0 <= number < rows:
+        rule = f"the row number must be from 0 to {rows - 1} ({format_count(rows, 'row')})"
+        raise TableError(expected=rule, got=describe_value(int(number)), hint="row numbers count from 0")
+    return int(number)
+
+
+def is_listing(given: Any) -> bool:
+    """Whether a caller gave a list of something: no text, no mapping, no class, no array without dimension."""
+    has_items = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping, type))
+    return has_items and not (isinstance(given, np.ndarray) and given.ndim == 0)
+
+
+def parse_columns(columns: Any) -> tuple[str, ...]:
+    """The names of columns that a caller chose; raises TableError unless they are a list of distinct strings."""
+    is_list = is_listing(columns)
+    chosen = tuple(columns) if is_list else ()
+    if not is_list or not all(isinstance(name, str) for name in chosen):
+        raise TableError(expected="columns must be a list of names", got=describe_value(columns))
+    if not chosen:
+        raise TableError(expected="columns must name at least one column", got="none")
+    _check_names(chosen)
+    return chosen
 
 
 def require_columns(names: Iterable[str], available: Sequence[str], hint: str | None = None) -> None:
@@ -90,6 +120,8 @@ def read_table(data: Any, names: Sequence[str] | None = None) -> Table:
         return data
     table = _from_array(data, names) if isinstance(data, np.ndarray) else _from_frame(data)
     _check_names(table.names)
+    if not table.names:
+        raise TableError(expected="the table must have at least one column", got="none")
     if len(table) == 0:
         raise TableError(expected="the table must have at least one row", got="none")
     return table
@@ -111,6 +143,11 @@ def _from_frame(data: Any) -> Table:
     if isinstance(data, Mapping):
         rule = "a table must be a DataFrame, an Arrow table or an array"
         raise TableError(expected=rule, got="a dictionary", hint="wrap it in a DataFrame")
+    if isinstance(data, type):
+        raise TableError(expected=TABLE_RULE, got=f"the class {data.__name__}", hint="pass a table of that class")
+    if isinstance(data, (list, tuple)):
+        hint = "wrap it in a DataFrame, or in np.array(...) if all values are numbers"
+        raise TableError(expected=TABLE_RULE, got=f"a {type(data).__name__}", hint=hint)
     kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
     if "Lazy" in kind:
         raise TableError(expected="a table must be in memory", got=f"a {kind}", hint="call .collect() on it first")
@@ -119,8 +156,7 @@ def _from_frame(data: Any) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        rule = "a table must be a pandas, polars or Arrow table or a NumPy array"
-        raise TableError(expected=rule, got=f"a {kind}") from None
+        raise TableError(expected=TABLE_RULE, got=f"a {kind}") from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 
 
@@ -128,7 +164,7 @@ def _check_names(names: Sequence[Any]) -> None:
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
         hint = "with pandas: data.rename(columns=str)"
-        raise TableError(expected="column names must be strings", got=repr(odd[0]), hint=hint)
+        raise TableError(expected="column names must be strings", got=describe_value(odd[0]), hint=hint)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise TableError(expected="column names must be unique", got=f"{', '.join(map(repr, twice))} more than once")

@@ -230,7 +230,7 @@ def test_a_declared_space_and_constraints_count_as_in_memory(tmp_path: Path) -> 
         assert both[0]._context.history.fingerprint() == both[1]._context.history.fingerprint()
         kept = int(both[0]._context.row_numbers[np.flatnonzero(~both[0].outcomes)[2]])
         assert both[0].explain(kept).rule == both[1].explain(kept).rule
-        with pytest.raises(TableError, match=rf"between -{ROWS} and {ROWS - 1} \({ROWS} rows\), got {ROWS}"):
+        with pytest.raises(TableError, match=rf"from 0 to {ROWS - 1} \({ROWS} rows\), got {ROWS}"):
             both[1].explain(ROWS)
 
 
@@ -270,7 +270,7 @@ def test_columns_of_types_that_do_not_go_together_are_refused() -> None:
 
 
 def test_empty_or_absent_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match=r"data not found: '.*no.parquet'"):
+    with pytest.raises(TableError, match=r"data file not found: '.*no.parquet'"):
         Explainer(decides, tmp_path / "no.parquet")
     pd.DataFrame({"a": []}).to_csv(tmp_path / "empty.csv", index=False)
     with pytest.raises(TableError, match="at least one row, got none"):

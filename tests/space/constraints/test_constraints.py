@@ -32,6 +32,7 @@ from ironrule.space.constraints.syntax import (
     UnaryMinus,
 )
 from ironrule.space.feature import Feature
+from ironrule.space.space import Space
 
 SCHOOL = ("primary", "bachelor", "master")
 DAYS = (date(2024, 1, 31), date(2024, 2, 29), date(9999, 12, 31))
@@ -389,6 +390,15 @@ def test_integers_that_floats_cannot_hold_are_refused():
     assert "2**53" in refusal("cf.id == 1", [Feature("id", (10**400,), ordered=True)])
 
 
+def test_integers_that_floats_cannot_hold_are_compared_with_each_other():
+    ids = Feature("id", (2**60, 2**60 + 1, 2**60 + 2), ordered=True, missing=True)
+    rises = bind_constraint(parse_constraint("cf.id >= x.id"), [ids])
+    assert rises(np.array([[0], [1], [2], [3]]), np.array([1])).tolist() == [False, True, True, False]
+    other = Feature("other", (5, 2**60 + 1), ordered=True)
+    equal = bind_constraint(parse_constraint("cf.id == cf.other"), [ids, other])
+    assert equal(np.array([[0, 1], [1, 1], [2, 1], [3, 1]])).tolist() == [False, True, False, False]
+
+
 def test_integers_of_more_digits_than_python_reads_are_no_problem():
     zeros = "0" * 5000
     assert (
@@ -410,16 +420,36 @@ def test_only_text_is_parsed():
 @pytest.mark.parametrize(
     "text",
     [
-        "(" * 100_000 + "cf.a == 1" + ")" * 100_000,
-        "not " * 100_000 + "cf.a == 1",
-        "-" * 100_000 + "cf.a == 1",
-        "if cf.a == 1 then " * 100_000 + "cf.a == 1",
-        "(" * 100_000,
+        "(" * 5000 + "cf.a == 1" + ")" * 5000,
+        "not " * 5000 + "cf.a == 1",
+        "-" * 5000 + "cf.a == 1",
+        "if cf.a == 1 then " * 5000 + "cf.a == 1",
+        "(" * 5000,
     ],
 )
 def test_deep_nesting_is_refused(text):
     with pytest.raises(ConstraintError, match=f"nested more than {parser.MAX_NESTING} levels deep"):
         parse_constraint(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cf.age == 30" + " " * parser.MAX_CHARACTERS, "at most 100,000 characters, got 100,012"),
+        (" and ".join(["cf.age == 30"] * 70_000), "at most 100,000 characters"),
+        ("cf.age in (" + ",".join("1" * 30_000) + ")", "at most 50,000 words, numbers and operators"),
+    ],
+)
+def test_long_constraints_are_refused(text, expected):
+    with pytest.raises(ConstraintError, match=expected):
+        parse_constraint(text)
+
+
+def test_a_space_has_a_limit_of_constraints():
+    allowed = ["cf.age > 18"] * parser.MAX_CONSTRAINTS
+    assert parser.require_few(iter(allowed)) == allowed
+    with pytest.raises(ConstraintError, match="at most 1,000 constraints, got more; join some"):
+        Space((Feature("age", (20, 30), ordered=True),), constraints=(*allowed, "cf.age > 19"))
 
 
 def test_nesting_is_allowed_to_the_limit():

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import BoolArray, Float64Array
-from ironrule.errors import ConstraintError
+from ironrule.errors import ConstraintError, describe_value
 from ironrule.space.constraints.syntax import (
     Arithmetic,
     Comparison,
@@ -278,7 +278,15 @@ def find_value_kind(feature: Feature) -> ValueKind:
 
 
 def scale_numbers(names: NameResolver, left: Expression, right: Expression) -> tuple[NumberEvaluator, NumberEvaluator]:
-    """Both sides as the numbers they are, arithmetic included."""
+    """Both sides as the numbers they are, arithmetic included; two features with an integer among their values that no
+    float equals as ranks, which compare like the values.
+    """
+    if isinstance(left, Reference) and isinstance(right, Reference):
+        sides = [names.feature(side).values for side in (left, right) if names.feature(side).numeric]
+        if len(sides) == 2 and not all(_is_exact(value) for value in chain(*sides)):
+            ranks = {value: float(rank) for rank, value in enumerate(sorted({*sides[0], *sides[1]}))}
+            first, second = ([ranks[value] for value in values] for values in sides)
+            return names.bind_reference(left, first), names.bind_reference(right, second)
     return _bind_number(names, left), _bind_number(names, right)
 
 
@@ -311,14 +319,19 @@ def _read_literal_number(names: NameResolver, expression: Literal) -> float:
 
 def _convert_exactly(names: NameResolver, value: int | float, expression: Expression) -> float:
     """A number as a float. A large integer that no float equals is refused, as it would compare wrongly."""
-    try:
-        if float(value) == value:
-            return float(value)
-    except OverflowError:
-        pass
+    if _is_exact(value):
+        return float(value)
     rule = "integers must fit a 64-bit float exactly, as all up to 2**53 do"
     shown = value if abs(value) < MAX_SHOWN_INTEGER else "an integer of hundreds of digits"
     raise names.error_at(expression.column, expected=rule, got=f"`{expression}`, which can be {shown}")
+
+
+def _is_exact(value: int | float) -> bool:
+    """Whether a float equals a number."""
+    try:
+        return float(value) == value
+    except OverflowError:
+        return False
 
 
 # Categories.
@@ -547,7 +560,9 @@ class Predicate:
         if instance is not None:
             self._require_codes(instance, "the instance", 1)
         elif self.constraint.mentions_instance:
-            raise ConstraintError(expected=f"`{self.constraint}` refers to x and needs an instance", got=repr(None))
+            raise ConstraintError(
+                expected=f"`{self.constraint}` refers to x and needs an instance", got=describe_value(None)
+            )
         with np.errstate(all="ignore"):
             holds = self.evaluator.evaluate(PredicateInput(points, _NO_INSTANCE if instance is None else instance))
         return np.array(np.broadcast_to(holds, (count,)))

@@ -19,12 +19,13 @@ or a value, checks that it got one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
-from ironrule.errors import ConstraintError
+from ironrule.errors import ConstraintError, describe_value
 from ironrule.space.constraints import syntax
 
 
@@ -125,6 +126,17 @@ def _explain_unknown_character(character: str) -> dict[str, str]:
     return {"expected": _SPELLINGS.get(character, words), "got": repr(character)}
 
 
+MAX_CHARACTERS = 100_000
+"""How long a constraint may be: long enough for people and for lists of thousands of values."""
+
+MAX_TOKENS = 50_000
+"""How many words, numbers, strings and operators it may have."""
+
+MAX_CONSTRAINTS, MAX_TOTAL_CHARACTERS = 1_000, 200_000
+"""How many constraints a space may have, and how long they may be together."""
+
+TOO_LONG_HINT = "write a shorter one, such as a range in the place of a list of numbers"
+
 MAX_NESTING = 32
 """How deep parentheses, ``not``, ``-`` and ``if`` may nest: deep enough for people, shallow enough for the stack."""
 
@@ -146,12 +158,31 @@ def parse_constraint(text: str) -> syntax.Constraint:
     >>> sorted(constraint.features), constraint.mentions_instance
     (['age', 'education'], True)
     """
+    if isinstance(text, str) and len(text) > MAX_CHARACTERS:
+        rule = f"a constraint must have at most {MAX_CHARACTERS:,} characters"
+        raise ConstraintError(expected=rule, got=f"{len(text):,}", hint=TOO_LONG_HINT)
     if not isinstance(text, str):
-        raise ConstraintError(expected="a constraint must be a string such as 'cf.age >= x.age'", got=repr(text))
+        raise ConstraintError(
+            expected="a constraint must be a string such as 'cf.age >= x.age'", got=describe_value(text)
+        )
     parser = _Parser(text)
     formula = parser.formula(parser.statement())
     parser.finish()
     return syntax.Constraint(text, formula)
+
+
+def require_few(constraints: Iterable[Any]) -> list[Any]:
+    """The constraints of a space; raises ConstraintError if there are too many."""
+    listed = list(islice(constraints, MAX_CONSTRAINTS + 1))
+    if len(listed) > MAX_CONSTRAINTS:
+        rule = f"a space must have at most {MAX_CONSTRAINTS:,} constraints"
+        raise ConstraintError(expected=rule, got="more", hint="join some of them with `and`")
+    texts = (one.text if isinstance(one, syntax.Constraint) else one for one in listed)
+    total = sum(len(text) for text in texts if isinstance(text, str))
+    if total > MAX_TOTAL_CHARACTERS:
+        rule = f"the constraints of a space must have at most {MAX_TOTAL_CHARACTERS:,} characters together"
+        raise ConstraintError(expected=rule, got=f"{total:,}", hint=TOO_LONG_HINT)
+    return listed
 
 
 class _Parser:
@@ -159,7 +190,10 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = list(tokenize(text))
+        self._tokens = list(islice(tokenize(text), MAX_TOKENS + 1))
+        if len(self._tokens) > MAX_TOKENS:
+            rule = f"a constraint must have at most {MAX_TOKENS:,} words, numbers and operators"
+            raise ConstraintError(expected=rule, got="more", hint=TOO_LONG_HINT)
         self._position = 0
         self._depth = 0
 

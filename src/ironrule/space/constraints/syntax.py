@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from ironrule.errors import ConstraintError
+from ironrule.errors import ConstraintError, escape_controls
 from ironrule.space.feature import Value
 from ironrule.space.table import to_python_value
 
@@ -283,8 +283,8 @@ def build_located_error(text: str, column: int, **fields: str) -> ConstraintErro
     cut = max(0, offset - MAX_SHOWN_CHARACTERS // 2) if len(line) > MAX_SHOWN_CHARACTERS else 0
     before = "..." if cut else ""
     after = "..." if len(line) > cut + MAX_SHOWN_CHARACTERS else ""
-    pad = re.sub(r"[^\t]", " ", before + line[cut:offset])
-    shown = before + line[cut : cut + MAX_SHOWN_CHARACTERS] + after
+    pad = re.sub(r"[^\t]", " ", before + escape_controls(line[cut:offset], keep="\t"))
+    shown = before + escape_controls(line[cut : cut + MAX_SHOWN_CHARACTERS], keep="\t") + after
     row = f"line {text.count(chr(10), 0, column) + 1}, " if "\n" in text else ""
     error = ConstraintError(**fields)
     error.args = (f"{error} ({row}column {offset + 1})\n  {shown}\n  {pad}^",)

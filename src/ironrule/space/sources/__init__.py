@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ironrule.errors import TableError
+from ironrule.errors import TableError, describe_value
 from ironrule.space.sources.databases import DuckDbQuery
 from ironrule.space.sources.files import FIELD_SEPARATORS, ArrowFiles, CsvFile
 from ironrule.space.sources.protocol import Source
@@ -28,7 +28,11 @@ def as_source(data: Any) -> Source | None:
 
 
 def _open_path(path: Path) -> Source:
-    if not path.exists():
-        raise TableError(f"data not found: {str(path)!r}")
+    try:
+        exists = path.exists() and str(path) not in ("", ".")
+    except (OSError, ValueError):  # a name that is too long
+        exists = False
+    if not exists:
+        raise TableError(f"data file not found: {describe_value(str(path))}", hint="check the path")
     is_text = path.name.lower().endswith(tuple(FIELD_SEPARATORS))
     return CsvFile.from_path(path) if is_text else ArrowFiles.from_path(path)

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ironrule.errors import MissingExtraError, TableError
+from ironrule.errors import MissingExtraError, TableError, describe_value
 from ironrule.space.sources.protocol import CHUNK_ROWS
 
 
@@ -98,7 +98,7 @@ class CsvFile:
         ending = next((ending for ending in FIELD_SEPARATORS if path.name.lower().endswith(ending)), None)
         if ending is None or not path.is_file():
             rule = f"expected a file that ends in {', '.join(FIELD_SEPARATORS)}"
-            raise TableError(expected=rule, got=repr(str(path)))
+            raise TableError(expected=rule, got=describe_value(str(path)))
         return cls(path, FIELD_SEPARATORS[ending])
 
     @cached_property
