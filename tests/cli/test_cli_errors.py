@@ -61,7 +61,7 @@ ROWS = {
     "[1, 2]": "a row must be a row number or a JSON object, got a list",
     "true": "got a bool",
     "1.5": "got a float",
-    "60": "the row number must be from 0 to 59, got 60",
+    "60": "the row number must be from 0 to 59 (60 rows), got 60; row numbers count from 0",
     " -1": "the row number must be a non-negative integer, got -1",
     '{"age": 25, "income": 8, "job": "clerk"}': "the row must have the undesired outcome, got the desired outcome",
 }

@@ -9,6 +9,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
+from ironrule.cli import main
 from ironrule.cli.terminal import format_line, format_panel, format_table, show_spinner
 
 
@@ -90,3 +91,14 @@ def test_without_a_terminal_there_is_no_spinner(capsys: pytest.CaptureFixture[st
     with show_spinner():
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("styled", ["out", "err"])
+def test_a_command_is_styled_for_standard_output_alone(styled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = {"out": io.StringIO(), "err": io.StringIO(), styled: Terminal()}
+    monkeypatch.setattr(sys, "stdout", streams["out"])
+    monkeypatch.setattr(sys, "stderr", streams["err"])
+    assert main(["demo"]) == 0
+    shown = streams["out"].getvalue()
+    assert ("\x1b[1mGerman credit" in shown) == (styled == "out")
+    assert "\\x1b" not in shown

@@ -11,36 +11,50 @@
     errors      messages, hints and exit codes
 
 Standard output carries the result alone (with ``--json``: one JSON document), standard error everything else. Exit
-codes: 0 a result, 1 an unexpected failure, 2 input that cannot be used, 3 a model that failed, 130 interrupted. For
-``check`` and ``recheck``, 1 also means that an explanation is refuted, and 3 that it is undecided.
+codes: 0 a result, 1 an unexpected failure, 2 input that cannot be used, 3 a model that failed, 130 interrupted by
+Ctrl-C, 143 by SIGTERM. For ``check`` and ``recheck``, 1 also means that an explanation is refuted, and 3 that it is
+undecided.
 """
 
 from __future__ import annotations
 
 import contextlib
-import signal
+import os
 import sys
-import threading
 from collections.abc import Sequence
 
-from ironrule.cli.errors import ignore_broken_pipe, print_warnings_as_lines, run_with_exit_code
+from ironrule.cli.errors import INTERRUPTED_CODES, ignore_broken_pipe, print_warnings_as_lines, run_with_exit_code
 from ironrule.cli.output import write_result
 from ironrule.cli.parser import build_parser
+from ironrule.cli.terminal import render_for
+from ironrule.interrupts import CommandSignals, use_interrupt_flag
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; never raises for what a user did."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
     as_json = "--json" in arguments
-    return run_with_exit_code(lambda: _run_command(arguments, as_json), as_json)
+    with CommandSignals() as signals, use_interrupt_flag(signals.flag):
+        return run_with_exit_code(lambda: _run_command(arguments, as_json), as_json, signals.flag)
+
+
+def run_process() -> int:
+    """The same for a process of its own. One that was interrupted ends here, without waiting for threads that are still
+    inside compiled code.
+    """
+    code = main()
+    if code in INTERRUPTED_CODES:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # a reader that is gone, or a stream that is closed
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def _run_command(arguments: list[str], as_json: bool) -> int:
     options = build_parser().parse_args(arguments)
     # What a user's model prints must not end up in the result.
-    with contextlib.redirect_stdout(sys.stderr), print_warnings_as_lines(as_json):
+    with render_for(sys.stdout), contextlib.redirect_stdout(sys.stderr), print_warnings_as_lines(as_json):
         result = options.run(options)
     with ignore_broken_pipe():
         write_result(result, as_json)

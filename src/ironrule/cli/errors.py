@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ironrule.errors import IronruleError, ModelError, format_with_hint
+from ironrule.interrupts import SIGNALS, InterruptFlag, get_exit_code
+from ironrule.wording import escape_controls
 
 CLI_HINTS: dict[str, str | None] = {
     "value-outside-domain": "list the value in a --space file",
@@ -26,6 +28,7 @@ CLI_HINTS: dict[str, str | None] = {
     "unknown-algorithm": None,
     "exact-counterfactuals-unavailable": "add --algorithm geco",
     "batch-without-documents": "explain the row again, or make the batch again without --no-documents",
+    "batch-damaged": "run the ironrule batch command that made it again, with the same --output: it explains them anew",
     "ray-address-without-engine": "add --engine ray",
     "output-required": "save the model with a single output",
     "probabilities-required": "save the model with its sigmoid or softmax, or explain it from Python",
@@ -33,7 +36,8 @@ CLI_HINTS: dict[str, str | None] = {
 }
 
 
-UNEXPECTED, BAD_INPUT, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
+UNEXPECTED, BAD_INPUT, MODEL_FAILED = 1, 2, 3
+INTERRUPTED_CODES = tuple(map(get_exit_code, SIGNALS))
 DEBUG_VARIABLE = "IRONRULE_DEBUG"
 
 
@@ -45,8 +49,11 @@ class CommandInterrupted(KeyboardInterrupt):
         self.error = IronruleError(statement, hint=hint, code="interrupted")
 
 
-def run_with_exit_code(command: Callable[[], int], as_json: bool) -> int:
-    """Run a command for its exit code; every exception becomes a message and an exit code, never a traceback."""
+def run_with_exit_code(command: Callable[[], int], as_json: bool, flag: InterruptFlag) -> int:
+    """Run a command for its exit code; every exception becomes a message and an exit code, never a traceback.
+
+    ``flag`` knows which signal interrupted the command, if one did.
+    """
     try:
         with ignore_broken_pipe():
             return command()
@@ -54,7 +61,7 @@ def run_with_exit_code(command: Callable[[], int], as_json: bool) -> int:
         return end.code if isinstance(end.code, int) else UNEXPECTED if end.code else 0
     except KeyboardInterrupt as stop:
         _print_error("Interrupted", getattr(stop, "error", IronruleError("interrupted", code="interrupted")), as_json)
-        return INTERRUPTED
+        return get_exit_code(flag.signal_number)
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             traceback.print_exc()
@@ -90,7 +97,8 @@ def print_warnings_as_lines(as_json: bool) -> Iterator[None]:
     """Show each warning as one line on standard error, without file names and source code."""
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        _print_message("warning", {"type": category.__name__, "message": str(message)}, as_json)
+        text = escape_controls(" ".join(str(message).split("\n")))
+        _print_message("warning", {"type": category.__name__, "message": text}, as_json)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -112,4 +120,8 @@ def _print_error(kind: str, error: IronruleError, as_json: bool) -> None:
 
 def _print_message(what: str, fields: Mapping[str, str | None], as_json: bool) -> None:
     with contextlib.suppress(BrokenPipeError):  # the reader is gone
-        print(json.dumps({what: fields}) if as_json else f"{what}: {fields['message']}", file=sys.stderr)
+        if as_json:
+            text = json.dumps({what: fields}).replace("\x7f", "\\u007f")  # the one control that JSON lets stand
+        else:  # an error about a constraint has lines of its own, which point at a place
+            text = escape_controls(f"{what}: {fields['message']}", keep="\n\t")
+        print(text, file=sys.stderr)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ironrule.cli.trust import build_trust_error, check_unpacked_size
 from ironrule.errors import InputError, IronruleError, MissingExtraError, OutcomeError, TableError
 
 if TYPE_CHECKING:
@@ -142,14 +143,14 @@ def _load_skops(path: Path, trust: Sequence[str]) -> Any:
         from skops import io
     except ImportError:
         raise MissingExtraError("skops", "skops", "reading a .skops file") from None
+    check_unpacked_size(path)
     try:
         untrusted = sorted(set(io.get_untrusted_types(file=path)) - set(trust))
         if not untrusted:
             return io.load(path, trusted=list(trust))
     except Exception as error:  # a broken file fails in as many ways as there are bytes
         raise _build_load_error(path, error) from error
-    statement = f"{path.name} has types that are not trusted: {', '.join(untrusted)}"
-    raise InputError(statement, hint=f"if you trust them, add --trust {' '.join(untrusted)}", code="untrusted-types")
+    raise build_trust_error(path.name, untrusted)
 
 
 def _load_onnx(path: Path) -> Any:

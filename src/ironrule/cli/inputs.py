@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli.files import load_model, parse_desired, read_data, require_file
-from ironrule.errors import InputError, OutcomeError, TableError
+from ironrule.errors import InputError, OutcomeError, TableError, describe_value
 
 if TYPE_CHECKING:
     from ironrule.explain.explainer import Explainer
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 MAX_LISTED_ROWS = 5
+MAX_ROW_CHARACTERS = 1_000_000
 ROW_EXPECTED = "a row must be a row number or a JSON object"
 
 
@@ -57,6 +58,7 @@ class InputFiles:
     data: Any  # a table, or the path of one that is read in chunks
     space: Space
     cache: Path | None = None
+    measure: Any = None  # rows that ladders are measured on: a table, or a path
 
     def build_explainer(self, options: argparse.Namespace, constraints: Sequence[Constraint]) -> Explainer:
         """An explainer for them; ``ironrule counterfactual`` has no margin."""
@@ -73,6 +75,7 @@ class InputFiles:
             models=self.models,
             domain=options.domain,
             cache=self.cache,
+            measure=self.measure,
         )
 
 
@@ -85,11 +88,16 @@ def read_files(options: argparse.Namespace) -> InputFiles:
     desired, cache = parse_desired(options.desired, model, options.threshold), getattr(options, "cache", None)
     names = getattr(model, "feature_names_in_", None)  # the columns that the model was fitted on, where it says so
     columns = None if names is None else [str(name) for name in names]
+    measure = getattr(options, "measure", None)
     if cache is not None:
-        space = _read_stored_space(options, columns, cache)
-        return InputFiles(model=model, models=models, desired=desired, data=options.data, space=space, cache=cache)
-    data = restore_categories(model, read_data(options.data, options.target))
-    return InputFiles(model, models, desired, data, read_space(options, data, columns))
+        space, data = _read_stored_space(options, columns, cache), options.data
+    else:
+        data = restore_categories(model, read_data(options.data, options.target))
+        space = read_space(options, data, columns)
+        if measure is not None:  # rows of people who are not decided yet need not have the target
+            measured = read_data(measure).drop(columns=options.target or [], errors="ignore")
+            measure = restore_categories(model, measured)
+    return InputFiles(model=model, models=models, desired=desired, data=data, space=space, cache=cache, measure=measure)
 
 
 def _read_stored_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:
@@ -109,12 +117,22 @@ def _read_stored_space(options: argparse.Namespace, columns: Sequence[str] | Non
 
 def parse_row(text: str) -> int | Row:
     """A row number, or a row as a JSON object."""
+    if len(text) > MAX_ROW_CHARACTERS:
+        rule = f"a row must have at most {MAX_ROW_CHARACTERS:,} characters"
+        raise InputError(expected=rule, got=f"{len(text):,}", hint="put it into the data and give its number")
     try:
         row = json.loads(text, object_pairs_hook=_parse_row_object)
     except json.JSONDecodeError as error:
         raise InputError(expected=ROW_EXPECTED, got=f"invalid JSON: {error}") from None
-    if isinstance(row, int) and row < 0:
-        raise InputError(expected="the row number must be a non-negative integer", got=row)
+    except RecursionError:
+        raise InputError(expected=ROW_EXPECTED, got="JSON that is nested too deep") from None
+    except TableError:
+        raise
+    except ValueError:  # more digits than Python reads
+        raise InputError(expected=ROW_EXPECTED, got="a number of too many digits") from None
+    if isinstance(row, int) and not isinstance(row, bool) and row < 0:
+        hint = "row numbers count from 0"
+        raise InputError(expected="the row number must be a non-negative integer", got=describe_value(row), hint=hint)
     if isinstance(row, dict) or (isinstance(row, int) and not isinstance(row, bool)):
         return row
     raise InputError(expected=ROW_EXPECTED, got=f"a {type(row).__name__}")
@@ -138,10 +156,7 @@ def _get_row(wanted: int | Row, files: InputFiles, target: str | None) -> Row:
     from ironrule.space.table import read_table
 
     if isinstance(wanted, int):
-        table = read_table(files.data)
-        if wanted >= len(table):
-            raise TableError(expected=f"the row number must be from 0 to {len(table) - 1}", got=wanted)
-        return table.row(wanted)
+        return read_table(files.data).row(wanted)
     row = {name: value for name, value in wanted.items() if name != target}
     return row if files.cache else restore_row(files.model, row)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ironrule.errors import InputError
+from ironrule.cli.terminal import escape_output
+from ironrule.errors import CONTROL_CHARACTERS, InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def write_result(result: CommandResult, as_json: bool) -> None:
 
 def format_json_file(data: dict[str, Any]) -> str:
     """The text of a JSON file."""
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return _escape_json(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
 
 
 def check_output_path(options: argparse.Namespace, endings: tuple[str, ...]) -> Path | None:
@@ -64,11 +65,16 @@ def check_output_path(options: argparse.Namespace, endings: tuple[str, ...]) -> 
 
 def _format_json(data: dict[str, Any], encoding: str | None) -> str:
     unicode = (encoding or "").lower().replace("-", "") == "utf8"
-    return json.dumps(data, indent=2, ensure_ascii=not unicode) + "\n"
+    return _escape_json(json.dumps(data, indent=2, ensure_ascii=not unicode)) + "\n"
+
+
+def _escape_json(text: str) -> str:
+    """The same JSON with the escapes of JSON for control characters that JSON itself lets stand in strings."""
+    return CONTROL_CHARACTERS.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 
 
 def _write_stdout(text: str) -> None:
     """Write to standard output; a character that its encoding lacks becomes a question mark."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.write(escape_output(text).encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()

@@ -18,13 +18,15 @@ from ironrule.cli.commands import (
     explain,
     inspect,
     judge,
+    ladder,
+    reasons,
     recheck,
     report,
     serve,
 )
 from ironrule.errors import InputError
 
-COMMANDS = (demo, explain, batch, report, check, judge, recheck, counterfactual, inspect, serve, audit)
+COMMANDS = (demo, explain, ladder, batch, report, check, judge, recheck, counterfactual, reasons, inspect, serve, audit)
 DESCRIPTION = "Explain one decision of a classifier by a rule without exceptions."
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 

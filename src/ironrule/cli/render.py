@@ -28,7 +28,7 @@ from ironrule.report.text import (
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count, format_names, format_size, format_value
+from ironrule.wording import format_count, format_names, format_resolution, format_size, format_value
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation, Statistics
     from ironrule.results.judgement import Judgement
+    from ironrule.results.ladder import Ladder
+    from ironrule.results.reasons import Reason
     from ironrule.space.feature import Feature
     from ironrule.space.roles import Role
     from ironrule.space.space import Space
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 STATUS_COLOURS = {  # of verdicts, of checks and of claims
     **dict.fromkeys(("proven", "holds"), "green"),
-    **dict.fromkeys(("unrefuted", "undecided"), "yellow"),
+    **dict.fromkeys(("unrefuted", "undecided", "bounded"), "yellow"),
     **dict.fromkeys(("refuted", "fails"), "red"),
 }
 QUALITY_COLOURS = {Quality.NOT_JUDGED: "yellow", Quality.FAILED_DATA: "red", Quality.FAILED_GLOBAL: "red"}  # else green
@@ -77,10 +79,34 @@ def render_explanation(explanation: Explanation) -> str:
     return "\n".join(parts)
 
 
+def render_ladder(ladder: Ladder) -> str:
+    """The rung to be read first, then a table of all rungs, then notes on them."""
+    from ironrule.report.ladder import build_rung_views, describe_notes, describe_short_rung
+
+    short, views = ladder.short, build_rung_views(ladder)
+    word = get_verdict_name(short.verdict)
+    title = "bounded, not proven" if word == "bounded" else word
+    rows = [(view.length, view.worth, view.rule, view.rows) for view in views]
+    styles = [("", STATUS_COLOURS[view.style.word], "", "") for view in views]
+    titles = ("components", "worth", "rule", "exceptions measured")
+    notes = (*describe_notes(ladder), *describe_explanation_stop(ladder.explanation))
+    panel = format_panel(describe_short_rung(ladder), title, STATUS_COLOURS[word])
+    statistics = _render_statistics(ladder.explanation.statistics)
+    return "\n".join((panel, format_table(titles, rows, styles), *map(format_line, notes), statistics))
+
+
+def render_reasons(reasons: Sequence[Reason]) -> str:
+    """The reasons in their order, or a line that there is none."""
+    if not reasons:
+        return "\n" + format_line("No condition of a rule of this length counts against the person.")
+    lines = (format_line(f"{place}. {reason}") for place, reason in enumerate(reasons, 1))
+    return "\n".join(("", format_line("Reasons", "bold"), *lines))
+
+
 def render_diagnosis(diagnosis: Diagnosis) -> str:
     """What makes the rule long, a sentence per line."""
     lines = (format_line(f"- {sentence}") for sentence in describe_diagnosis(diagnosis))
-    return "\n".join((format_line("\nWhy the rule is long", "bold"), *lines))
+    return "\n".join(("", format_line("Why the rule is long", "bold"), *lines))
 
 
 def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
@@ -90,14 +116,17 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
         none = "There is no counterfactual, and that is proven: allow more changes."
     parts = _render_changes(counterfactuals.items) or [format_line(none)]
     if counterfactuals.proven and counterfactuals.items:
-        parts.append(format_line("Proven: each is the nearest that does not change all the features of one above."))
+        within = format_resolution(counterfactuals.resolution)
+        nearest = f"Proven: each is the nearest that does not change all the features of one above{within}."
+        parts.append(format_line(nearest))
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))
     return "\n".join((*parts, *stopped, _render_statistics(counterfactuals.statistics)))
 
 
 def render_check(check: Check) -> str:
     """The rule under the status, then every claim with its finding."""
-    panel = format_panel(check.rule, check.status, STATUS_COLOURS[check.status])
+    colour = "blue" if check.status == "holds" else STATUS_COLOURS[check.status]  # a ladder is not proven as a whole
+    panel = format_panel(check.rule, check.status, colour)
     styles = [("", STATUS_COLOURS[status], "") for _, status, _ in check.findings]
     table = format_table(("claim", "", "why"), check.findings, styles)
     remarks = [format_line(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
@@ -173,7 +202,7 @@ def _render_changes(counterfactuals: Sequence[Counterfactual]) -> list[str]:
             rows.append((number, change.feature, format_value(change.before), format_value(change.after)))
         section_ends.append(len(rows) - 1)
     table = format_table(("", "feature", "now", "would be"), rows, section_ends=section_ends)
-    return [format_line("\nWhat would have changed the outcome", "bold"), table]
+    return ["", format_line("What would have changed the outcome", "bold"), table]
 
 
 def _render_statistics(statistics: Statistics) -> str:

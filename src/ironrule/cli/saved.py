@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +14,7 @@ from ironrule.report.validator import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_
 
 if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
+    from ironrule.results.ladder import Ladder
 
 
 T = TypeVar("T")
@@ -24,6 +26,22 @@ def read_explanation(path: Path) -> Explanation:
     from ironrule.results.explanation import Explanation
 
     return parse_explanation_file(Explanation.from_json, path)
+
+
+def read_saved(path: Path) -> Explanation | Ladder:
+    """The explanation or the ladder in a file."""
+    from ironrule.results.explanation import Explanation
+    from ironrule.results.ladder import FORMAT_FIELD, Ladder
+
+    def parse(text: str) -> Explanation | Ladder:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            return Explanation.from_json(text)  # which says what is wrong with it
+        is_ladder = isinstance(document, dict) and FORMAT_FIELD in document
+        return Ladder.from_dict(document) if is_ladder else Explanation.from_dict(document)
+
+    return parse_explanation_file(parse, path)
 
 
 def parse_explanation_file(parse: Callable[[str], T], path: Path) -> T:

@@ -8,23 +8,49 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import textwrap
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import TextIO
+
+from ironrule.wording import escape_controls
 
 UNICODE_FRAME, ASCII_FRAME = tuple("╭╮╰╯─│"), tuple("++++-|")  # four corners, the horizontal line, the vertical line
 ANSI_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+_STYLE_CODE = re.compile(r"(\x1b\[(?:0|[12]|3[1-3]|1;3[1-3])m)")  # those that _apply_style writes
 PIPE_WIDTH = 80  # where there is no terminal and COLUMNS is not set
 SPINNER_DELAY, SPINNER_INTERVAL = 1.0, 0.5  # seconds
+_output: ContextVar[TextIO | None] = ContextVar("output", default=None)  # None: standard output
+
+
+@contextlib.contextmanager
+def render_for(stream: TextIO) -> Iterator[None]:
+    """Texts are made for this stream: its encoding, and colours if it is a terminal. A command makes its texts while
+    standard output leads elsewhere, so that nothing that a model prints is mixed up with the result.
+    """
+    token = _output.set(stream)
+    try:
+        yield
+    finally:
+        _output.reset(token)
 
 
 def format_line(text: str, style: str = "") -> str:
     """The text in lines of the terminal's width; ``style`` is words such as "bold red"."""
-    lines = [part for line in text.split("\n") for part in _fold(line, _get_width())]
-    return "\n".join(_apply_style(line, style) for line in lines)
+    return "\n".join(_apply_style(line, style) for line in _fold(text, _get_width()))
+
+
+def escape_output(text: str) -> str:
+    """All that is printed, once more: of control characters only line breaks and our own styles may stay, and these
+    only in a terminal that shows them.
+    """
+    parts = _STYLE_CODE.split(text) if _shows_styles() else [text]
+    return "".join(part if _STYLE_CODE.fullmatch(part) else escape_controls(part, keep="\n") for part in parts)
 
 
 def format_panel(text: str, title: str, colour: str) -> str:
@@ -94,16 +120,25 @@ def _get_width() -> int:
 
 
 def _get_frame() -> tuple[str, ...]:
-    return UNICODE_FRAME if "utf" in (sys.stdout.encoding or "").lower() else ASCII_FRAME
+    return UNICODE_FRAME if "utf" in (_get_output().encoding or "").lower() else ASCII_FRAME
 
 
 def _apply_style(text: str, style: str) -> str:
-    if not text or not style or "NO_COLOR" in os.environ or not sys.stdout.isatty():
+    if not text or not style or not _shows_styles():
         return text
     return f"\x1b[{';'.join(ANSI_CODES[word] for word in style.split())}m{text}\x1b[0m"
 
 
+def _shows_styles() -> bool:
+    return "NO_COLOR" not in os.environ and _get_output().isatty()
+
+
+def _get_output() -> TextIO:
+    return _output.get() or sys.stdout
+
+
 def _escape(text: str) -> str:
+    """The text as one line; what cannot be seen, such as a blank of no width, is shown as its escape too."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

@@ -179,3 +179,45 @@ def test_a_reader_that_leaves_early_does_not_turn_a_refutation_into_success(
     monkeypatch.setattr("ironrule.cli.errors.os.dup2", lambda *_: None)
     path = rewritten(explanation, lambda document: document.update(history_rows=7))
     assert run("check", path, *given(files)).code == 1
+
+
+@pytest.fixture
+def ladder(run: Callable[..., Run], files: Files, tmp_path: Path) -> Path:
+    path, cooks = tmp_path / "ladder.json", loans().query("job == 'cook' and income in (4, 5)")
+    model = io.load(files.model)
+    denied = cooks.index[model.predict(cooks[FEATURES]) == "no"]  # their rule needs two components
+    asked = ("--row", str(denied[0]), "--desired", "yes", "--target", "paid", "--output", str(path))
+    assert run("ladder", files.model, files.data, *asked).code == 0
+    return path
+
+
+def test_a_true_ladder_holds_and_is_not_called_proven(run, files: Files, ladder: Path):
+    result = run("check", str(ladder), *given(files, "--desired", "yes", "--strict"))
+    assert result.code == 0, result
+    assert "bounded, not proven: at most" in result.text
+    found = run("check", str(ladder), *given(files, "--json")).json
+    assert (found["status"], found["document"]) == ("holds", "ladder")
+
+
+def test_an_altered_ladder_is_refuted(run, files: Files, ladder: Path):
+    smaller = rewritten(ladder, lambda document: document["rungs"][0]["verdict"].update(exceptions=0.01))
+    assert run("check", smaller, *given(files)).code == 1
+    unsigned = rewritten(ladder, lambda document: document.update(measured_rows=9), digest=False)
+    assert run("check", unsigned, *given(files)).code == 1
+    proven = rewritten(ladder, lambda document: document["rungs"][0]["verdict"].update(kind="proven"))
+    result = run("check", proven, *given(files))
+    assert result.code == 2
+    assert "malformed ladder" in result.err
+
+
+def test_rows_that_a_ladder_was_measured_on_are_read_again(run, files: Files, tmp_path: Path):
+    fresh, path = tmp_path / "fresh.csv", tmp_path / "ladder.json"
+    loans().head(30).to_csv(fresh, index=False)
+    row = '{"age": 25, "income": 5, "job": "cook"}'  # whose rule has two components, so that one rung is bounded
+    asked = [files.model, files.data, "--row", row, "--desired", "yes", "--target", "paid", "--measure", str(fresh)]
+    assert run("ladder", *asked, "--output", str(path)).code == 0
+    result = run("check", str(path), *given(files, "--target", "paid", "--measure", str(fresh)))
+    assert result.code == 0, result
+    without = run("check", str(path), *given(files, "--target", "paid"))
+    assert without.code == 3
+    assert "pass it again as measure= (--measure)" in without.text

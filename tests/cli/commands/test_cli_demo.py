@@ -28,7 +28,7 @@ def test_the_demo_explains_a_denied_applicant_without_extras():
     result = subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     text = " ".join(result.stdout.split())
-    assert "a decision tree denies" in text
+    assert "a decision tree denies 261 of 1,000 applicants. Why applicant 1? ╭─ proven" in text
     assert "gets: 'bad'." in text.replace(" │ │ ", " ")
     assert "Verdict: proven: no point of the rule's box can be desired" in text
     assert "no shorter rule holds" in text

@@ -131,9 +131,18 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
         (["{json}"], "required: --output"),
         (["{json}", "--output", "why.pdf"], "must end in .html"),
         (["{json}", "--output", "no/such/why.html"], "the folder of the output file does not exist: 'no/such'"),
-        (["{json}", "--row", "3", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
-        (["{model}", "{data}", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
-        (["{model}", "--row", "3", "--output", "{out}"], "a report needs explanations (.json), the folder of a batch"),
+        (
+            ["{json}", "--row", "3", "--output", "{out}"],
+            "a report needs explanations or ladders (.json), the folder of a batch",
+        ),
+        (
+            ["{model}", "{data}", "--output", "{out}"],
+            "a report needs explanations or ladders (.json), the folder of a batch",
+        ),
+        (
+            ["{model}", "--row", "3", "--output", "{out}"],
+            "a report needs explanations or ladders (.json), the folder of a batch",
+        ),
         (["{model}", "{data}", "--row", "3", "--data", "{data}", "--output", "{out}"], "are for explanations from"),
         (["{json}", "--space", "space.toml", "--output", "{out}"], "--space needs --data, whose values it describes"),
         (["{json}", "--data", "{data}", "--output", "{out}", "--audience", "poet"], "invalid choice: 'poet'"),
@@ -228,3 +237,100 @@ def test_a_batch_of_whole_intervals_is_reported_with_its_past_rows(run, tree: Fi
     assert run("batch", *asked, "--output", folder, "--workers", "1").code == 0
     assert run("report", folder, "--data", tree.data, "--audience", "person", "--output", str(out)).code == 0
     assert "How your case compares with past cases" in out.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def ladder(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ladder as the ladder command writes it."""
+    from ironrule.cli import main
+
+    path = tmp_path_factory.mktemp("ladder") / "ladder.json"
+    assert main(["ladder", *files.ask("--target", "paid", "--output", str(path))]) == 0
+    return path
+
+
+def test_a_saved_ladder_makes_a_notice(run, ladder: Path, tmp_path: Path):
+    output, fields, labels = tmp_path / "notice.html", tmp_path / "fields.toml", tmp_path / "labels.toml"
+    fields.write_text('creditor = "Example Bank"\nreference = "L-17"\n', encoding="utf-8")
+    labels.write_text('[income]\nlabel = "Einkommen"\nunit = "Tsd. EUR"\n', encoding="utf-8")
+    given = ["--language", "de", "--fields", str(fields), "--labels", str(labels), "--date", "2026-03-31"]
+    result = run("report", str(ladder), "--audience", "notice", *given, "--output", str(output))
+    assert result.code == 0, result.err
+    assert result.out == f"Notice: {output} (proven)\n"
+    html = output.read_text(encoding="utf-8")
+    for part in ("Example Bank", "Zeichen: L-17", "31. März 2026", "Einkommen", "Tsd. EUR", "ohne Ausnahme"):
+        assert part in html
+    assert (
+        run("report", str(ladder), "--audience", "notice", "--no-worth", "--output", str(tmp_path / "b.html")).code == 0
+    )
+    assert "<footer" not in (tmp_path / "b.html").read_text(encoding="utf-8")
+
+
+def test_the_summary_names_the_verdict_of_the_rule_that_is_shown(run, files: Files, tmp_path: Path):
+    saved, row = tmp_path / "ladder.json", '{"age": 25, "income": 5, "job": "cook"}'
+    asked = [files.model, files.data, "--row", row, "--desired", "yes", "--target", "paid", "--at-least", "0.1"]
+    assert run("ladder", *asked, "--output", str(saved)).code == 0
+    shown = {"notice": "bounded", "person": "bounded", "validator": "proven"}
+    for audience, verdict in shown.items():
+        given = ["--audience", audience, "--reasons", "1", "--output", str(tmp_path / f"{audience}.html"), "--json"]
+        assert run("report", str(saved), *given).json["verdicts"] == [verdict]
+
+
+def test_a_saved_ladder_is_reported_to_the_other_audiences(run, files: Files, ladder: Path, tmp_path: Path):
+    for audience, part in (("person", "Why the decision was"), ("validator", "Short rules and the whole one")):
+        output = tmp_path / f"{audience}.html"
+        given = ["--audience", audience, "--data", files.data, "--target", "paid", "--output", str(output)]
+        assert run("report", str(ladder), *given).code == 0
+        assert part in output.read_text(encoding="utf-8")
+
+
+def test_several_ladders_make_a_notice_each(run, ladder: Path, document: Path, refused, tmp_path: Path):
+    output, people = tmp_path / "all.html", tmp_path / "people.csv"
+    people.write_text("row,recipient\n0,Ann\n1,Bob\n", encoding="utf-8")
+    given = ["--audience", "notice", "--people", str(people), "--output", str(output)]
+    assert run("report", str(ladder), str(ladder), *given).code == 0
+    html = output.read_text(encoding="utf-8")
+    assert html.count("<article") == 2
+    assert html.index("Ann") < html.index("Bob")
+    assert "ladders alone or of explanations alone" in refused(
+        "report", str(ladder), str(document), *given, "--overwrite"
+    )
+
+
+def test_a_notice_needs_a_ladder(refused, document: Path, tmp_path: Path):
+    output = str(tmp_path / "notice.html")
+    told = refused("report", str(document), "--audience", "notice", "--output", output)
+    assert "a notice needs a ladder" in told
+    assert "ironrule ladder MODEL DATA" in told
+
+
+def test_templates_and_catalogues_that_cannot_be_used_are_told_with_their_line(refused, ladder: Path, tmp_path: Path):
+    template = tmp_path / "mine.html"
+    template.write_text("a\n{{ nothing }}\n", encoding="utf-8")
+    start = ["report", str(ladder), "--audience", "notice", "--output", str(tmp_path / "notice.html")]
+    assert "mine.html, line 2" in refused(*start, "--template", str(template))
+    assert "language of a notice must be one of" in refused(*start, "--language", "fr")
+    assert "file of labels not found" in refused(*start, "--labels", str(tmp_path / "none.toml"))
+
+
+def test_a_batch_with_ladders_makes_a_notice_per_row(run, files: Files, tmp_path: Path):
+    folder, output = tmp_path / "denials", tmp_path / "notices.html"
+    start = ["batch", files.model, files.data, "--target", "paid", "--desired", "yes", "--workers", "1"]
+    result = run(*start, "--ladders", "--most", "3", "--output", str(folder), "--json")
+    assert result.code == 0, result.err
+    made = run("report", str(folder), "--audience", "notice", "--output", str(output))
+    assert made.code == 0, made.err
+    assert output.read_text(encoding="utf-8").count("<article") == result.json["explained"]
+    letters = tmp_path / "letters.html"
+    assert run("report", str(folder), "--audience", "person", "--output", str(letters)).code == 0
+    account = tmp_path / "account.html"
+    assert run("report", str(folder), "--output", str(account)).code == 0
+
+
+def test_a_batch_without_ladders_makes_no_notices(run, refused, files: Files, tmp_path: Path):
+    folder = tmp_path / "denials"
+    start = ["batch", files.model, files.data, "--target", "paid", "--desired", "yes", "--workers", "1"]
+    assert run(*start, "--output", str(folder)).code == 0
+    told = refused("report", str(folder), "--audience", "notice", "--output", str(tmp_path / "n.html"))
+    assert "a notice needs a ladder" in told
+    assert "--most and --measure are for ladders; add --ladders" in refused(*start, "--most", "3", "--output", "x")

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.cli import options as shared
 from ironrule.cli.errors import CommandInterrupted
@@ -21,9 +22,11 @@ from ironrule.cli.files import read_data
 from ironrule.cli.inputs import read_files
 from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError
+from ironrule.interrupts import CommandSignals, get_exit_code
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
+    from ironrule.explain.ladder import LadderOptions
     from ironrule.results.batch import Batch
 
 
@@ -45,6 +48,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "give a row that another row's proven rule covers that rule, without a search"
     group.add_argument("--reuse", action="store_true", help=text)
     group.add_argument("--changes", action="store_true", help="suggest changes too, for letters; takes longer")
+    text = "explain every row by short rules too, for notices (see ironrule ladder)"
+    group.add_argument("--ladders", action="store_true", help=text)
+    text = "components of these rules (default up to 6)"
+    group.add_argument("--most", metavar="N", type=int, help=text)
+    text = "rows to measure short rules on (default: half of DATA)"
+    group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     group.add_argument("--no-documents", action="store_true", help="keep the table only, without proofs")
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
@@ -52,9 +61,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, explain the rows."""
+    with end_soon_after_signal():
+        return _explain_rows(options)
+
+
+def _explain_rows(options: argparse.Namespace) -> CommandResult:
     from ironrule.model.categories import restore_categories
 
     search, constraints = shared.build_search_options(options), shared.parse_constraints(options)
+    ladders = _build_ladder_options(options)
     files = read_files(options)
     rows = None if options.rows is None else restore_categories(files.model, read_data(options.rows))
     explainer = files.build_explainer(options, constraints)
@@ -68,26 +83,53 @@ def run(options: argparse.Namespace) -> CommandResult:
             documents=not options.no_documents,
             changes=options.changes,
             reuse=options.reuse,
+            ladders=ladders,
             **search.to_kwargs(),
         )
     return CommandResult(str(batch), lambda: build_summary(batch))
 
 
+def _build_ladder_options(options: argparse.Namespace) -> LadderOptions | Literal[False]:
+    from ironrule.explain.ladder import LadderOptions
+
+    if not options.ladders:
+        if options.most is not None or options.measure is not None:
+            raise InputError("--most and --measure are for ladders", hint="add --ladders")
+        return False
+    return LadderOptions() if options.most is None else LadderOptions(most=options.most)
+
+
+@contextlib.contextmanager
+def end_soon_after_signal() -> Iterator[None]:
+    """Within this block the process ends soon after a signal, even if a library does not let it end in order."""
+    signals = CommandSignals.active
+    with contextlib.nullcontext() if signals is None else signals.limit_delay(_end_process):
+        yield
+
+
+def _end_process(signal_number: int) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        os.write(2, b"error: interrupted; run the same command again\n")
+    os._exit(get_exit_code(signal_number))
+
+
 @contextlib.contextmanager
 def add_resume_hint(folder: Path) -> Iterator[None]:
     """An interrupt inside says how many rows are finished, and how to continue."""
-    from ironrule.results.batch import Batch
+    from ironrule.results.batch_folder import BatchFolder
 
     try:
         yield
     except KeyboardInterrupt:
         try:
-            found = Batch.open(folder)
-        except InputError:  # no row is finished
+            manifest, done = BatchFolder(folder).manifest(), BatchFolder(folder).count_listed_rows()
+        except InputError:  # it has not begun
+            done = 0
+        if not done:
             raise CommandInterrupted("interrupted before a row was finished", "run the same command again") from None
-        done = f"{len(found):,} of {format_count(found.counts['to_explain'], 'denied row')}"
+        share = f"{done:,} of {format_count(manifest['to_explain'], 'denied row')}"
         raise CommandInterrupted(
-            f"interrupted: {done} explained and safe in {str(folder)!r}", "run the same command again for the others"
+            f"interrupted: {share} explained and safe in {str(folder)!r}", "run the same command again for the others"
         ) from None
 
 

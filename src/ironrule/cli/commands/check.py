@@ -1,14 +1,14 @@
-"""ironrule check: verify an explanation against the model and the data, without trusting its author.
+"""ironrule check: verify an explanation or a ladder against the model and the data, without trusting its author.
 
-EXPLANATION is the JSON of ironrule explain. The space and the constraints must be those that it was made with. It
-names the desired outcome; give yours with --desired and --threshold to compare the two:
+EXPLANATION is the JSON of ironrule explain or of ironrule ladder. The space and the constraints must be those that it
+was made with. It names the desired outcome; give yours with --desired and --threshold to compare the two:
 
   ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
   ironrule check why.json --model model.skops --data loans.csv --desired paid
 
-Exit codes: 0 proven, 1 refuted (a claim is false or was altered, or the rule has an exception), 2 input that cannot be
-used, 3 undecided. With --strict, 3 also where the checker had to use the explainer's reading of the model
-("reading shared"), or was not told what counts as desired.
+Exit codes: 0 proven, or of a ladder: every claim holds; 1 refuted (a claim is false or was altered, or the rule has an
+exception), 2 input that cannot be used, 3 undecided. With --strict, 3 also where the checker had to use the explainer's
+reading of the model ("reading shared"), or was not told what counts as desired.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_files
 from ironrule.cli.output import CommandResult
 
-NAME, HELP = "check", "verify an explanation against a model and data"
-EXIT_CODES = {"proven": 0, "refuted": 1, "undecided": 3}
+NAME, HELP = "check", "verify an explanation or a ladder against a model and data"
+EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation as JSON")
+    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON")
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the model that was explained")
     text = "other models that it holds for"
@@ -36,6 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything is shared or not compared")
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="DATA", type=Path, required=True, help="the past rows that it was made with")
+    text = "the rows that a ladder was measured on, if these are not half of DATA"
+    group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     shared.add_space_options(group)
     text = "exit with 3 unless every number between the values seen is spoken of too"
     group.add_argument("--intervals", action="store_true", help=text)
@@ -62,7 +64,9 @@ def run(options: argparse.Namespace) -> CommandResult:
         models=files.models,
         intervals=options.intervals,
         margin=options.margin,
+        measure=files.measure,
         **({"desired": files.desired, "threshold": options.threshold} if compared else {}),
     )
-    status = "undecided" if found.status == "proven" and options.strict and not found.strict else found.status
+    is_good = EXIT_CODES[found.status] == 0
+    status = "undecided" if is_good and options.strict and not found.strict else found.status
     return CommandResult(render_check(found), found.to_dict, code=EXIT_CODES[status])

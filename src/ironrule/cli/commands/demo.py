@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> CommandResult:
         )
     with show_spinner():
         explanation = explainer.explain(row, **build_search_options(options).to_kwargs())
-    heading = f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?\n"
-    view = f"{format_line(heading, 'bold')}\n{render_explanation(explanation)}"
+    heading = f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?"
+    view = f"{format_line(heading, 'bold')}\n\n{render_explanation(explanation)}"
     return CommandResult(view, explanation.to_dict)
 
 

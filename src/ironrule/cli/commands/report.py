@@ -9,6 +9,11 @@ Or of a batch, from the folder that ironrule batch has written:
 
   ironrule report explained --output all.html
 
+Or notices that can be sent, from ladders or from a batch with ladders:
+
+  ironrule report ladder.json --audience notice --language de --output notice.html
+  ironrule report explained --audience notice --people people.csv --output notices.html
+
 Or of a new explanation, with the options of ironrule explain:
 
   ironrule report model.skops loans.csv --row 17 --target status --desired paid --output why.html
@@ -18,8 +23,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +32,16 @@ from ironrule.cli import options as shared
 from ironrule.cli.commands import explain
 from ironrule.cli.files import load_model, read_data
 from ironrule.cli.inputs import read_space
+from ironrule.cli.notices import add_notice_options, build_notice_options
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.errors import InputError
-from ironrule.results.audience import AUDIENCES, Audience
+from ironrule.results.audience import LADDER_AUDIENCES, Audience, LadderAudience
 
 if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
+    from ironrule.results.ladder import Ladder
+    from ironrule.results.notice import NoticeOptions
+    from ironrule.space.space import Space
 
 
 NAME, HELP = "report", "write an explanation as an HTML report"
@@ -40,13 +49,18 @@ NAME, HELP = "report", "write an explanation as an HTML report"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    text = "explanations as JSON; a batch's folder; or MODEL and DATA"
+    text = "explanations or ladders as JSON; a batch's folder; or MODEL and DATA"
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help=text)
     group = parser.add_argument_group("report")
     group.add_argument("--output", metavar="FILE", type=Path, required=True, help="the report (.html)")
     shared.add_overwrite_option(group)
-    text = "default: person; for several explanations: validator, with an overview"
-    group.add_argument("--audience", choices=AUDIENCES, help=text)
+    text = "default: person; for several explanations: validator, with an overview; notice: of ladders, to be sent"
+    group.add_argument("--audience", choices=LADDER_AUDIENCES, help=text)
+    group = parser.add_argument_group("notice")
+    group.add_argument("--reasons", metavar="N", type=int, help="how many a notice gives at the most (default 4)")
+    add_notice_options(group)
+    text = "values for single letters of a batch (.csv with the column row)"
+    group.add_argument("--people", metavar="FILE", type=Path, help=text)
     group = parser.add_argument_group("what an explanation from a file was made with")
     group.add_argument("--data", metavar="DATA", type=Path, help="the past rows, for pictures and labels")
     group.add_argument("--model", metavar="MODEL", type=Path, help="the model, for the command that checks again")
@@ -58,46 +72,117 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> CommandResult:
-    """Read the explanations, or explain; write the report."""
-    from ironrule.cli.saved import build_check_command
-    from ironrule.report.audiences import render_batch_report, render_report
-    from ironrule.report.text import get_verdict_name
-    from ironrule.report.validator import EXPLANATION_FILE
-
+    """Read the explanations or ladders, or explain; write the report."""
     output = check_output_path(options, (".html",))
-    explanations, names = _collect_explanations(options)
-    alone = len(explanations) == 1 and not options.files[0].is_dir()
-    audience: Audience = options.audience or ("person" if alone else "validator")
-    if alone:
-        file_name = options.files[0].name if options.row is None else EXPLANATION_FILE
-        text = render_report(explanations[0], audience, build_check_command(options, file_name))
+    notice = build_notice_options(options, options.reasons)
+    reported = _collect_reported(options)
+    audience: LadderAudience = options.audience or ("person" if reported.is_single else "validator")
+    if audience == "notice" or reported.ladders is not None:
+        text = _render_ladders(reported, audience, notice)
     else:
-        text = render_batch_report(explanations, audience, names)
-    verdicts = [get_verdict_name(one.verdict) for one in explanations]
+        text = _render_explanations(reported, audience, options)
+    verdicts = _name_verdicts(reported, audience, notice)
     data = {"output": str(output), "audience": audience, "verdicts": verdicts}
     counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
-    summary = f"Report for the {audience}: {output} ({counts if len(verdicts) > 1 else verdicts[0]})"
+    title = "Notice" if audience == "notice" else f"Report for the {audience}"
+    summary = f"{title}: {output} ({counts if len(verdicts) > 1 else verdicts[0]})"
     return CommandResult(summary, lambda: data, output, text)
 
 
-def _collect_explanations(options: argparse.Namespace) -> tuple[Sequence[Explanation], list[str]]:
-    """The explanations to report, and their names."""
-    from ironrule.cli.saved import read_explanation
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    """What is reported: explanations by name; or ladders, each with its explanation, by name and row number."""
+
+    explanations: Sequence[Explanation]
+    names: Sequence[str]
+    is_single: bool
+    ladders: Sequence[Ladder] | None = None
+    rows: Sequence[int] = ()
+    space: Space | None = None
+
+
+def _name_verdicts(reported: _Reported, audience: LadderAudience, notice: NoticeOptions) -> list[str]:
+    """The verdict of the rule that each report leads with: letters and notices of ladders may lead with a short one."""
+    from ironrule.report.text import get_verdict_name
+
+    if reported.ladders is None or audience == "validator":
+        return [get_verdict_name(one.verdict) for one in reported.explanations]
+    if audience == "person":
+        return [get_verdict_name(ladder.short.verdict) for ladder in reported.ladders]
+    rungs = [ladder.find_reason_rung(notice.most) or ladder.last for ladder in reported.ladders]
+    return [get_verdict_name(rung.verdict) for rung in rungs]
+
+
+def _render_explanations(reported: _Reported, audience: Audience, options: argparse.Namespace) -> str:
+    from ironrule.cli.saved import build_check_command
+    from ironrule.report.audiences import render_batch_report, render_report
+    from ironrule.report.validator import EXPLANATION_FILE
+
+    if not reported.is_single:
+        return render_batch_report(reported.explanations, audience, reported.names)
+    file_name = options.files[0].name if options.row is None else EXPLANATION_FILE
+    return render_report(reported.explanations[0], audience, build_check_command(options, file_name))
+
+
+def _render_ladders(reported: _Reported, audience: LadderAudience, notice: NoticeOptions) -> str:
+    from ironrule.report.audiences import ReportedLadders, render_ladder_batch_report, render_ladder_report
+
+    if reported.ladders is None:
+        hint = "make one with: ironrule ladder MODEL DATA --row N --output ladder.json, or ironrule batch --ladders"
+        raise InputError("a notice needs a ladder, or a batch with ladders", hint=hint, code="notice-needs-ladder")
+    if reported.is_single:
+        return render_ladder_report(reported.ladders[0], audience, notice)
+    many = ReportedLadders(reported.ladders, reported.rows, reported.names, reported.space)
+    return render_ladder_batch_report(many, audience, notice)
+
+
+def _collect_reported(options: argparse.Namespace) -> _Reported:
+    """What is to be reported, from files or explained now."""
     from ironrule.results.batch import Batch
 
     documents = all(path.suffix.lower() == ".json" for path in options.files)
     if documents and options.row is None:
-        explanations = [read_explanation(path) for path in options.files]
-        return _attach_data(explanations, options), [path.stem for path in options.files]
+        return _read_documents(options)
     if len(options.files) == 1 and options.files[0].is_dir() and options.row is None:
         batch = Batch.open(options.files[0])
-        return _attach_data(batch, options), [f"row {row}" for row in batch.rows]
+        names, explanations = [f"row {row}" for row in batch.rows], _attach_data(batch, options)
+        ladders = None
+        if options.audience in ("person", "notice") and batch.has_ladders:
+            ladders = _replace_explanations(batch.ladders(), explanations, options)
+        space = batch.space if options.space is None else None
+        return _Reported(explanations, names, is_single=False, ladders=ladders, rows=batch.rows, space=space)
     if documents or len(options.files) != 2 or options.row is None:
         raise _build_input_error(options)
     if options.data or options.model:
         raise InputError("--data and --model are for explanations from files and cannot be combined with --row")
     options.model, options.data = options.files
-    return [explain.explain_row(options)], []
+    return _Reported([explain.explain_row(options)], [], is_single=True)
+
+
+def _read_documents(options: argparse.Namespace) -> _Reported:
+    """The explanations or the ladders in JSON files."""
+    from ironrule.cli.saved import read_saved
+    from ironrule.results.ladder import Ladder
+
+    saved, names = [read_saved(path) for path in options.files], [path.stem for path in options.files]
+    ladders = [one for one in saved if isinstance(one, Ladder)]
+    explanations = _attach_data([one.explanation if isinstance(one, Ladder) else one for one in saved], options)
+    is_single = len(saved) == 1
+    if not ladders:
+        return _Reported(explanations, names, is_single)
+    if len(ladders) < len(saved):
+        raise InputError("a report must be of ladders alone or of explanations alone, got both")
+    attached = _replace_explanations(ladders, explanations, options)
+    return _Reported(explanations, names, is_single, ladders=attached, rows=range(len(saved)))
+
+
+def _replace_explanations(
+    ladders: Iterable[Ladder], explanations: Iterable[Explanation], options: argparse.Namespace
+) -> list[Ladder]:
+    """The ladders with their explanations as they are after past rows were attached, where they were."""
+    if options.data is None:
+        return list(ladders)
+    return [replace(ladder, explanation=one) for ladder, one in zip(ladders, explanations, strict=True)]
 
 
 def _build_input_error(options: argparse.Namespace) -> InputError:
@@ -106,7 +191,7 @@ def _build_input_error(options: argparse.Namespace) -> InputError:
         listed += " without --row"
     absent = [path for path in options.files if not path.exists()]
     return InputError(
-        expected="a report needs explanations (.json), the folder of a batch, or MODEL, DATA and --row",
+        expected="a report needs explanations or ladders (.json), the folder of a batch, or MODEL, DATA and --row",
         got=listed,
         hint=f"check the path: {str(absent[0])!r} does not exist" if absent else "see ironrule report --help",
     )
