@@ -28,10 +28,12 @@ from benchmarks.fuzz.listings import (
 from benchmarks.fuzz.remembering import remember_answers
 from benchmarks.fuzz.subjects import NotDrawn, Subject
 from benchmarks.fuzz.tally import Tally
-from benchmarks.fuzz.truth import Truth
+from benchmarks.fuzz.truth import Truth, parts_of
+from benchmarks.fuzz.unseen import draw_unseen_row
 from benchmarks.fuzz.world import World
 
 ROWS = 3
+UNSEEN_ROWS = 3
 WEIGHTS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 10.0)
 WEIGHTS_APART = (5e-10, 1e-12, 1e-9, 1e9, 1e12, 1e15, 3.0, 1.0)
 OTHER_ALGORITHMS = ("greedy_cf", "genetic_cf", "genetic", "min_set_cover", "anchor")
@@ -92,6 +94,7 @@ class _Run:
         self.subject, self.rng, self.effort, self.case = subject, rng, effort, case
         self.tally = case.tally
         self.data = subject.table.native()
+        self.worlds = list[World]()
 
     @contextmanager
     def guarded(self, what: str) -> Iterator[None]:
@@ -121,7 +124,7 @@ class _Run:
             return
         self.tally.note("models read" if explainer.unreadable_reason is None else "models asked")
         self.explainer = explainer
-        self.world = World(self.subject, explainer.space)
+        self.world = self._build_world(self.subject, explainer.space)
         self._outcomes()
         self.checker: Any = None
         with self.guarded("checker"):
@@ -135,10 +138,17 @@ class _Run:
             )
         with nullcontext() if self.effort.claims else remember_answers():
             self._rows()
-        if self.case.failed and self.world.unstable:
+        if self.effort.claims:
+            self._unseen()
+        if self.case.failed and any(world.unstable for world in self.worlds):
             self.tally.note("unstable: the model contradicts itself", len(self.tally.false) + len(self.case.crashes))
             self.tally.false.clear()
             self.case.crashes[:] = [text for text in self.case.crashes if "please report" not in text]
+
+    def _build_world(self, subject: Subject, space: Any) -> World:
+        """The points of a space; a model that contradicts itself at some of them is noticed at the end."""
+        self.worlds.append(World(subject, space))
+        return self.worlds[-1]
 
     def _outcomes(self) -> None:
         """The outcomes of past rows, by number, are the estimator's own."""
@@ -171,6 +181,60 @@ class _Run:
             self._batches(undesired, sorted(alone), alone)
             self._recheck(list(alone.values()))
             self._part(undesired)
+
+    def _unseen(self) -> None:
+        """Rows with values that no past row has, each by itself, and together in a batch."""
+        rng = np.random.default_rng([zlib.crc32(self.case.family.encode()), self.case.number, 1])
+        rows = self.subject.table.rows()
+        drawn = [rows[int(place)] for place in rng.integers(0, len(rows), 3 * UNSEEN_ROWS)]
+        explained = list[dict[str, Any]]()
+        for row in (draw_unseen_row(rng, self.subject.table, row) for row in drawn):
+            if len(explained) < UNSEEN_ROWS and self._unseen_row(row):
+                explained.append(row)
+        if len(explained) > 1:
+            self._unseen_batch(explained)
+
+    def _unseen_row(self, row: dict[str, Any]) -> bool:
+        """All claims about one row with new values, by a space that has them; whether it was explained."""
+        from ironrule.explain.extend import extend_to_row
+
+        values = self.world.by_feature(row)
+        with self.guarded("unseen row"):
+            context, known = extend_to_row(self.explainer._context, values)
+            world = self._build_world(self.subject, context.space)
+            point = world.code({axis.name: known[axis.name] for axis in world.axes})
+            place = world.index(point)
+            if point is None or place is None or world.desired[place]:
+                self.tally.note("unseen row desired, or it cannot occur")
+                return False
+            truth = Truth(world, point)
+            explanation = self.explainer.explain(values)
+            self.tally.note("unseen rows explained")
+            judge_explanation(truth, explanation, self.tally)
+            self._check(explanation, alter=False)
+            judge_nearest(truth, self.explainer.counterfactuals(values, 2), 2, None, self.tally)
+            judge_judgement(
+                truth, self.explainer.judge(values, explanation), parts_of(explanation.rule), None, self.tally
+            )
+            judge_rules(truth, self.explainer.rules(values), None, (), False, self.tally)
+            return True
+        return False
+
+    def _unseen_batch(self, rows: list[dict[str, Any]]) -> None:
+        """The same rows in a batch, whose domains have the new values of all."""
+        from ironrule.explain.batch.rows import extend_to_rows
+
+        table = self.subject.table.filled({name: [row[name] for row in rows] for name in self.subject.table.names})
+        with self.guarded("unseen batch"):
+            world = self._build_world(self.subject, extend_to_rows(self.explainer._context, table).space)
+            batch = self.explainer.explain_many(table, workers=1, progress=False)
+            for explanation in batch:
+                point = world.code(explanation.instance)
+                if point is None:
+                    self.tally.record("batch of unseen rows", f"{explanation.instance} is no point of the space")
+                    continue
+                judge_explanation(Truth(world, point), explanation, self.tally)
+                self._check(explanation, alter=False)
 
     def _row(self, row: Any, point: Any) -> Any:
         """All claims about one row; its explanation."""
@@ -297,7 +361,7 @@ class _Run:
         with self.guarded("recheck"):
             texts = [rule.text for rule in self.subject.space_rules]
             explainer = ironrule.Explainer(second, self.data, constraints=texts, **other.arguments())
-            world = World(other, explainer.space)
+            world = self._build_world(other, explainer.space)
             judge_recheck(world, explainer.recheck(explanations, progress=False), explanations, self.tally)
 
     def _part(self, undesired: dict[int, Any]) -> None:
@@ -310,7 +374,7 @@ class _Run:
         part = replace(self.subject, space_rules=(*self.subject.space_rules, *rules))
         with self.guarded("where"):
             explainer = self.explainer.where(rules[0].text)
-            world = World(part, explainer.space)
+            world = self._build_world(part, explainer.space)
             for number, point in list(undesired.items())[:2]:
                 if world.index(point) is not None:
                     judge_explanation(Truth(world, point), explainer.explain(number), self.tally)

@@ -178,9 +178,14 @@ def not_a_counterfactual(truth: Truth, shown: Any) -> str | None:
 
 
 def judge_nearest(truth: Truth, found: Any, k: int, vary: Sequence[str] | None, tally: Tally) -> None:
-    """Proven counterfactuals: fewest changes, then least distance, each without all features of an earlier one."""
+    """Proven counterfactuals: fewest changes, then least distance to within the resolution, each without all features
+    of an earlier one. A readable number may lie between the numbers looked at; then what it was before is judged.
+    """
     for shown in found:
-        tally.record("counterfactual", not_a_counterfactual(truth, shown))
+        if truth.world.dense and truth.world.code(shown.values) is None:
+            tally.note("counterfactuals with numbers between those looked at")
+        else:
+            tally.record("counterfactual", not_a_counterfactual(truth, shown))
     if not found.proven:
         tally.note("counterfactuals not proven")
         return
@@ -189,12 +194,14 @@ def judge_nearest(truth: Truth, found: Any, k: int, vary: Sequence[str] | None, 
     changed, costs = costs_of(truth)
     earlier: list[int] = []
     for place, shown in enumerate(found):
-        point = world.code(shown.values)
+        point = world.code({**shown.values, **shown.exact})
         if point is None:
             return
         rank, away, code = cost_of(truth, point)
         allowed = able & np.all([(changed & one) != one for one in earlier], axis=0) if earlier else able
-        near = allowed & ((costs[:, 0] < rank) | ((costs[:, 0] == rank) & (costs[:, 1] < away - APART)))
+        near = allowed & (
+            (costs[:, 0] < rank) | ((costs[:, 0] == rank) & (costs[:, 1] < away - APART - rank * found.resolution))
+        )
         text = f"number {place + 1}, {shown}, is not the nearest: "
         tally.record("nearest", _nearer(world, near, text))
         tally.expect("unlike", all((code & one) != one for one in earlier), f"{shown} changes all of an earlier one")

@@ -81,9 +81,7 @@ def _array(column: Column, values: Sequence[Value]) -> np.ndarray[Any, Any]:
         return np.array(values, dtype=np.int64)
     if column.numeric:
         wide = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-        short = wide.astype(np.float32)
-        fits = column.kind == "float32" and bool(((short == wide) | np.isnan(wide)).all())  # in between not all do
-        return short if fits else wide
+        return wide.astype(np.float32) if column.kind == "float32" else wide
     if column.kind == "bool":
         return np.array(values, dtype=np.bool_)
     return np.array(values, dtype=object)

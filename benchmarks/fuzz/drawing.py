@@ -25,7 +25,7 @@ def draw_subject(rng: Rng, recipe: Recipe) -> Subject:
     model, other = (_fitted(rng, recipe, table, task, accepts, labels) for _ in range(2))
     decision = draw_decision(rng, model, table, task, names, recipe)
     others = (other,) if rng.random() < 0.12 else ()
-    space_rules = draw_space_rules(rng, table) if rng.random() < 0.2 and not intervals else ()
+    space_rules = draw_space_rules(rng, table) if rng.random() < 0.2 else ()
     change_rules = draw_change_rules(rng, table) if rng.random() < 0.3 else ()
     return Subject(model, table, decision, others, intervals, space_rules, change_rules, second=other)
 

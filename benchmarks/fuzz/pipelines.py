@@ -15,7 +15,7 @@ class Accepts:
     missing: bool = False
     text: bool = False
     positive: bool = False  # whole numbers from 0 alone, as counts of categories
-    rising: bool = False  # only preparation that rises with the number, for whole intervals
+    rising: bool = False  # mostly preparation that rises with the number, for whole intervals
 
 
 def prepare(rng: Rng, table: Table, estimator: Any, accepts: Accepts) -> Any:
@@ -94,9 +94,9 @@ def _numbers(rng: Rng, column: Column, accepts: Accepts) -> list[Any]:
     draw, clean = rng.random(), bool(steps) or not column.missing
     if draw < 0.4 or column.kind == "bool":
         return steps
-    if draw < 0.8 or not clean or accepts.rising:
+    if draw < 0.8 or not clean or (accepts.rising and draw < 0.93):  # encoded, a number keeps its values seen
         return [*steps, _scaler(rng)]
-    if draw < 0.9 and len(column.domain) > 2:
+    if draw < 0.9 and len(column.domain) > 2 and not accepts.rising:
         encode = "ordinal" if rng.random() < 0.5 else "onehot-dense"
         return [
             *steps,

@@ -56,4 +56,4 @@ def _build_remembering_models(models: Any, table: Any, space: Any, target: Any) 
 
 def _remember(asked: Any, sizes: tuple[int, ...]) -> RememberingModel:
     known = np.full(int(np.prod(sizes, dtype=np.int64)), UNKNOWN, dtype=np.int8)
-    return RememberingModel(asked.layout, asked.decision, asked.layout_for, sizes, known)
+    return RememberingModel(asked.layout, asked.decision, asked.layout_for, asked.column_features, sizes, known)

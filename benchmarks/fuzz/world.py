@@ -85,9 +85,12 @@ class World:
     def _axis(self, feature: Any) -> Axis:
         domain = (*feature.values, None) if feature.missing else tuple(feature.values)
         values = list(feature.values)
+        columns = tuple(self._column_names.get(name, name) for name in feature.columns)
+        kinds = {column.name: column.kind for column in self.subject.table.columns}
         if feature.interval:
             values = self._between(values)
-        columns = tuple(self._column_names.get(name, name) for name in feature.columns)
+            if kinds.get(columns[0]) == "float32":
+                values = self._next_to_float32(values)
         more = (None,) if feature.missing else ()
         return Axis(feature.name, columns, bool(feature.ordered), (*values, *more), domain)
 
@@ -102,6 +105,13 @@ class World:
             near |= {low + (high - low) / 2 for low, high in itertools.pairwise(values)}
         self.dense = True
         return sorted(value for value in near if values[0] <= value <= values[-1])
+
+    @staticmethod
+    def _next_to_float32(values: list[Value]) -> list[Value]:
+        """Numbers with the neighbours in float32 of each: a column of that type rounds every number to one of them."""
+        short = {np.float32(value) for value in values}
+        near = {float(np.nextafter(one, np.float32(end))) for one in short for end in (-np.inf, np.inf)}
+        return sorted({*values, *(value for value in near if values[0] <= value <= values[-1])})
 
     def decode(self, point: Sequence[int] | Ints) -> dict[str, Value]:
         """A point in the user's terms, by feature."""
