@@ -189,16 +189,20 @@ def draw_seen_numbers(case: Case, read: TabulatedModel, box: Box, rng: Rng, coun
     return rows
 
 
-def has_desired_numbers(read: TabulatedModel, seen: npt.NDArray[np.float64]) -> bool:
-    """Whether a network surely desires one of the rows that it sees."""
+def are_desired_numbers(read: TabulatedModel, seen: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which of the rows that it sees a network surely desires."""
     assert isinstance(read.normal_form, Network)
     errors = bound_arithmetic_errors(read.normal_form, find_largest_sizes(read.columns.values))
-    outputs = read.normal_form.outputs(seen)
+    outputs, sure = read.normal_form.outputs(seen), np.zeros(len(seen), dtype=np.bool_)
     for margins, slack in zip(read.normal_form.alternatives, errors, strict=True):
         values = np.array([outputs @ one.coefficients + one.offset for one in margins])
-        if (values > np.array(slack)[:, None]).all(axis=0).any():
-            return True
-    return False
+        sure |= (values > np.array(slack)[:, None]).all(axis=0)
+    return sure
+
+
+def has_desired_numbers(read: TabulatedModel, seen: npt.NDArray[np.float64]) -> bool:
+    """Whether a network surely desires one of the rows that it sees."""
+    return bool(are_desired_numbers(read, seen).any())
 
 
 def nets_out_of_reach() -> list[CompiledNetwork]:

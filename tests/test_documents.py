@@ -16,7 +16,8 @@ import ironrule
 ROOT = Path(__file__).parents[1]
 INSTALL = "pip install . && ironrule demo"
 TEST = "pip install '.[test]' && pytest"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PAGES = [*(ROOT / name for name in ROOT_PAGES), *sorted((ROOT / "docs").glob("*.md"))]
 FOUND = [found.name for found in pkgutil.walk_packages(ironrule.__path__, "ironrule.")]
 IMPORTABLE = [name for name in FOUND if ".network.gpu." not in name or importlib.util.find_spec("torch")]  # an extra
 MODULES = ["ironrule", *(name for name in IMPORTABLE if not name.endswith("__main__"))]  # importing that one runs it

@@ -12,14 +12,21 @@ import pytest
 from fastapi.routing import APIRoute
 
 import ironrule
-from ironrule.cli.commands import report
+from ironrule.cli.commands import ladder, report
 from ironrule.cli.options import add_algorithm_option
 from ironrule.cli.parser import COMMANDS
 from ironrule.errors import InputError
 from ironrule.explain.options import parse_algorithm, parse_oracle
 from ironrule.oracles import ORACLES
-from ironrule.report.audiences import REPORTS, render_batch_report, render_report
-from ironrule.results.audience import AUDIENCES, Audience
+from ironrule.report.audiences import (
+    LADDER_REPORTS,
+    REPORTS,
+    render_batch_report,
+    render_ladder_batch_report,
+    render_ladder_report,
+    render_report,
+)
+from ironrule.results.audience import AUDIENCES, LADDER_AUDIENCES, Audience, LadderAudience
 from ironrule.search.algorithms import ALGORITHM_CHOICES, ALGORITHMS, AlgorithmChoice, AlgorithmName, load_algorithm
 from ironrule.server.responses import get_environment
 from ironrule.server.routes import downloads
@@ -47,6 +54,8 @@ def test_the_types_name_what_is_registered() -> None:
     assert get_args(AlgorithmName) == tuple(ALGORITHMS)
     assert get_args(AlgorithmChoice) == ALGORITHM_CHOICES == ("auto", *ALGORITHMS)
     assert get_args(Audience) == AUDIENCES == tuple(REPORTS)
+    assert get_args(LadderAudience) == LADDER_AUDIENCES == tuple(LADDER_REPORTS)
+    assert set(AUDIENCES) < set(LADDER_AUDIENCES)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -75,7 +84,10 @@ def test_the_command_line_offers_what_is_registered() -> None:
     assert read_choices(parser, "--algorithm") == ALGORITHM_CHOICES
     parser = argparse.ArgumentParser()
     report.add_options(parser)
-    assert read_choices(parser, "--audience") == AUDIENCES
+    assert read_choices(parser, "--audience") == LADDER_AUDIENCES
+    parser = argparse.ArgumentParser()
+    ladder.add_options(parser)
+    assert read_choices(parser, "--audience") == LADDER_AUDIENCES
 
 
 def test_the_server_offers_what_is_registered() -> None:
@@ -91,20 +103,30 @@ def test_the_server_offers_what_is_registered() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [ironrule.Explanation.to_html, ironrule.Batch.to_html, render_report, render_batch_report]
+    ("function", "kind"),
+    [
+        (ironrule.Explanation.to_html, "Audience"),
+        (render_report, "Audience"),
+        (render_batch_report, "Audience"),
+        (ironrule.Ladder.to_html, "LadderAudience"),
+        (ironrule.Batch.to_html, "LadderAudience"),
+        (render_ladder_report, "LadderAudience"),
+        (render_ladder_batch_report, "LadderAudience"),
+    ],
 )
-def test_every_report_is_for_the_audiences_there_are(function: object) -> None:
+def test_every_report_is_for_the_audiences_there_are(function: object, kind: str) -> None:
     assert callable(function)
-    assert inspect.signature(function).parameters["audience"].annotation == "Audience"
+    assert inspect.signature(function).parameters["audience"].annotation == kind
 
 
 def test_no_list_is_written_twice() -> None:
     assert find_repetitions(set(ALGORITHMS), "search/algorithms.py") == []
     assert find_repetitions(set(ORACLES), "oracles/__init__.py") == []
     assert find_repetitions({"anchor", "genetic"}, "nowhere.py") == ["search/algorithms.py"]
-    literal = "Literal[" + ", ".join(f'"{name}"' for name in AUDIENCES) + "]"
-    holders = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if literal in path.read_text()]
-    assert holders == [Path("results/audience.py")]
+    for audiences in (AUDIENCES, LADDER_AUDIENCES):
+        literal = "Literal[" + ", ".join(f'"{name}"' for name in audiences) + "]"
+        holders = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if literal in path.read_text()]
+        assert holders == [Path("results/audience.py")]
 
 
 def test_the_documentation_lists_what_is_registered() -> None:

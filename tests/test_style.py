@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 
 
-@pytest.mark.parametrize("command", ["ruff check", "ruff format --check src tests benchmarks", "mypy"])
+@pytest.mark.parametrize("command", ["ruff check", "ruff format --check src tests benchmarks tools", "mypy"])
 def test_the_tools_have_nothing_to_say(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, text=True, check=False

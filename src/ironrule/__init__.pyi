@@ -16,6 +16,7 @@ from ironrule.errors import (
     TableError as TableError,
 )
 from ironrule.explain.explainer import Explainer as Explainer
+from ironrule.explain.ladder import LadderOptions as LadderOptions
 from ironrule.model.wrappers.handwritten_models import (
     Bins as Bins,
     RuleClassifier as RuleClassifier,
@@ -43,6 +44,9 @@ from ironrule.results.judgement import (
     Recheck as Recheck,
     RecheckedExplanation as RecheckedExplanation,
 )
+from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
+from ironrule.results.notice import NoticeOptions as NoticeOptions
+from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
 from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
 from ironrule.rule.rule import Component as Component, Rule as Rule
 from ironrule.search.anchor import Anchor as Anchor
@@ -59,6 +63,7 @@ from ironrule.space.feature import Feature as Feature
 from ironrule.space.roles import Role as Role, RoleGuesses as RoleGuesses
 from ironrule.space.sources.databases import SqlQuery as SqlQuery
 from ironrule.space.space import Space as Space
+from ironrule.verdict.bounded import Bounded as Bounded
 from ironrule.verdict.budget import Budget as Budget
 from ironrule.verdict.certificate import Certificate as Certificate
 from ironrule.verdict.verdict import (

@@ -144,3 +144,12 @@ def test_rows_appended_to_whole_intervals_give_the_explainer_of_all_rows() -> No
     for row in np.flatnonzero(~whole.outcomes)[:5].tolist():
         assert longer.explain(row).to_dict()["breakpoints"] == whole.explain(row).to_dict()["breakpoints"]
         assert longer.explain(row).rule == whole.explain(row).rule
+
+
+def test_appended_rows_may_all_be_denied() -> None:
+    frame = past(120)
+    denied = frame[np.asarray(decide(frame)) != "good"]
+    explainer = Explainer(decide, frame, desired="good")
+    grown = explainer.with_more_rows(denied)
+    assert grown.outcomes.sum() == explainer.outcomes.sum()
+    assert len(grown.outcomes) == len(frame) + len(denied)

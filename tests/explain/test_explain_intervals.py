@@ -12,13 +12,14 @@ from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingCla
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 from ironrule import Explainer, ModelError, check
 from ironrule.model.protocol import Unreadable
+from waiting import PATIENCE
 
 MODELS = [
     DecisionTreeClassifier(random_state=0),
@@ -128,6 +129,70 @@ def test_preparation_that_tells_single_numbers_apart_is_refused() -> None:
         Explainer(model, table, desired=1, domain="interval")
 
 
+@pytest.mark.parametrize(
+    "encode",
+    [
+        make_column_transformer(
+            (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["home", "accounts"]),
+            (StandardScaler(), ["income", "debt"]),
+        ),
+        make_column_transformer(
+            (make_pipeline(OrdinalEncoder(), MinMaxScaler()), [3, 2]), remainder=make_pipeline(StandardScaler())
+        ),
+        FeatureUnion(
+            [
+                ("one", make_column_transformer((KBinsDiscretizer(3, quantile_method="linear"), ["accounts"]))),
+                ("two", make_column_transformer(("passthrough", slice("income", "debt")))),
+            ]
+        ),
+    ],
+    ids=["one-hot", "ordinal by position", "bins in a union"],
+)
+@pytest.mark.parametrize("estimator", [MODELS[1], LogisticRegression(max_iter=2000)], ids=["forest", "logistic"])
+def test_a_step_that_tells_single_numbers_apart_costs_only_the_intervals_of_its_own_columns(
+    encode: Any, estimator: Any
+) -> None:
+    table, outcome = measured()
+    model = make_pipeline(encode, estimator).fit(table, outcome)
+    explainer = Explainer(model, table, desired=1)
+    assert list(explainer.obstacles) == ["accounts"]
+    assert "apart" in explainer.obstacles["accounts"]
+    everybody = anybody(explainer, table)
+    everybody["accounts"] = np.random.default_rng(1).choice([0, 1, 4, 9], len(everybody))
+    desired = model.predict(everybody) == 1
+    for row in np.flatnonzero(~explainer.outcomes)[:4].tolist():
+        explanation = explainer.explain(row)
+        assert explanation.minimum
+        assert not desired[explanation.wider.rule.covers(everybody)].any()
+        assert check(explanation.to_json(), model, table).status == "proven"
+
+
+@pytest.mark.parametrize("estimator", MODELS, ids=lambda model: type(model).__name__)
+def test_columns_of_float32_are_intervals_of_the_numbers_that_they_hold(estimator: Any) -> None:
+    table, outcome = measured()
+    numbers = ["income", "debt"]
+    short = table.astype(dict.fromkeys(numbers, np.float32))
+    scaled = (StandardScaler(), [*numbers, "accounts"])
+    encode = make_column_transformer((OneHotEncoder(sparse_output=False), ["home"]), scaled)
+    model = make_pipeline(encode, estimator).fit(short, outcome)
+    explainer = Explainer(model, short, desired=1, domain="interval")
+    everybody = anybody(explainer, short)
+    for name in numbers:  # beside every number of the domains, as the column holds it
+        near = np.array(explainer.space[name].values, dtype=np.float32)
+        near = np.concatenate([np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf)])
+        drawn = np.random.default_rng(2).choice(near, len(everybody))
+        mixed = np.where(np.arange(len(everybody)) % 2, drawn, everybody[name].astype(np.float32))
+        everybody[name] = np.clip(mixed, short[name].min(), short[name].max())
+    desired = model.predict(everybody) == 1
+    past = short.iloc[int(np.flatnonzero(~explainer.outcomes)[0])].to_dict()
+    for row in (*np.flatnonzero(~explainer.outcomes)[:3].tolist(), {**past, "debt": 0.3777}):
+        explanation = explainer.explain(row)
+        assert explanation.minimum
+        for rule in (explanation.rule, explanation.wider.rule):
+            assert not desired[rule.covers(everybody)].any()
+        assert check(explanation.to_json(), model, short).status == "proven"
+
+
 def test_a_model_that_can_only_be_asked_is_refused() -> None:
     table, _ = measured()
     with pytest.raises(
@@ -164,7 +229,7 @@ def test_rounding_that_decides_between_two_values_leaves_a_wider_rule_unproven()
     model.coef_, model.intercept_ = np.array([[0.5, -0.5, 1.0]]), np.array([-1.0])
     explainer = Explainer(model, grid, desired=True)
     for row in np.flatnonzero(~explainer.outcomes).tolist():
-        assert check(explainer.explain(row, budget=5), model, grid, desired=True).status == "proven"
+        assert check(explainer.explain(row, budget=PATIENCE), model, grid, desired=True).status == "proven"
 
 
 def test_stated_bounds_are_judged_as_they_are() -> None:

@@ -24,7 +24,7 @@ from sklearn.preprocessing import Binarizer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ironrule import ConstraintError, Explainer, Explanation, ModelError, Proven
+from ironrule import ConstraintError, Explainer, Explanation, ModelError, Proven, check
 from ironrule.model.intervals import MAX_LISTED_INTEGERS
 
 Mask = npt.NDArray[np.bool_]
@@ -210,8 +210,14 @@ def assert_changes_are_true(
     if found.proven:
         assert (len(found) == 0) == (len(points) == 0)
         if len(found):
-            cost = costs(small, row, pd.DataFrame([found[0].values], columns=list(row)))[0]
-            assert cost <= costs(small, row, points).min() + 1e-6
+            near, changed = found[0], len(found[0].changes)
+            least = costs(small, row, points).min()
+            cost = costs(small, row, pd.DataFrame([near.values], columns=list(row)))[0]
+            assert changed == int(least)
+            assert cost <= least + found.resolution * changed / (len(row) + 1) + 1e-6
+            if near.exact:  # before its numbers were rounded it was the nearest of all
+                exact = costs(small, row, pd.DataFrame([{**near.values, **near.exact}], columns=list(row)))[0]
+                assert exact <= least + 1e-6
     return found.proven
 
 
@@ -229,7 +235,8 @@ def test_where_a_sum_turns_between_values_that_were_seen() -> None:
     explanation, found = real.explain(row), real.counterfactuals(row)
     assert isinstance(explanation.verdict, Proven)
     assert explanation.minimum
-    assert (explanation.wider_is_maximal, explanation.wider_witnesses, found.proven) == (False, (), False)
+    assert (explanation.wider_is_maximal, explanation.wider_witnesses) == (False, ())
+    assert (found.proven, found.resolution, str(found)) == (True, 0.001, "1. income: 10 -> 25")
     assert real.counterfactuals(row, features_to_vary="age").proven  # there is none
     assert [one.wider_is_maximal for one in real.explain_many(progress=False, workers=1)] == [False] * 12
     assert not any(one.wider_is_maximal for one in real.explain_many(progress=False, workers=1, reuse=True))
@@ -256,9 +263,8 @@ def test_every_claim_is_true_for_numbers_between(kind: str, seed: int) -> None:
         explanation = assert_rule_is_true(small, explainer, row)
         nearest = assert_changes_are_true(small, explainer, row)
         assert explanation.minimum
-        if kind in TREES:
-            assert explanation.wider_is_maximal
-            assert nearest
+        assert explanation.wider_is_maximal or kind in SUMS
+        assert nearest or kind == "calibrated folds"  # a sum of two logistic functions
 
 
 @pytest.mark.parametrize("real", [False, True], ids=["whole", "real"])
@@ -301,7 +307,8 @@ def test_a_range_between_two_values_is_not_said_to_have_nothing() -> None:
     explainer = Explainer(LogisticRegression().fit(table, table.a > 1.5), table, desired=True, domain="interval")
     with pytest.raises(ConstraintError, match="numbers between them are not tried"):
         explainer.counterfactuals({"a": 0.0}, permitted_range={"a": [2.2, 2.8]})
-    assert not explainer.counterfactuals({"a": 0.0}, permitted_range={"a": [0.0, 1.8]}).proven
+    found = explainer.counterfactuals({"a": 0.0}, permitted_range={"a": [0.0, 1.8]})
+    assert (found.proven, str(found)) == (True, "1. a: 0 -> 1.5")
     assert explainer.counterfactuals({"a": 0.0}, permitted_range={"a": [0.0, 1.0]}).proven
 
 
@@ -316,6 +323,20 @@ def test_comparing_two_numbers_needs_all_their_values() -> None:
     real = Small.build(TREES["tree"], 0, real=True)
     with pytest.raises(ModelError, match=r"'income': the constraint 'cf\.debt <= cf\.income' does not compare"):
         real.explainer(constraints=["cf.debt <= cf.income"])
+
+
+def test_a_constraint_that_ties_two_numbers_costs_only_their_intervals() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: np.round(rng.uniform(0, 9, 80), 2) for name in ("a", "b", "c", "d")})
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(table, table.a + table.c > table.b + table.d)
+    constraint = "cf.a <= cf.b + 9.5 and cf.d >= 0"
+    explainer = Explainer(model, table, desired=True, constraints=[constraint])
+    assert list(explainer.obstacles) == ["a", "b"]
+    assert all(constraint in reason for reason in explainer.obstacles.values())
+    assert explainer.space["c"].interval
+    assert explainer.space["d"].interval
+    explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))
+    assert check(explanation, model, table, constraints=[constraint]).status == "proven"
 
 
 def test_a_class_in_the_middle_is_explained_for_whole_numbers_and_refused_for_others() -> None:
@@ -355,13 +376,16 @@ def test_curves_are_explained_for_whole_numbers() -> None:
         assert assert_changes_are_true(small, explainer, row)
 
 
-def test_long_ranges_of_whole_numbers_are_not_listed_and_nothing_is_claimed_of_them() -> None:
+def test_long_ranges_of_whole_numbers_are_not_listed_but_every_one_is_an_option_of_changes() -> None:
     table = pd.DataFrame({"a": [0, 100, MAX_LISTED_INTEGERS] * 6})
     model = LogisticRegression().fit(table, table.a > 60)
     explainer = Explainer(model, table, desired=True, domain="interval")
     assert len(explainer.space["a"].values) == 3
     assert not explainer.explain({"a": 0}).wider_is_maximal
-    assert not explainer.counterfactuals({"a": 0}).proven
+    found = explainer.counterfactuals({"a": 0})
+    assert (found.proven, found.resolution) == (True, 0.0)
+    least = next(number for number in range(MAX_LISTED_INTEGERS) if model.predict(pd.DataFrame({"a": [number]}))[0])
+    assert found[0].values == {"a": least}
     listed = Explainer(model, table.clip(upper=MAX_LISTED_INTEGERS - 1), desired=True, domain="interval")
     assert len(listed.space["a"].values) == MAX_LISTED_INTEGERS
     assert listed.explain({"a": 0}).wider_is_maximal

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Explainer, Explanation, Proven, check
 from ironrule.space.domain import DomainMode
+from waiting import PATIENCE
 
 
 def measured(rows: int = 80) -> tuple[pd.DataFrame, Any]:
@@ -109,7 +110,7 @@ def test_a_spike_between_two_values_is_never_proven_away(width: float) -> None:
     seen = Explainer(model, table, desired=1, domain="seen").explain(2)
     assert isinstance(seen.verdict, Proven)
     explainer = Explainer(model, table, desired=1, domain="interval")
-    explanation = explainer.explain(2, budget=2)
+    explanation = explainer.explain(2, budget=PATIENCE)
     people = pd.DataFrame({"x": np.concatenate([[4.6234567], np.linspace(0, 10, 500)]), "y": 0.5})
     desired = model.predict(people) == 1
     assert isinstance(explanation.verdict, Proven)
@@ -129,7 +130,7 @@ def test_the_checker_finds_out_a_search_that_overlooks_gaps(monkeypatch: pytest.
     assert (wrong.cardinality, isinstance(wrong.verdict, Proven)) == (0, True)
     statuses = {finding.claim: finding.status for finding in check(wrong, model, table).findings}
     assert statuses["rule: verdict"] != "holds"
-    assert_checked(explainer.explain(2, budget=2), model, table)
+    assert_checked(explainer.explain(2, budget=PATIENCE), model, table)
 
 
 def test_a_row_with_unseen_numbers_is_explained_and_checked() -> None:
@@ -161,13 +162,13 @@ def test_claims_that_need_the_exact_place_are_not_made() -> None:
 def test_no_counterfactual_is_proven_for_all_numbers() -> None:
     model, table = tent_model(4.1234567, 1e-3)
     found = {}
-    domains: tuple[DomainMode, ...] = ("seen", "interval")
-    for domain in domains:
-        found[domain] = Explainer(model, table, desired=1, domain=domain).counterfactuals(2, budget=2)
+    domains: tuple[tuple[DomainMode, float], ...] = (("seen", PATIENCE), ("interval", 2.0))
+    for domain, seconds in domains:
+        found[domain] = Explainer(model, table, desired=1, domain=domain).counterfactuals(2, budget=seconds)
     assert (len(found["seen"]), found["seen"].proven) == (0, True)
     assert not found["interval"].proven
     model, table = tent_model(20.0, 1e-3)  # beyond the range
-    none = Explainer(model, table, desired=1, domain="interval").counterfactuals(2, budget=5)
+    none = Explainer(model, table, desired=1, domain="interval").counterfactuals(2, budget=PATIENCE)
     assert (len(none), none.proven) == (0, True)
 
 
@@ -181,7 +182,7 @@ def test_missing_numbers_are_a_value_of_their_own() -> None:
         everybody.loc[::5, "income"] = np.nan
         desired = model.predict(everybody) == 1
         for row in np.flatnonzero(~explainer.outcomes)[:4].tolist():
-            explanation = explainer.explain(row, budget=5)
+            explanation = explainer.explain(row, budget=PATIENCE)
             assert isinstance(explanation.verdict, Proven)
             assert not desired[explanation.rule.covers(everybody)].any()
             assert_checked(explanation, model, table)

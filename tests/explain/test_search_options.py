@@ -38,7 +38,7 @@ NOT_ON_THE_FORM = {"k", "seed", "weights"}  # the page shows one rule, and asks 
 
 # What the others take besides: it does not say how to search.
 OF_A_ROW = {"row", "progress"}
-OF_A_BATCH = {"rows", "output", "workers", "engine", "address", "documents", "reuse", "changes", "progress"}
+OF_A_BATCH = {"rows", "output", "workers", "engine", "address", "documents", "reuse", "changes", "ladders", "progress"}
 OF_A_REQUEST = {"where"}  # which part of the space is asked about
 COMMAND_LINE = {
     "algorithm": ["--algorithm", "genetic"],

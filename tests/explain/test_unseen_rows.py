@@ -21,6 +21,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Explainer, Explanation, InputError, Proven, Rule, TableError, check
+from ironrule.model import read_model
 
 Row = dict[str, Any]
 Decide = Callable[[pd.DataFrame], Any]
@@ -311,3 +312,17 @@ def test_the_text_says_which_values_are_new() -> None:
     assert "The rule speaks of everyone with" in text
     missing = str(explainer.explain({"a": None, "b": 40, "c": "y"}))
     assert "No past row has a missing: it counts as one more value" in missing
+
+
+@pytest.mark.parametrize("domain", ["auto", "seen"])
+def test_a_model_is_read_once_whatever_rows_come(monkeypatch: pytest.MonkeyPatch, domain: Any) -> None:
+    table = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.5] * 6, "b": [0, 1, 2] * 8})
+    model = DecisionTreeClassifier(random_state=0).fit(table, table.a + table.b > 3)
+    reads: list[Any] = []
+    read = read_model.read_estimator
+    monkeypatch.setattr(read_model, "read_estimator", lambda *given: reads.append(given) or read(*given))
+    explainer = Explainer(model, table, desired=True, domain=domain)
+    assert len(reads) == 1
+    explainer.explain({"a": -4.25, "b": 1})
+    explainer.where("cf.b <= 1").explain({"a": 0.7, "b": 0})
+    assert len(reads) == 1

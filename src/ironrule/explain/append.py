@@ -19,6 +19,7 @@ from ironrule.arrays import AnyArray, BoolArray, Int64Array
 from ironrule.errors import InputError, TableError
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, OutcomeSource, RowStore
 from ironrule.model.blackbox import BlackBox
+from ironrule.model.categories import restore_pandas_categories
 from ironrule.space.codes import EncodedTable, build_recoding, look_up_codes
 from ironrule.space.column_store.ingest import open_source
 from ironrule.space.column_store.storage import BLOCK_ROWS, TempFolder, open_or_write_columns, select_rows
@@ -85,7 +86,7 @@ class AppendedRows:
         old = self.old.outcomes if isinstance(source, BlackBox) else self.old.history.outcomes
         if len(codes) == len(old):
             return old
-        return np.concatenate([old, source.compute_outcomes(codes.take(slice(len(old), None)), progress)])
+        return np.concatenate([old, source.decide_rows(codes.take(slice(len(old), None)), progress)])
 
     def _store(self, columns: Any) -> EncodedTable:
         if self.temp_dir is None:
@@ -109,7 +110,8 @@ def append_rows(context: ExplainerContext, more: Any, inferred: bool, progress: 
         new: RowStore = OnDiskRows(open_source(source, tuple(used), None, progress))
     else:
         names = context.table.names if isinstance(more, np.ndarray) else None
-        new = InMemoryRows(_select_columns(read_table(more, names), used))
+        typed = restore_pandas_categories(context.arguments.models[0], more)
+        new = InMemoryRows(_select_columns(read_table(typed, names), used))
     table, alike = _join_tables(_build_value_table(context, columns), new.table, inferred)
     on_disk = not isinstance(context.row_store, InMemoryRows) or source is not None
     return AppendedRows(context, new, table, alike, TempFolder.create(None) if on_disk else None)

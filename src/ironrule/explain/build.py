@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import ironrule
-from ironrule.arrays import Points, UInt64Array
+from ironrule.arrays import BoolArray, Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, normalize_weights
@@ -27,7 +27,7 @@ from ironrule.explain.query import ask_oracle, build_problem, build_statistics, 
 from ironrule.explain.roles import mark_rule
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
-from ironrule.model.history import RowCounter
+from ironrule.model.history import RowCounter, build_history
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery
 from ironrule.results.background import Background, HistoryRows, build_background
@@ -53,13 +53,21 @@ OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pyga
 
 
 def explain_row(
-    context: ExplainerContext, row: Any, options: SearchOptions, progress: bool | None = False
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    progress: bool | None = False,
+    is_searched: BoolArray | None = None,
 ) -> Explanation:
-    """The shortest rule found for a row with the undesired outcome, with what is known of it."""
+    """The shortest rule found for a row with the undesired outcome, with what is known of it.
+
+    With ``is_searched``, the search looks at these past rows alone; what was found is counted among all of them.
+    """
     context, row = extend_to_row(context, row)
     algorithm = options.choose_algorithm(context.oracle is not None)
     context = extend_to_named(context, options)
-    problem = build_problem(context, row, options)
+    searched = context if is_searched is None else _keep_searched_rows(context, is_searched)
+    problem = build_problem(searched, row, options)
     with problem.meter.watch(progress):
         result = solve(problem, algorithm)
         if problem.oracle.points is None and result.stopped is None:  # an algorithm that never asks for any
@@ -69,6 +77,7 @@ def explain_row(
             result, wider, preference = _prefer_coverage(context, problem, shortest, options.widen)
         else:
             wider = widen_rule(context, problem, result) if options.widen else None
+        problem = replace(problem, case=replace(problem.case, history=context.search_history))
         problem.meter.phase = "confirming"
         if isinstance(row, EncodedRow) and row.confirmations is not None:
             row.confirmations.add(context, problem.case, problem.oracle.points)
@@ -77,6 +86,13 @@ def explain_row(
         left_open = _is_left_open(problem, shortest, algorithm)
         builder = ExplanationBuilder(context, problem, result, wider, preference)
         return builder.build(type(algorithm).__name__, options, left_open)
+
+
+def _keep_searched_rows(context: ExplainerContext, is_searched: BoolArray) -> ExplainerContext:
+    """The context whose searches look at some past rows alone."""
+    history = context.search_history
+    kept = build_history(context.reduced.space, history.codes.take(is_searched), history.outcomes[is_searched])
+    return replace(context, search_history=kept)
 
 
 def _prefer_coverage(

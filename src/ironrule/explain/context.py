@@ -28,13 +28,21 @@ from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.compiled_model import CompiledModel, compile_models, extend_compiled_model, reduce_tabulated
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
 from ironrule.explain.options import as_list, parse_row
+from ironrule.explain.readable_numbers import NumberGridCache
 from ironrule.explain.roles import list_declared_constraints
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
 from ironrule.model.blackbox import ModelSet, build_model_set, match_column_names
+from ironrule.model.categories import (
+    CategoryList,
+    find_pandas_categories,
+    match_categories,
+    restore_pandas_categories,
+)
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, RefinedSpace, find_gaps, refine_space
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.population import Population
+from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.read_model import read_models
 from ironrule.model.reduced_model import embed_model, lift_model
 from ironrule.results.scope import DomainSummary, remove_numbers, summarize_domains
@@ -49,8 +57,7 @@ from ironrule.space.reduced import ReducedSpace
 from ironrule.space.roles import NO_GUESSES, Role, RoleGuesses
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
-from ironrule.space.table import Table, read_table
-from ironrule.wording import format_count
+from ironrule.space.table import Table, parse_row_number, read_table
 
 if TYPE_CHECKING:
     from ironrule.backends.network.engine import BoundEngine
@@ -90,6 +97,26 @@ class ContextCache:
         return ContextCache, ()
 
 
+class PopulationCache:
+    """Which past rows are searched and which are measured, once that was needed. It is not copied along."""
+
+    __slots__ = ("_lock", "_population")
+
+    def __init__(self) -> None:
+        self._population: Population | None = None
+        self._lock = threading.Lock()
+
+    def get(self, make: Callable[[], Population]) -> Population:
+        """What is kept, made if it is not there."""
+        with self._lock:
+            if self._population is None:
+                self._population = make()
+            return self._population
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PopulationCache, ()
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ExplainerContext:
     """Everything about a model and its data that stays the same from row to row."""
@@ -115,14 +142,17 @@ class ExplainerContext:
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # by interval, the numbers put between those seen
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
     obstacles: Mapping[str, str] = field(default_factory=dict)  # why a numeric feature is no interval, by its name
+    category_lists: Mapping[str, CategoryList] = field(default_factory=dict)  # of columns that are pandas categories
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
     extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # added to domains, for new rows
     inserted_numbers: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # the same inside intervals
     component_cache: ComponentCache = field(default_factory=ComponentCache, repr=False)
     row_contexts: ContextCache = field(default_factory=ContextCache, repr=False)  # of rows with new values
     extended: ContextCache = field(default_factory=ContextCache, repr=False)  # for searches in further features
+    number_grids: NumberGridCache = field(default_factory=NumberGridCache, repr=False)  # of a model that is a sum
     role_guesses: RoleGuesses = NO_GUESSES
     guessed_roles: list[Mapping[str, Role]] = field(default_factory=list, repr=False)  # one entry, once they are needed
+    population_cache: PopulationCache = field(default_factory=PopulationCache, repr=False)
 
     @property
     def domains(self) -> dict[str, DomainSummary]:
@@ -148,16 +178,12 @@ class ExplainerContext:
 
     def find_positions(self, numbers: Int64Array) -> Int64Array:
         """Where in the history rows of the data are; raises an InputError if one is not there."""
-        total = self.row_count
-        wrong = numbers[(numbers < -total) | (numbers >= total)]
-        if len(wrong):
-            expected = f"the row number must be between {-total} and {total - 1} ({format_count(total, 'row')})"
-            raise TableError(expected=expected, got=wrong[0])
-        counted = np.where(numbers < 0, numbers + total, numbers)
+        for number in numbers[(numbers < 0) | (numbers >= self.row_count)][:1]:
+            parse_row_number(number, self.row_count)
         if self.row_numbers is None:
-            return counted
-        places = np.minimum(np.searchsorted(self.row_numbers, counted), len(self.row_numbers) - 1)
-        left_out = counted[self.row_numbers[places] != counted]
+            return numbers
+        places = np.minimum(np.searchsorted(self.row_numbers, numbers), len(self.row_numbers) - 1)
+        left_out = numbers[self.row_numbers[places] != numbers]
         if len(left_out):
             raise ConstraintError(
                 f"row {left_out[0]} does not satisfy the constraints on the space", code="row-violates-constraint"
@@ -184,6 +210,7 @@ class ExplainerArguments:
     oracle: Oracle | None = None  # for a model that can only be asked
     roles: Mapping[str, Role | str] = field(default_factory=dict)
     role_guesses: RoleGuesses = NO_GUESSES
+    measure: Any = None  # rows to measure on: a mask over the data, or a table or source of other rows
 
 
 def build_context(
@@ -193,51 +220,20 @@ def build_context(
 
     ``warn``: whether there is a warning if past rows are left out.
     """
-    models, target, space = arguments.models, arguments.target, arguments.space
-    engine = None
-    if arguments.device is not None:
-        from ironrule.backends.network.engine import choose_engine
-
-        engine = choose_engine(arguments.device)
-    if space is not None and not isinstance(space, Space):
-        raise InputError(expected="space must be a Space, such as Space.from_file returns", got=type(space).__name__)
-    row_store = _open_rows(arguments, data, cache, progress)
-    parsed = tuple(as_constraint(constraint) for constraint in as_list(arguments.constraints))
-    change_constraints = tuple(constraint for constraint in parsed if constraint.mentions_instance)
-    if space is None:
-        columns = arguments.columns
-        chosen = columns if columns is not None else _find_model_columns(models[0], row_store.table)
-        space = Space.infer(row_store.table, columns=chosen, progress=progress)
-    on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
-    whole = replace(space.with_roles(arguments.roles), constraints=(*space.constraints, *on_space))
-    change_constraints = (*change_constraints, *list_declared_constraints(whole))
-    for constraint in change_constraints:
-        bind_constraint(constraint, whole.features)
+    row_store, engine = open_rows(arguments, data, cache, progress), _choose_engine(arguments.device)
+    declared = _declare_space(arguments, row_store, progress)
     if isinstance(row_store, OnDiskRows):
-        row_store.encode(whole, progress)  # first of all: a value of any row that does not fit is refused here
-    model_set = build_model_set(models, row_store.table, whole, target)
-    checked = _filter_rows(whole, row_store, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
-    refined, gaps = _refine_domains(arguments, whole, model_set, checked, table=row_store.table, inserted={})
-    seen = whole
-    if gaps is not None:
-        whole = refined.space
-        model_set = build_model_set(models, row_store.table, whole, target)
-    codes, row_numbers = _filter_rows(whole, row_store, progress, warn)
-    exact = _read_exactly(
-        models, model_set, whole, codes, target=target, engine=engine, gaps=gaps, changing=change_constraints
-    )
-    if gaps is not None and exact.unreadable_reason is not None:
-        # Only values can be asked about, so the rules are about these alone.
-        _require_intervals(arguments, exact.unreadable_reason)
-        refined, gaps = _keep_seen_values(seen, exact.unreadable_reason), None
-        whole, model_set = seen, build_model_set(models, row_store.table, seen, target)
-        codes, row_numbers = _filter_rows(whole, row_store, progress, warn=False)
-        exact = _build_unreadable(exact.unreadable_reason, model_set, whole)
+        row_store.encode(declared.space, progress)  # first of all: a value of any row that does not fit is refused here
+    prepared = _prepare_model(arguments, row_store, declared, engine=engine, progress=progress, warn=warn)
+    whole, exact, model_set = prepared.refined.space, prepared.exact, prepared.model_set
     cache_key = None
     if not isinstance(row_store, InMemoryRows):
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
-        cache_key = build_cache_key(models, model_hash, whole, target)
-    history, outcomes = _build_history(whole, row_store, codes, model_set, key=cache_key, progress=progress)
+        cache_key = build_cache_key(arguments.models, model_hash, whole, arguments.target)
+    history, outcomes = _build_history(whole, row_store, prepared.codes, model_set, key=cache_key, progress=progress)
+    breakpoints = None
+    if prepared.has_intervals:
+        breakpoints = _find_breakpoints(declared.without_constraints, whole, row_store.breakpoints)
     return ExplainerContext(
         space=whole,
         search_history=history.reduce(exact.reduced),
@@ -246,18 +242,103 @@ def build_context(
         outcomes=outcomes,
         row_store=row_store,
         row_count=len(row_store),
-        change_constraints=change_constraints,
+        change_constraints=declared.change_constraints,
         **exact._asdict(),
         fingerprint=fingerprint_model(history, exact.compiled_model),
         arguments=arguments,
-        target=target,
-        row_numbers=row_numbers,
+        target=arguments.target,
+        row_numbers=prepared.row_numbers,
         engine=engine,
-        breakpoints=None if gaps is None else _find_breakpoints(space, whole, row_store.breakpoints),
-        obstacles=refined.obstacles,
+        breakpoints=breakpoints,
+        obstacles=prepared.refined.obstacles,
+        category_lists=find_pandas_categories(arguments.models[0], row_store.table.names),
         black_box_oracle=arguments.oracle,
         role_guesses=arguments.role_guesses,
     )
+
+
+def _choose_engine(device: str | None) -> BoundEngine | None:
+    """Where networks are bounded; None for the cores."""
+    if device is None:
+        return None
+    from ironrule.backends.network.engine import choose_engine
+
+    return choose_engine(device)
+
+
+class DeclaredSpace(NamedTuple):
+    """The space over values seen, with its constraints and roles; and what constraints say about changes."""
+
+    without_constraints: Space
+    space: Space
+    change_constraints: tuple[Constraint, ...]
+
+
+def _declare_space(arguments: ExplainerArguments, row_store: RowStore, progress: bool | None) -> DeclaredSpace:
+    """The space that the user gave, or that follows from the data."""
+    space = arguments.space
+    parsed = tuple(as_constraint(constraint) for constraint in as_list(arguments.constraints))
+    if space is None:
+        columns = arguments.columns
+        chosen = columns if columns is not None else _find_model_columns(arguments.models[0], row_store.table)
+        space = Space.infer(row_store.table, columns=chosen, progress=progress)
+    on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
+    whole = replace(space.with_roles(arguments.roles), constraints=(*space.constraints, *on_space))
+    on_changes = (constraint for constraint in parsed if constraint.mentions_instance)
+    change_constraints = (*on_changes, *list_declared_constraints(whole))
+    for constraint in change_constraints:
+        bind_constraint(constraint, whole.features)
+    return DeclaredSpace(space, whole, change_constraints)
+
+
+class PreparedModel(NamedTuple):
+    """The space with its intervals, the models over it, and the past rows in it."""
+
+    refined: RefinedSpace
+    has_intervals: bool
+    model_set: ModelSet
+    codes: EncodedTable
+    row_numbers: Int64Array | None
+    exact: ExactReading
+
+
+def _prepare_model(
+    arguments: ExplainerArguments,
+    row_store: RowStore,
+    declared: DeclaredSpace,
+    *,
+    engine: BoundEngine | None,
+    progress: bool | None,
+    warn: bool,
+) -> PreparedModel:
+    """Refine the domains, and read the models over them; values seen remain where that does not succeed."""
+    models, target, table, seen = arguments.models, arguments.target, row_store.table, declared.space
+    model_set = build_model_set(models, table, seen, target)
+    checked = _filter_rows(seen, row_store, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
+    domains = _refine_domains(arguments, seen, model_set, checked, table=table, inserted={})
+    refined, gaps = domains.refined, domains.gaps
+    if gaps is not None:
+        model_set = build_model_set(models, table, refined.space, target)
+    codes, row_numbers = _filter_rows(refined.space, row_store, progress, warn)
+    exact = _read_exactly(
+        models,
+        model_set,
+        refined.space,
+        codes,
+        target=target,
+        engine=engine,
+        gaps=gaps,
+        changing=declared.change_constraints,
+        known=domains.normal_forms,
+    )
+    if gaps is not None and exact.unreadable_reason is not None:
+        # Only values can be asked about, so the rules are about these alone.
+        _require_intervals(arguments, exact.unreadable_reason)
+        refined, gaps = _keep_seen_values(seen, exact.unreadable_reason), None
+        model_set = build_model_set(models, table, seen, target)
+        codes, row_numbers = _filter_rows(seen, row_store, progress, warn=False)
+        exact = _build_unreadable(exact.unreadable_reason, model_set, seen)
+    return PreparedModel(refined, gaps is not None, model_set, codes, row_numbers, exact)
 
 
 def fingerprint_model(history: History, compiled_model: CompiledModel | None) -> str:
@@ -277,8 +358,11 @@ def _find_breakpoints(
     return {name: tuple(sorted(numbers)) for name, numbers in added.items()}
 
 
-def _open_rows(arguments: ExplainerArguments, data: Any, cache: str | Path | None, progress: bool | None) -> RowStore:
+def open_rows(arguments: ExplainerArguments, data: Any, cache: str | Path | None, progress: bool | None) -> RowStore:
     """The data as past rows: a table as it is, a source read into a cache, past rows as they are."""
+    if arguments.space is not None and not isinstance(arguments.space, Space):
+        got = type(arguments.space).__name__
+        raise InputError(expected="space must be a Space, such as Space.from_file returns", got=got)
     if hasattr(type(data), "encode") and hasattr(type(data), "row_numbers"):
         row_store: RowStore = data
         return row_store
@@ -287,7 +371,7 @@ def _open_rows(arguments: ExplainerArguments, data: Any, cache: str | Path | Non
         if cache is not None:
             raise InputError(expected="a cache needs data from files or a database", got="a table in memory")
         names = space.columns if space is not None and isinstance(data, np.ndarray) else None
-        return InMemoryRows(read_table(data, names))
+        return InMemoryRows(read_table(restore_pandas_categories(arguments.models[0], data), names))
     if space is not None:
         columns = [name for name in source.names if name in space.columns]
     elif columns is None:
@@ -307,6 +391,16 @@ def _build_history(
     return build_history(space, codes, withstood, past.take(codes, withstood, desired)), outcomes
 
 
+class RefinedDomains(NamedTuple):
+    """A space with its intervals and what their domains leave out (None where there are no intervals); and the models'
+    normal forms, in the order of :func:`read_models`, where they were read on the way.
+    """
+
+    refined: RefinedSpace
+    gaps: Gaps | None
+    normal_forms: Sequence[NormalForm] = ()
+
+
 def _refine_domains(
     arguments: ExplainerArguments,
     space: Space,
@@ -315,24 +409,26 @@ def _refine_domains(
     *,
     table: Table,
     inserted: Mapping[str, Sequence[Value]],
-) -> tuple[RefinedSpace, Gaps | None]:
-    """The space with its intervals and what their domains leave out; None where there are no intervals."""
+    known: Sequence[NormalForm] = (),
+) -> RefinedDomains:
+    """The intervals of a space; ``known`` has the models' normal forms, where they were read before."""
     if arguments.domain == "seen":
-        return RefinedSpace(space, {}), None
+        return RefinedDomains(RefinedSpace(space, {}), None)
     try:
-        each = read_models(arguments.models, model_set, space, checked, arguments.target)
+        each = read_models(arguments.models, model_set, space, checked, arguments.target, known=known)
         reads = [read for _, read in each]
         refined = refine_space(space, [model for model, _ in each], reads, table)
     except Unreadable as reason:
         _require_intervals(arguments, str(reason))
-        return _keep_seen_values(space, str(reason)), None
+        return RefinedDomains(_keep_seen_values(space, str(reason)), None)
+    normal_forms = [read.normal_form for read in reads]
     for name, obstacle in refined.obstacles.items():
         if space[name].interval is not False:
             _require_intervals(arguments, f"{name!r}: {obstacle}")
     if not any(feature.interval for feature in refined.space.features):
-        return refined, None
+        return RefinedDomains(refined, None, normal_forms)
     refined = replace(refined, space=refined.space.add_values(inserted))
-    return refined, find_gaps(refined.space, reads)
+    return RefinedDomains(refined, find_gaps(refined.space, reads), normal_forms)
 
 
 def _keep_seen_values(space: Space, reason: str) -> RefinedSpace:
@@ -371,12 +467,13 @@ def _read_exactly(
     engine: BoundEngine | None,
     gaps: Gaps | None = None,
     changing: Sequence[Constraint] = (),
+    known: Sequence[NormalForm] = (),
 ) -> ExactReading:
-    """Read and compile the models for exact search, if they can be read."""
+    """Read and compile the models for exact search, if they can be read; ``known`` has their normal forms."""
     past = codes.points(slice(0, CHECKED_ROWS))
     try:
         also = {j for constraint in changing for j in bind_constraint(constraint, space.features).columns}
-        compiled = compile_models(models, model_set, space, past, target, also=also)
+        compiled = compile_models(models, model_set, space, past, target, also=also, known=known)
         reduced_gaps = _find_reduced_gaps(compiled, gaps is not None)
         return build_exact_reading(compiled, model_set, past[0], engine=engine, gaps=reduced_gaps)
     except Unreadable as reason:
@@ -467,9 +564,10 @@ def restrict_context(context: ExplainerContext, more: Sequence[Constraint]) -> E
     """The same under further constraints; raises ConstraintError if no past row satisfies them."""
     arguments = replace(context.arguments, constraints=(*context.arguments.constraints, *more))
     space = list_seen_values(context)
-    return derive_context(
+    restricted = derive_context(
         replace(context, arguments=arguments), replace(space, constraints=(*space.constraints, *more))
     )
+    return replace(restricted, population_cache=PopulationCache())
 
 
 def list_seen_values(context: ExplainerContext) -> Space:
@@ -487,14 +585,14 @@ def derive_context(
     """
     arguments, history = context.arguments, context.history
     models, target = arguments.models, arguments.target
-    gaps, obstacles, seen = context.gaps, context.obstacles, space
+    gaps, obstacles, seen, known = context.gaps, context.obstacles, space, _list_normal_forms(context)
     if gaps is not None:  # numbers that constraints name, and turns beyond the old ends, join the domains
         model_set = build_model_set(models, context.table, seen, target)
         checked = history.codes.recode(context.space.features, space.features).points(slice(0, CHECKED_ROWS))
-        refined, gaps = _refine_domains(
-            arguments, space, model_set, checked, table=context.table, inserted=inserted or {}
+        domains = _refine_domains(
+            arguments, space, model_set, checked, table=context.table, inserted=inserted or {}, known=known
         )
-        space, obstacles = refined.space, refined.obstacles
+        space, gaps, obstacles = domains.refined.space, domains.gaps, domains.refined.obstacles
     same_features = space.features == context.space.features
     model_set = context.model if same_features else build_model_set(models, context.table, space, target)
     codes = history.codes.recode(context.space.features, space.features)
@@ -508,7 +606,15 @@ def derive_context(
         row_numbers = context.get_row_numbers(np.flatnonzero(kept))
     changing = context.change_constraints
     exact = _read_exactly(
-        models, model_set, space, codes, target=target, engine=context.engine, gaps=gaps, changing=changing
+        models,
+        model_set,
+        space,
+        codes,
+        target=target,
+        engine=context.engine,
+        gaps=gaps,
+        changing=changing,
+        known=known,
     )
     if gaps is not None and exact.unreadable_reason is not None:
         raise ModelError(
@@ -536,6 +642,14 @@ def derive_context(
     )
 
 
+def _list_normal_forms(context: ExplainerContext) -> list[NormalForm]:
+    """The models' normal forms, in the order of :func:`read_models`; none if they were not read."""
+    if context.compiled_model is None:
+        return []
+    reads = context.compiled_model.reads
+    return [read.normal_form for read in (reads if context.target.margin else reads[:-1])]
+
+
 def _find_satisfying_rows(space: Space, codes: EncodedTable) -> BoolArray:
     """Which past rows satisfy the constraints on the space; raises ConstraintError if none does."""
     kept = space.feasible.admits_rows(codes)
@@ -561,15 +675,25 @@ class EncodedRow:
     confirmations: ConfirmationQueue | None = None
 
 
+def read_row(context: ExplainerContext, row: Any) -> Mapping[str, Value]:
+    """A row in any of the usual forms, as a mapping from column to value; a value that stands for a category of the
+    model is that category.
+    """
+    values = parse_row(row, context.table, context.model.primary.layout.names)
+    lists = context.category_lists
+    return values if lists.keys().isdisjoint(values) else match_categories(lists, values)
+
+
 def decide_row(context: ExplainerContext, row: Any) -> tuple[Points, bool]:
     """A row as codes, and whether its outcome is the desired one; of a past row both are known."""
     if isinstance(row, EncodedRow):
         return row.codes, False
     by_number = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
     if by_number and (context.row_numbers is None or not isinstance(context.row_store, InMemoryRows)):
-        place = int(context.find_positions(np.array([row], dtype=np.int64))[0])
+        number = parse_row_number(row, context.row_count)
+        place = int(context.find_positions(np.array([number], dtype=np.int64))[0])
         return context.history.codes.row(place), bool(context.outcomes[place])
-    values = parse_row(row, context.table, context.model.primary.layout.names)
+    values = read_row(context, row)
     instance = context.space.encode_row(values, ignore=context.table.names)
     for one in context.space.feasible.predicates:
         if not one(instance[None, :], None)[0]:

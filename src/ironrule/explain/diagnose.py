@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
@@ -29,10 +30,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.explain.build import explain_row
-from ironrule.explain.context import ExplainerContext, extend_context, restrict_context
+from ironrule.explain.context import ExplainerContext, restrict_context
 from ironrule.explain.extend import extend_to_explanation
 from ironrule.explain.options import SearchOptions, parse_budget
-from ironrule.explain.query import build_problem
+from ironrule.explain.query import build_problem, extend_to_named
 from ironrule.hitting.bits import pack_sets
 from ironrule.hitting.reduce import find_minimal_sets
 from ironrule.hitting.solver import find_minimum_hitting_set
@@ -46,7 +47,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature
 from ironrule.space.space import as_constraint
-from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_number, format_value
 
@@ -65,8 +66,7 @@ def diagnose_explanation(
     options = replace(
         options, require=permitted.require, forbid=permitted.forbid, weights=permitted.weights, widen=False
     )
-    context = extend_to_explanation(context, explanation)
-    context = extend_context(context, context.space.names)  # witnesses and restrictions are of the whole space
+    context = extend_to_named(extend_to_explanation(context, explanation), options)
     is_bounded = explanation.lower_bound > 0 and isinstance(explanation.verdict, Proven)
     problem = build_problem(context, dict(explanation.instance), options)
     problem.meter.phase = "diagnosing"
@@ -128,7 +128,7 @@ class _DecisionRuns:
         return [(self.runs[k + 1][0], self.runs[k][1], self.runs[k + 1][1]) for k in range(len(self.runs) - 1)]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _DiagnosisSearch:
     """The search for restrictions that shorten a rule."""
 
@@ -139,9 +139,10 @@ class _DiagnosisSearch:
     is_stopped: bool = False
     answers: dict[str, _ShorterRule | Literal["none"] | None] = field(default_factory=dict)  # by constraint
 
-    @property
+    @cached_property
     def instance(self) -> Points:
-        return self.problem.case.instance
+        """The row in the whole space, as all points here; only the problem is about the features that are used."""
+        return self.context.space.encode_row(self.explanation.instance)
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -154,7 +155,8 @@ class _DiagnosisSearch:
     def run(self) -> list[DiagnosisFinding]:
         """All findings, those that save most first."""
         findings = []
-        for j, feature in enumerate(self.features):
+        for j in self.context.reduced.kept.tolist():  # where the model pays no attention, nothing can be saved
+            feature = self.features[j]
             if feature.ordered:
                 findings += [*self._try_tail(j, is_top=True), *self._try_tail(j, is_top=False)]
             findings += self._try_rare_categories(j)
@@ -259,7 +261,8 @@ class _DiagnosisSearch:
         left = points[kept[points[:, restriction.feature]]]
         if len(left) == len(points):
             return False
-        demands = np.concatenate([self.problem.compute_duals(left), self._required_demands])
+        duals = self.problem.compute_duals(self.context.reduced.reduce(left))
+        demands = np.concatenate([duals, self._required_demands])
         if len(demands) == 0:
             return True
         needed = find_minimum_hitting_set(find_minimal_sets(demands), self.problem.weights).lower_bound
@@ -283,7 +286,7 @@ class _DiagnosisSearch:
         if restricted.obstacles != self.context.obstacles:  # it would not speak of the same numbers
             return None
         found = explain_row(restricted, dict(self.explanation.instance), options)
-        self.is_stopped = found.statistics.stopped == "interrupted"
+        self.is_stopped = found.statistics.stopped_by == "interrupted"
         if isinstance(found.verdict, Proven) and found.weight < self.explanation.lower_bound:
             return _ShorterRule(found.rule, found.weight)
         return "none" if found.lower_bound >= self.explanation.lower_bound else None
@@ -349,10 +352,8 @@ class _DiagnosisSearch:
                 continue
             try:
                 lines = [self._ask_along(j, base) for base in self._list_bases(j)]
-            except BudgetExhausted:
-                return
-            except KeyboardInterrupt:
-                self.is_stopped = True
+            except (BudgetExhausted, KeyboardInterrupt) as stop:
+                self.is_stopped = name_stop(stop, self.problem.meter) == "interrupted"
                 return
             places = [place for line in lines for place in self._find_turns_back(j, line)][:MAX_PLACES]
             yield from places or self._find_opposite_turns(j, lines)

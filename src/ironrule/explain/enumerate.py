@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ironrule.backends.registry import build_case_oracle
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, as_list, parse_integer
@@ -112,4 +112,4 @@ def _parse_limit(limit: int | None) -> int | None:
     try:
         return None if limit is None else parse_integer("limit", limit)
     except InputError:
-        raise InputError(expected="limit must be a positive integer or None", got=repr(limit)) from None
+        raise InputError(expected="limit must be a positive integer or None", got=describe_value(limit)) from None

@@ -24,7 +24,19 @@ from ironrule.explain.context import (
     decide_row,
     restrict_context,
 )
-from ironrule.explain.options import DEFAULTS, Preference, SearchOptions, Weights, as_list, parse_oracle
+from ironrule.explain.options import (
+    DEFAULTS,
+    Preference,
+    SearchOptions,
+    Weights,
+    as_list,
+    check_measure_mask,
+    parse_measure,
+    parse_models,
+    parse_oracle,
+    parse_ranges,
+    require_explanation,
+)
 from ironrule.model.decision import DecisionTarget
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
@@ -36,13 +48,16 @@ from ironrule.space.domain import DomainMode, parse_domain
 from ironrule.space.feature import Value
 from ironrule.space.roles import Role, RoleGuesses, parse_guesses, parse_roles
 from ironrule.space.space import Space, as_constraint
+from ironrule.space.table import parse_columns
 from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
 
 if TYPE_CHECKING:
     from ironrule.explain.judge import RuleLike
+    from ironrule.explain.ladder import LadderOptions
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
+    from ironrule.results.ladder import Ladder
     from ironrule.search.problem import Algorithm
 
 
@@ -73,7 +88,9 @@ class Explainer:
     ``roles`` says what may be done with a feature: ``{"age": "immutable", "income": Role(direction="rise")}``, on top
     of those of the space. What is declared holds for every change that is searched for. Of other features,
     ``guess_roles`` guesses from their names and from the data what an explanation had better not suggest: True, False,
-    or a :class:`RoleGuesses` with lists of names of your own.
+    or a :class:`RoleGuesses` with lists of names of your own. ``measure`` names the rows that the rules of ladders are
+    measured on: a table or source of rows like the data, best ones that the model was not trained on, or one flag per
+    row of the data; by default half of the past rows, chosen by a hash.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -97,21 +114,24 @@ class Explainer:
         oracle: str | UserOracle | None = None,
         roles: Mapping[str, Role | str] | None = None,
         guess_roles: bool | RoleGuesses = True,
+        measure: Any = None,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin, model)
         arguments = ExplainerArguments(
-            models=(model, *models),
+            models=(model, *parse_models(models)),
             target=target,
             space=space,
             constraints=tuple(as_list(constraints)),
-            columns=columns,
+            columns=None if columns is None else parse_columns(columns),
             domain=parse_domain(domain),
             device=device,
             oracle=parse_oracle(oracle),
-            roles=parse_roles(roles or {}),
+            roles=parse_roles({} if roles is None else roles),
             role_guesses=parse_guesses(guess_roles),
+            measure=parse_measure(measure),
         )
         self._context = build_context(arguments, data, progress, cache)
+        check_measure_mask(arguments.measure, self._context.row_count)
 
     @classmethod
     def _from_context(cls, context: ExplainerContext) -> Explainer:
@@ -243,9 +263,53 @@ class Explainer:
             prefer=prefer,
         )
         explanation = explain_row(self._context, row, options, progress)
-        if isinstance(row, EncodedRow) or explanation.statistics.stopped == "interrupted":
+        if isinstance(row, EncodedRow) or explanation.statistics.stopped_by == "interrupted":
             return explanation
         return self.add_changes(explanation, k, budget=budget)
+
+    def ladder(
+        self,
+        row: Any,
+        most: int = 6,
+        *,
+        nested: bool = True,
+        at_least: float | None = None,
+        confidence: float = 0.95,
+        algorithm: str | Algorithm = DEFAULTS.algorithm,
+        k: int = DEFAULTS.k,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        require: Sequence[str] = DEFAULTS.require,
+        forbid: Sequence[str] = DEFAULTS.forbid,
+        weights: Weights = DEFAULTS.weights,
+        widen: bool = DEFAULTS.widen,
+        prefer: Preference = DEFAULTS.prefer,
+        progress: bool | None = None,
+    ) -> Ladder:
+        """The decision of a row explained by 1, 2, ... up to ``most`` components, and by the rule of ``explain``.
+
+        The short rungs have bounds on their share of exceptions, measured on rows that no search looked at (see
+        ``measure`` of the explainer); all of them hold together at ``confidence``. The last rung is the rule that
+        ``explain`` gives when it looks at the other past rows alone, with the same options: proven where the model can
+        be read. ``nested``: every rung has the conditions of the one before it, and all are of components of the last;
+        otherwise each has the best rule of its length. With ``at_least``, such as 0.99, ``short`` of the ladder is the
+        shortest rung that holds for this share of people.
+        """
+        from ironrule.explain.ladder import LadderOptions, build_ladder
+
+        chosen = LadderOptions(most=most, nested=nested, at_least=at_least, confidence=confidence)
+        options = SearchOptions(
+            algorithm=algorithm,
+            k=k,
+            budget=budget,
+            seed=seed,
+            require=require,
+            forbid=forbid,
+            weights=weights,
+            widen=widen,
+            prefer=prefer,
+        )
+        return build_ladder(self._context, row, options, chosen, progress)
 
     def explain_many(
         self,
@@ -259,6 +323,7 @@ class Explainer:
         documents: bool = True,
         reuse: bool = False,
         changes: bool = False,
+        ladders: bool | LadderOptions = False,
         progress: bool | None = None,
         k: int = DEFAULTS.k,
         budget: Budget | float | None = DEFAULTS.budget,
@@ -280,9 +345,14 @@ class Explainer:
         themselves, proofs included, are not kept, only what ``to_frame`` shows. With ``changes``, the documents hold
         the nearest changes that respect the roles of features too, as letters to persons need them; to find these often
         takes longer than to explain.
+
+        With ``ladders``, True or a :class:`LadderOptions`, every row gets its :meth:`ladder` too, as notices need it
+        (``batch.ladders()``), and the explanation of a row is that of the ladder: the search for it looks at the past
+        rows alone that no bound is measured on.
         """
         from ironrule.explain.batch.rows import extend_to_rows
         from ironrule.explain.batch.run import BatchOptions, choose_pool, run_batch
+        from ironrule.explain.ladder import parse_ladders
 
         pool = choose_pool(engine, workers, address)
         options = SearchOptions(
@@ -296,7 +366,7 @@ class Explainer:
             widen=widen,
             prefer=prefer,
         )
-        kept = BatchOptions(output, documents, reuse, changes)
+        kept = BatchOptions(output, documents, reuse, changes, ladder=parse_ladders(ladders))
         context = extend_to_rows(self._context, rows)
         explainer = self if context is self._context else Explainer._from_context(context)
         return run_batch(explainer, context, rows, options, output=kept, pool=pool, progress=progress)
@@ -317,10 +387,10 @@ class Explainer:
         """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
         Where the model can be read they are exact: each is proven to be the nearest that does not change all features
-        of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so. Else GeCo
-        finds diverse ones without useless changes. ``features_to_vary`` names the features that may change;
-        ``permitted_range`` gives lowest and highest values, or the list of categories; ``constraints`` come on top of
-        the explainer's own.
+        of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so, and
+        ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
+        changes. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest
+        values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
         from ironrule.explain.counterfactuals import find_counterfactuals
 
@@ -330,7 +400,7 @@ class Explainer:
             SearchOptions(k=k, budget=budget, seed=seed),
             algorithm=algorithm,
             features_to_vary=features_to_vary,
-            permitted_range=permitted_range or {},
+            permitted_range=parse_ranges(permitted_range),
             constraints=tuple(map(as_constraint, as_list(constraints))),
             progress=progress,
         )
@@ -422,7 +492,8 @@ class Explainer:
         """
         from ironrule.explain.diagnose import diagnose_explanation
 
-        return diagnose_explanation(self._context, explanation, SearchOptions(k=1, budget=budget, seed=seed), progress)
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return diagnose_explanation(self._context, require_explanation(explanation), options, progress)
 
     def recheck(
         self,
@@ -445,7 +516,7 @@ class Explainer:
         of one that was read back, and with suggested changes where it has none; raises InputError if it was made with
         another model, space or history.
         """
-        attached = explanation.with_history(self)
+        attached = require_explanation(explanation).with_history(self)
         return attached if attached.lazy_changes is not None else self.add_changes(attached)
 
     def add_changes(

@@ -24,7 +24,7 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.backends.compiled_model import insert_codes
-from ironrule.errors import ConstraintError, InputError, IronruleError, TableError
+from ironrule.errors import ConstraintError, InputError, IronruleError, TableError, describe_value
 from ironrule.explain.context import (
     ContextCache,
     EncodedRow,
@@ -34,8 +34,8 @@ from ironrule.explain.context import (
     derive_context,
     fingerprint_model,
     list_seen_values,
+    read_row,
 )
-from ironrule.explain.options import parse_row
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
 from ironrule.model.intervals import Gaps
@@ -57,7 +57,7 @@ def extend_to_row(context: ExplainerContext, row: Any) -> tuple[ExplainerContext
     """
     if isinstance(row, EncodedRow) or (isinstance(row, (int, np.integer)) and not isinstance(row, bool)):
         return context, row  # a past row
-    values = parse_row(row, context.table, context.model.primary.layout.names)
+    values = read_row(context, row)
     new = context.space.find_new_values(values)
     if not new:
         return context, row
@@ -96,7 +96,7 @@ def extend_to_table(context: ExplainerContext, table: Table) -> ExplainerContext
             if _round_to_column(context, name, value) != value:
                 dtype = context.table.column(context.space[name].columns[0]).values.dtype
                 expected = f"{name!r} must be numbers of {dtype}, like the data"
-                raise TableError(expected=expected, got=repr(value), hint="convert the column")
+                raise TableError(expected=expected, got=describe_value(value), hint="convert the column")
     if not new:
         return context
     return _add_values(context, new, lambda extended: extended.model.desired(extended.space.encode(table).points()))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.explain.build import find_witnesses
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_bounds, extend_to_row
@@ -71,7 +71,7 @@ def _split_rules(rules: Any) -> tuple[list[RuleLike], bool]:
     if isinstance(rules, (Rule, Explanation, RankedRule, Component, str)):
         return [rules], True
     if not isinstance(rules, Sequence):
-        raise InputError(expected=A_RULE, got=repr(rules))
+        raise InputError(expected=A_RULE, got=describe_value(rules))
     alone = len(rules) > 0 and all(isinstance(item, (str, Component)) for item in rules)
     return [rules] if alone else list(rules), alone
 
@@ -93,7 +93,7 @@ def list_conditions(space: Space, rule: RuleLike) -> list[StatedComponent]:
     if isinstance(rule, Rule):
         rule = rule.components
     if not isinstance(rule, (str, Component, Sequence)):
-        raise InputError(expected=A_RULE, got=repr(rule))
+        raise InputError(expected=A_RULE, got=describe_value(rule))
     items = [rule] if isinstance(rule, (str, Component)) else list(rule)
     return [condition for item in items for condition in _parse_conditions(space, item)]
 
@@ -102,7 +102,9 @@ def _parse_conditions(space: Space, item: Any) -> list[StatedComponent]:
     if isinstance(item, Component):
         return [StatedComponent(item.feature, item.op, item.value)]
     if not isinstance(item, str):
-        raise InputError(expected="a condition must be a Component or a string such as 'age <= 30'", got=repr(item))
+        raise InputError(
+            expected="a condition must be a Component or a string such as 'age <= 30'", got=describe_value(item)
+        )
     return parse_condition(item, space)
 
 

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
-from ironrule.errors import BudgetError, InputError, TableError
+from ironrule.errors import BudgetError, InputError, TableError, describe_value
 from ironrule.hitting.weights import get_unit_weights, parse_weight, scale_to_integers, to_storable_weight
+from ironrule.results.explanation import Explanation
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.search.algorithms import ALGORITHMS, AUTO, AlgorithmName, load_algorithm
 from ironrule.space.constraints.syntax import Constraint
@@ -45,8 +46,11 @@ Weights = Mapping[str, int | float | Fraction | Decimal] | Literal["paper"] | No
 
 def parse_row(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Value]:
     """A row given in any of the usual ways, as a mapping from column to value."""
+    expected = "row must be a dictionary, a Series, a sequence of values, a table of one row or a row number"
     if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
         return table.row(int(row))
+    if isinstance(row, (type, str, bytes, bytearray, memoryview)) or (isinstance(row, np.ndarray) and row.ndim == 0):
+        raise TableError(expected=expected, got=describe_value(row))
     if isinstance(row, Mapping):
         return row
     if hasattr(row, "columns") or hasattr(row, "column_names"):
@@ -57,22 +61,61 @@ def parse_row(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Va
     if hasattr(row, "to_dict"):
         return dict(row.to_dict())
     values = row[0] if isinstance(row, np.ndarray) and row.ndim == 2 and len(row) == 1 else row
-    if isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str):
+    if isinstance(values, (Sequence, np.ndarray)):
         for names in (table.names, columns):
             if len(values) == len(names):
                 return dict(zip(names, values, strict=True))
         count = format_count(len(table.names), "value")
         raise TableError(expected=f"row must have {count}, like the data", got=len(values))
-    expected = "row must be a dictionary, a Series, a sequence of values, a table of one row or a row number"
-    raise TableError(expected=expected, got=repr(row))
+    raise TableError(expected=expected, got=describe_value(row))
+
+
+def parse_models(models: Any) -> tuple[Any, ...]:
+    """Further models: a list or a tuple of them."""
+    if not isinstance(models, (list, tuple)):
+        raise InputError(
+            expected="models must be a list of models",
+            got=describe_value(models),
+            hint="put a single model into a list, and leave it out where there is none",
+        )
+    return tuple(models)
+
+
+def parse_ranges(ranges: Any) -> Mapping[str, Sequence[Value]]:
+    """What features may change to, by their names; None for no limits."""
+    if ranges is not None and not isinstance(ranges, Mapping):
+        rule = "permitted_range must be a mapping from features to [lowest, highest] or to categories"
+        raise InputError(expected=rule, got=describe_value(ranges))
+    return ranges or {}
+
+
+def parse_names(what: str, names: Any) -> tuple[str, ...]:
+    """Several names, or one by itself; ``what`` says whose."""
+    listed = tuple(as_list(names))
+    odd = [name for name in listed if not isinstance(name, str)]
+    if odd:
+        raise InputError(expected=f"{what} must be a list of strings", got=f"{describe_value(odd[0])} in it")
+    return listed
+
+
+def require_explanation(given: Any) -> Explanation:
+    """Raise InputError for what is no explanation."""
+    if not isinstance(given, Explanation):
+        rule = "this needs an explanation"
+        raise InputError(expected=rule, got=describe_value(given), hint="read a stored one first")
+    return given
 
 
 def as_list(names: Any) -> list[Any]:
     """Several names, or one by itself."""
     if isinstance(names, (str, Constraint)):
         return [names]
-    if not isinstance(names, Iterable):
-        raise InputError(expected="names or constraints must be a list of strings", got=repr(names))
+    if (
+        not isinstance(names, Iterable)
+        or (isinstance(names, np.ndarray) and names.ndim == 0)
+        or isinstance(names, type)
+    ):
+        raise InputError(expected="names or constraints must be a list of strings", got=describe_value(names))
     return list(names)
 
 
@@ -88,7 +131,7 @@ def check_algorithm(algorithm: str | Algorithm) -> None:
     if not usable or isinstance(algorithm, type):
         expected = f"algorithm must be one of {', '.join(ALGORITHMS)}"
         hint = "or pass an object such as GreedyRuleCF()"
-        raise InputError(expected=expected, got=repr(algorithm), hint=hint, code="unknown-algorithm")
+        raise InputError(expected=expected, got=describe_value(algorithm), hint=hint, code="unknown-algorithm")
 
 
 def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
@@ -103,7 +146,7 @@ def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
     if not isinstance(oracle, str) or oracle not in ORACLES:
         expected = f"oracle must be one of {', '.join(ORACLES)}"
         instead = "or pass an object with a find method"
-        raise InputError(expected=expected, got=repr(oracle), hint=instead, code="unknown-oracle")
+        raise InputError(expected=expected, got=describe_value(oracle), hint=instead, code="unknown-oracle")
     return ORACLES[oracle]()
 
 
@@ -113,17 +156,52 @@ def parse_budget(budget: Budget | float | None) -> Budget:
         return Budget() if budget is None else budget
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
         raise BudgetError(
-            expected="budget must be a Budget, a number of seconds, or None for no limit", got=repr(budget)
+            expected="budget must be a Budget, a number of seconds, or None for no limit", got=describe_value(budget)
         )
-    return Budget(seconds=float(budget))
+    try:
+        return Budget(seconds=float(budget))
+    except OverflowError:
+        rule = "a budget in seconds must be a number that a float can hold"
+        raise BudgetError(expected=rule, got=describe_value(budget), hint="for no limit, give no budget") from None
 
 
 def parse_integer(name: str, number: Any, least: int = 1) -> int:
     """A whole number that is at least 1, or at least 0; ``name`` says what it is."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
         kind = "positive" if least else "non-negative"
-        raise InputError(expected=f"{name} must be a {kind} integer", got=repr(number))
+        raise InputError(expected=f"{name} must be a {kind} integer", got=describe_value(number))
     return int(number)
+
+
+def parse_measure(measure: Any) -> Any:
+    """A mask as an array of flags; a table, a source or None as it is."""
+    is_list = isinstance(measure, list) and all(isinstance(flag, (bool, np.bool_)) for flag in measure)
+    values = measure if isinstance(measure, np.ndarray) else getattr(measure, "values", None)
+    is_series = getattr(measure, "ndim", 0) == 1 and isinstance(values, np.ndarray)
+    if is_list or (isinstance(measure, np.ndarray) and measure.ndim == 1) or is_series:
+        flags = np.asarray(measure)
+        if flags.dtype != np.bool_:
+            expected = "measure must be a table of rows, or one flag (True or False) per row of the data"
+            raise InputError(expected=expected, got=f"a list of {flags.dtype}", code="bad-measure")
+        return flags
+    return measure
+
+
+def is_mask(measure: Any) -> bool:
+    """Whether rows of the data are marked, not handed over."""
+    return isinstance(measure, np.ndarray) and measure.ndim == 1 and measure.dtype == np.bool_
+
+
+def check_measure_mask(measure: Any, row_count: int) -> None:
+    """Raise InputError if a mask does not fit the data, or leaves no row to search on or to measure on."""
+    if not is_mask(measure):
+        return
+    if len(measure) != row_count:
+        expected = f"measure must have one flag per row of the data ({format_count(row_count, 'row')})"
+        raise InputError(expected=expected, got=format_count(len(measure), "flag"), code="bad-measure")
+    if measure.all() or not measure.any():
+        expected = "measure must mark some rows of the data and leave others to search on"
+        raise InputError(expected=expected, got="all of them" if measure.all() else "none", code="bad-measure")
 
 
 class _CachedSeedSequence(ISeedSequence):
@@ -186,9 +264,12 @@ def _list_components(space: Space) -> list[tuple[int, str]]:
 def normalize_weights(weights: Weights) -> Mapping[str, int | float | Fraction] | Literal["paper"] | None:
     """The weights as a document keeps them: what the caller wrote, in plain types; None where there are none."""
     if isinstance(weights, Mapping):
+        parse_names("weights", weights)
         return {name: to_storable_weight(name, weight) for name, weight in weights.items()} or None
     if weights is not None and not (isinstance(weights, str) and weights == "paper"):
-        raise InputError(expected="weights must be 'paper' or a mapping from features to weights", got=repr(weights))
+        raise InputError(
+            expected="weights must be 'paper' or a mapping from features to weights", got=describe_value(weights)
+        )
     return weights
 
 
@@ -210,16 +291,20 @@ class SearchOptions:
     prefer: Preference = "length"
 
     def __post_init__(self) -> None:
-        if self.algorithm != AUTO:
+        if not isinstance(self.algorithm, str) or self.algorithm != AUTO:
             check_algorithm(self.algorithm)
         parse_budget(self.budget)
         normalize_weights(self.weights)
-        if self.prefer not in PREFERENCES:
-            raise InputError(expected=f"prefer must be one of {', '.join(PREFERENCES)}", got=repr(self.prefer))
+        if not isinstance(self.prefer, str) or self.prefer not in PREFERENCES:
+            raise InputError(
+                expected=f"prefer must be one of {', '.join(PREFERENCES)}", got=describe_value(self.prefer)
+            )
         object.__setattr__(self, "k", parse_integer("k", self.k))
         object.__setattr__(self, "seed", parse_integer("seed", self.seed, least=0))
-        object.__setattr__(self, "require", tuple(as_list(self.require)))
-        object.__setattr__(self, "forbid", tuple(as_list(self.forbid)))
+        object.__setattr__(self, "require", parse_names("require", self.require))
+        object.__setattr__(self, "forbid", parse_names("forbid", self.forbid))
+        if not isinstance(self.widen, (bool, np.bool_)):
+            raise InputError(expected="widen must be True or False", got=describe_value(self.widen))
         object.__setattr__(self, "widen", bool(self.widen))
 
     def choose_algorithm(self, readable: bool) -> Algorithm:

@@ -93,7 +93,12 @@ def require_desired(points: Points, model: Model, single_point_model: Model) -> 
     differently for one row than for many; then the answer for the row alone counts.
     """
     denied = points[~model.desired(points)]
-    if not all(single_point_model.desired(point[None, :])[0] for point in denied):
+    require_readings(all(single_point_model.desired(point[None, :])[0] for point in denied))
+
+
+def require_readings(agree: bool) -> None:
+    """Raise ModelError if the model and its reading do not agree."""
+    if not agree:
         raise ModelError(
             "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
         )

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row, extend_context
 from ironrule.explain.extend import extend_to_bounds, extend_to_row
 from ironrule.explain.judge import list_conditions, list_rule_features, parse_rule
-from ironrule.explain.options import SearchOptions
+from ironrule.explain.options import SearchOptions, require_explanation
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.progress import track
 from ironrule.results.batch import Batch
@@ -25,6 +25,7 @@ from ironrule.rule.box import Box
 from ironrule.rule.condition import build_box
 from ironrule.search.driver import check_box
 from ironrule.search.problem import Problem
+from ironrule.space.table import is_listing
 from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Verdict
 
@@ -33,6 +34,9 @@ def recheck_explanations(
     context: ExplainerContext, saved: Any, options: SearchOptions, progress: bool | None
 ) -> Recheck:
     """Which stored explanations hold for the explainer's model, and what breaks the others."""
+    if not isinstance(saved, (Explanation, Mapping)) and not is_listing(saved):
+        expected = "explanations must be a batch, a list or a mapping of explanations"
+        raise InputError(expected=expected, got=f"{type(saved).__name__}: {describe_value(saved)}")
     total = len(saved) if hasattr(saved, "__len__") else 1
     named = track(_name_explanations(saved), "Rechecking", total, progress)
     return Recheck(tuple(_recheck_explanation(context, name, explanation, options) for name, explanation in named))
@@ -42,6 +46,7 @@ def _recheck_explanation(
     context: ExplainerContext, name: Any, explanation: Explanation, options: SearchOptions
 ) -> RecheckedExplanation:
     """What the oracle says of a stored rule, confirmed by the model."""
+    require_explanation(explanation)
     try:
         context = extend_to_bounds(context, list_conditions(context.space, explanation.rule))
         context, row = extend_to_row(context, dict(explanation.instance))

@@ -30,8 +30,11 @@ from ironrule.space.table import Table
 class OutcomeSource(Protocol):
     """Who says what the outcomes of past rows are."""
 
+    def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
+        """Of some rows."""
+
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
-        """Of every row."""
+        """Of every row of a history."""
 
 
 class RowTable(Protocol):

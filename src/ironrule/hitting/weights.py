@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Float64Array
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.wording import format_number, format_ratio
 
 ExactNumber = int | Fraction
@@ -38,7 +38,7 @@ def parse_weight(name: str, weight: Any) -> Fraction:
     Fraction(1, 10)
     """
     if isinstance(weight, bool) or not isinstance(weight, NUMBER_TYPES) or not _is_positive(weight):
-        raise InputError(expected=f"the weight of {name!r} must be a positive number", got=repr(weight))
+        raise InputError(expected=f"the weight of {name!r} must be a positive number", got=describe_value(weight))
     if isinstance(weight, float):
         return Fraction(repr(float(weight)))  # the shortest decimal number that stands for this float
     if isinstance(weight, np.floating):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.hitting.bits import list_members
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents
@@ -126,7 +126,7 @@ def _count_values_up_to(feature: Feature, value: Value, included: bool) -> int:
         return bisect_right(feature.values, value) if included else bisect_left(feature.values, value)
     except TypeError:
         rule = f"a bound on {feature.name!r} must be comparable with its values"
-        raise InputError(expected=rule, got=repr(value)) from None
+        raise InputError(expected=rule, got=describe_value(value)) from None
 
 
 def build_box(components: InstanceComponents, parts: ComponentIntervals) -> Box:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ironrule.arrays import Points
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_value
+from ironrule.wording import escape_controls, format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +21,31 @@ class Change:
     after: Value
 
     def __str__(self) -> str:
-        return f"{self.feature}: {format_value(self.before)} -> {format_value(self.after)}"
+        return f"{escape_controls(self.feature)}: {format_value(self.before)} -> {format_value(self.after)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A point with the desired outcome: its values by feature, and the changes that lead to it from the instance."""
+    """A point with the desired outcome: its values by feature, and the changes that lead to it from the instance.
+
+    ``exact`` has, by feature, the numbers that were rounded to readable ones, as they were found.
+    """
 
     values: Mapping[str, Value]
     changes: tuple[Change, ...]
+    exact: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
     def from_point(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
         """The counterfactual at a point, seen from the instance."""
-        before, after = space.decode_row(instance), space.decode_row(point)
-        moved = zip(space.names, instance.tolist(), point.tolist(), strict=True)
-        return cls(after, tuple([Change(name, before[name], after[name]) for name, old, new in moved if old != new]))
+        return cls.from_values(space.decode_row(instance), space.decode_row(point))
+
+    @classmethod
+    def from_values(cls, before: Mapping[str, Value], after: Mapping[str, Value]) -> Counterfactual:
+        """The counterfactual with these values, seen from those of the instance."""
+        return cls(
+            after, tuple([Change(name, before[name], new) for name, new in after.items() if before[name] != new])
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactual as plain data."""
@@ -46,6 +55,7 @@ class Counterfactual:
                 {"feature": c.feature, "before": value_to_json(c.before), "after": value_to_json(c.after)}
                 for c in self.changes
             ],
+            **({"exact": {name: value_to_json(value) for name, value in self.exact.items()}} if self.exact else {}),
         }
 
     @classmethod
@@ -53,7 +63,10 @@ class Counterfactual:
         """The counterfactual that :meth:`to_dict` wrote."""
         listed = data["changes"]
         changes = (Change(c["feature"], value_from_json(c["before"]), value_from_json(c["after"])) for c in listed)
-        return cls({name: value_from_json(value) for name, value in data["values"].items()}, tuple(changes))
+        values, exact = (
+            {name: value_from_json(value) for name, value in data.get(key, {}).items()} for key in ("values", "exact")
+        )
+        return cls(values, tuple(changes), exact)
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.changes)) or "no change"

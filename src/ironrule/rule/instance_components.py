@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Int64Array, Points
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.hitting.bits import count_words, list_members, pack_sets, unpack_sets
 from ironrule.rule.box import Box
 from ironrule.rule.rule import Component, Operator, Rule
@@ -139,7 +139,7 @@ class InstanceComponents:
         feature = self.space.features[j]
         if (op in ("<=", ">=") and not feature.ordered) or (op == "==" and feature.ordered and not feature.missing):
             kinds = "==" if not feature.ordered else "<= or >="
-            raise InputError(expected=f"a component of {name!r} must use {kinds}", got=repr(text))
+            raise InputError(expected=f"a component of {name!r} must use {kinds}", got=describe_value(text))
         return j, op
 
     def operator(self, bit: int) -> str:

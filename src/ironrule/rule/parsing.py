@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 from ironrule.space.feature import Feature, Value, parse_date
 from ironrule.space.space import Space
 
@@ -73,7 +73,7 @@ def parse_condition(text: str, space: Space) -> list[StatedComponent]:
     raise InputError(
         expected="a condition must look like age <= 30, job = cook or 20 < age <= 30, with a feature of the space "
         f"({', '.join(space.names)})",
-        got=repr(text),
+        got=describe_value(text),
     )
 
 
@@ -98,7 +98,7 @@ def parse_value(feature: Feature, text: str) -> Value:
         except ValueError:
             pass
     rule = f"the value in a condition on {feature.name!r} must be {feature.describe()}"
-    raise InputError(expected=rule, got=repr(text))
+    raise InputError(expected=rule, got=describe_value(text))
 
 
 def parse_ranges(texts: Sequence[str], space: Space) -> dict[str, list[Any]]:
@@ -112,7 +112,7 @@ def _parse_range(text: str, space: Space) -> tuple[str, list[Any]]:
     feature = space[name]
     if parts is None or parts.operator != "==" or not values.strip():
         rule = f"a range must be written as feature=values, such as {name}={_format_example(feature)}"
-        raise InputError(expected=rule, got=repr(text))
+        raise InputError(expected=rule, got=describe_value(text))
     if values.lstrip().startswith("["):
         return name, _parse_json_list(name, values)
     return name, _parse_ends(feature, values) if feature.ordered else _parse_categories(feature, values)
@@ -129,7 +129,7 @@ def _parse_ends(feature: Feature, values: str) -> list[Any]:
     lowest, colon, highest = values.partition(":")
     if not colon:
         rule = f"the range of {feature.name!r} must be lowest:highest, such as {_format_example(feature)}"
-        raise InputError(expected=rule, got=repr(values))
+        raise InputError(expected=rule, got=describe_value(values))
     ends = (lowest.strip(), feature.values[0]), (highest.strip(), feature.values[-1])
     return [parse_value(feature, text) if text else end for text, end in ends]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ironrule.wording import ValueStyle, format_name, format_value
+from ironrule.wording import ValueStyle, escape_controls, format_name, format_value
 
 if TYPE_CHECKING:
     from ironrule.rule.rule import Component, Rule
@@ -30,7 +30,7 @@ def phrase_comparison(feature: str, operator: str, value: Value) -> str:
     >>> phrase_comparison("income", "<=", 500.0), phrase_comparison("job", "==", "cook")
     ('income <= 500', "job = 'cook'")
     """
-    return f"{feature} {'=' if operator == '==' else operator} {format_value(value)}"
+    return f"{escape_controls(feature)} {'=' if operator == '==' else operator} {format_value(value)}"
 
 
 def phrase_conditions(rule: Rule) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def join_conditions(rule: Rule) -> str:
 def phrase_rule(rule: Rule) -> str:
     """A rule as a sentence."""
     who = f"Everyone with {join_conditions(rule)}" if rule.components else "Everyone"
-    return f"{who} gets: {rule.outcome}."
+    return f"{who} gets: {escape_controls(rule.outcome)}."
 
 
 def format_outcome(rule: Rule, friendly: bool = False) -> str:
@@ -58,7 +58,7 @@ def format_outcome(rule: Rule, friendly: bool = False) -> str:
     if friendly and name == UNNAMED_OUTCOME:
         return "this decision"
     quoted = len(name) > 2 and name[0] == name[-1] and name[0] in "'\""
-    return name[1:-1] if quoted else name
+    return escape_controls(name[1:-1] if quoted else name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def list_labels(space: Space) -> tuple[FeatureLabel, ...]:
 
 def format_label(feature: Feature | FeatureLabel) -> str:
     """A feature's label, or its name as words."""
-    return feature.label or format_name(feature.name)
+    return escape_controls(feature.label) if feature.label else format_name(feature.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ class FeatureLabels:
         """How the feature is called."""
         label = self.get(feature)
         if label.label or not self.friendly:
-            return label.label or feature
+            return escape_controls(label.label or feature)
         text = format_label(label)
         return text[:1].upper() + text[1:]
 
     def format_value(self, feature: str, value: Value) -> str:
         """A value with its unit."""
         text, unit = format_value(value, self.value_style), self.get(feature).unit
-        return f"{text} {unit}" if unit and value is not None else text
+        return f"{text} {escape_controls(unit)}" if unit and value is not None else text
 
     def format_short(self, condition: FeatureCondition) -> str:
         """A condition in signs: ``≥ 48 months``."""

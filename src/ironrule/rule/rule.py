@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
-from ironrule.errors import InputError, TableError
+from ironrule.errors import InputError, TableError, describe_value
 from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
 from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
@@ -153,7 +153,7 @@ def _get_comparable_values(column: TableColumn, component: Component) -> AnyArra
     if not column.missing.all():
         raise TableError(
             expected=f"{component.feature!r} must hold {'dates' if wanted == 'M' else 'numbers'} for {component}",
-            got=repr(to_python_value(column.present[0])),
+            got=describe_value(to_python_value(column.present[0])),
         )
     return np.zeros(len(values), dtype="datetime64[us]" if wanted == "M" else float)
 
@@ -169,7 +169,7 @@ def _quote_pandas_name(name: str) -> str:
     read = plain and re.fullmatch(r"\w+", name) and unicodedata.normalize("NFKC", name) == name
     if "`" in name or not name.isprintable() or name in PANDAS_RESERVED_NAMES or (plain and not read):
         rule = "a column name must be one that a pandas query can quote"
-        raise InputError(expected=rule, got=repr(name), hint="use covers()")
+        raise InputError(expected=rule, got=describe_value(name), hint="use covers()")
     return name if plain and not keyword.iskeyword(name) else f"`{name}`"
 
 

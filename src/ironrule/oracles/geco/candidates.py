@@ -141,7 +141,7 @@ class InstanceDistance:
     @classmethod
     def build(cls, space: Space, instance: Points, norm_weights: NormWeights) -> InstanceDistance:
         """Tabulate every feature's distance from the instance's value."""
-        parts = [_tabulate_distances(f, int(code)) for f, code in zip(space.features, instance, strict=True)]
+        parts = [tabulate_distances(f, int(code)) for f, code in zip(space.features, instance, strict=True)]
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts][:-1], dtype=np.int64)])
         return cls(norm_weights, starts, np.concatenate(parts), len(space))
 
@@ -164,8 +164,10 @@ class InstanceDistance:
         return np.asarray(self.table[self.starts[features] + codes])
 
 
-def _tabulate_distances(feature: Feature, code: int) -> Float64Array:
-    # 1 for every other value, unless the feature is ordered: then by how far the values, or their places, are apart.
+def tabulate_distances(feature: Feature, code: int) -> Float64Array:
+    """How far every code of a feature is from one of them: 1 for every other value, unless the feature is ordered; then
+    by how far the values, or their places, are apart.
+    """
     distances = np.ones(feature.size)
     distances[code] = 0.0
     if feature.ordered and code != feature.missing_code and len(feature.values) > 1:

@@ -31,7 +31,7 @@ from ironrule.oracles.geco.candidates import (
     join_deltas,
 )
 from ironrule.oracles.geco.population import (
-    Population,
+    CandidatePopulation,
     fill_up,
     find_feasible_changes,
     select_diverse,
@@ -39,7 +39,7 @@ from ironrule.oracles.geco.population import (
 )
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Case, Run
 from ironrule.rule.box import Box
-from ironrule.verdict.budget import BudgetExhausted
+from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Refuted, Unrefuted, Verdict
 
 FILL_FACTOR = 20
@@ -74,15 +74,15 @@ class GeCo:
                 return self._improve(query.case, population, query.k)
         return Unrefuted(tried=population.tried, samples=0, confidence=0.0)
 
-    def build_population(self, query: BoxQuery, run: Run) -> Population:
+    def build_population(self, query: BoxQuery, run: Run) -> CandidatePopulation:
         """An empty population for one query."""
         case, box = query.case, query.box
         distance = InstanceDistance.build(case.space, case.instance, self.norm_weights)
         hashing = ZobristHash.from_sizes(tuple(case.space.sizes.tolist()))
         changes, limit = find_feasible_changes(case, box), self.population
-        return Population(case, box, changes, distance=distance, hashing=hashing, run=run, limit=limit)
+        return CandidatePopulation(case, box, changes, distance=distance, hashing=hashing, run=run, limit=limit)
 
-    def _propose_candidates(self, population: Population) -> Iterator[Deltas]:
+    def _propose_candidates(self, population: CandidatePopulation) -> Iterator[Deltas]:
         """What to try, in order, while nothing is found."""
         case, box, rng = population.case, population.box, population.run.rng
         # From cheap to expensive: single changes; desired past rows moved into the box; generations with restarts
@@ -116,18 +116,18 @@ class GeCo:
             yield box.clip(seeds[order[start : start + size]])
             start, size = start + size, size * 4
 
-    def _improve(self, case: Case, population: Population, k: int) -> Refuted:
+    def _improve(self, case: Case, population: CandidatePopulation, k: int) -> Refuted:
         """The best counterfactuals after some generations; those that are there if something stops it first."""
         stopped = None
         try:
             self._evolve(population, k)
             best = self._select_best(case, population, k)
         except (BudgetExhausted, KeyboardInterrupt) as stop:
-            stopped = "budget" if isinstance(stop, BudgetExhausted) else "interrupted"
+            stopped = name_stop(stop, population.run.meter)
             best = select_diverse(case, population.archive, population.distance, k)
         return replace(case.build_refuted(best.expand(case.instance)), stopped=stopped)
 
-    def _evolve(self, population: Population, k: int) -> None:
+    def _evolve(self, population: CandidatePopulation, k: int) -> None:
         """Generations until the best k counterfactuals stay the same for one."""
         # Children and nearer variants join in each generation; it ends when the best k did not change.
         for _ in range(self.generations):
@@ -137,7 +137,7 @@ class GeCo:
             if len(before) >= k and np.array_equal(before, population.hash_best(k)):
                 return
 
-    def _select_best(self, case: Case, population: Population, k: int) -> Deltas:
+    def _select_best(self, case: Case, population: CandidatePopulation, k: int) -> Deltas:
         distance = population.distance
         # More than k are refined, since undoing changes may make several of them alike.
         candidates = select_diverse(case, population.archive, distance, self.refine_factor * k)

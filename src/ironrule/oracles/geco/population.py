@@ -268,7 +268,7 @@ def _build_empty_deltas() -> Deltas:
 
 
 @dataclass(slots=True, eq=False)
-class Population:
+class CandidatePopulation:
     """The candidates of one query. The model is asked about each candidate once, whatever generation makes it again.
 
     ``seen`` holds the hashes of those it was asked about, sorted, and ``answers`` what it said of each; the instance
