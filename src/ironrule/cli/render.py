@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation, Statistics
     from ironrule.results.judgement import Judgement
-    from ironrule.results.ladder import Ladder
+    from ironrule.results.ladder import Ladder, Rung
     from ironrule.results.reasons import Reason
     from ironrule.space.feature import Feature
     from ironrule.space.roles import Role
@@ -81,18 +81,35 @@ def render_explanation(explanation: Explanation) -> str:
 
 def render_ladder(ladder: Ladder) -> str:
     """The rung to be read first, then a table of all rungs, then notes on them."""
-    from ironrule.report.ladder import build_rung_views, describe_notes, describe_short_rung
+    from ironrule.report.ladder import build_rung_views, describe_notes
 
-    short, views = ladder.short, build_rung_views(ladder)
-    word = get_verdict_name(short.verdict)
-    title = "bounded, not proven" if word == "bounded" else word
+    views = build_rung_views(ladder)
     rows = [(view.length, view.worth, view.rule, view.rows) for view in views]
     styles = [("", STATUS_COLOURS[view.style.word], "", "") for view in views]
     titles = ("components", "worth", "rule", "exceptions measured")
     notes = (*describe_notes(ladder), *describe_explanation_stop(ladder.explanation))
-    panel = format_panel(describe_short_rung(ladder), title, STATUS_COLOURS[word])
+    panel = _render_rung(ladder, ladder.short)
     statistics = _render_statistics(ladder.explanation.statistics)
     return "\n".join((panel, format_table(titles, rows, styles), *map(format_line, notes), statistics))
+
+
+def render_explanation_with_short_rule(ladder: Ladder, most: int) -> str:
+    """The best rule of at most so many components and what it is worth, then the explanation with the whole rule."""
+    from ironrule.report.ladder import describe_measured_rows
+
+    rung, explanation = ladder.find_best_rung(most), render_explanation(ladder.explanation)
+    if rung is None or rung is ladder.last:  # the whole rule is short enough, and worth more
+        return explanation
+    notes = map(format_line, describe_measured_rows(ladder))
+    return "\n".join((_render_rung(ladder, rung), *notes, "", format_line("The whole rule", "bold"), "", explanation))
+
+
+def _render_rung(ladder: Ladder, rung: Rung) -> str:
+    from ironrule.report.ladder import describe_rung
+
+    word = get_verdict_name(rung.verdict)
+    title = "bounded, not proven" if word == "bounded" else word
+    return format_panel(describe_rung(ladder, rung), title, STATUS_COLOURS[word])
 
 
 def render_reasons(reasons: Sequence[Reason]) -> str:

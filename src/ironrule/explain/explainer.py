@@ -263,7 +263,11 @@ class Explainer:
             prefer=prefer,
         )
         explanation = explain_row(self._context, row, options, progress)
-        if isinstance(row, EncodedRow) or explanation.statistics.stopped_by == "interrupted":
+        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, k, budget)
+
+    def _add_first_changes(self, explanation: Explanation, k: int, budget: Budget | float | None) -> Explanation:
+        """The explanation with suggested changes; as it is where the user has interrupted the search."""
+        if explanation.statistics.stopped_by == "interrupted":
             return explanation
         return self.add_changes(explanation, k, budget=budget)
 
@@ -309,7 +313,10 @@ class Explainer:
             widen=widen,
             prefer=prefer,
         )
-        return build_ladder(self._context, row, options, chosen, progress)
+        ladder = build_ladder(self._context, row, options, chosen, progress)
+        if isinstance(row, EncodedRow):
+            return ladder
+        return replace(ladder, explanation=self._add_first_changes(ladder.explanation, k, budget))
 
     def explain_many(
         self,

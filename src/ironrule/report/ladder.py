@@ -67,9 +67,8 @@ def describe_worth(rung: Rung) -> str:
     return f"bounded: at most {format_percent_up(rung.exception_bound)} exceptions"
 
 
-def describe_short_rung(ladder: Ladder) -> str:
-    """The rung to be read first, and what it is worth."""
-    rung = ladder.short
+def describe_rung(ladder: Ladder, rung: Rung) -> str:
+    """A rung of a ladder in words, and what it is worth."""
     if not isinstance(rung.verdict, Bounded):
         return f"{rung.rule} Verdict: {rung.verdict}."
     share, conditions = format_percent_down(1.0 - rung.verdict.exceptions), join_conditions(rung.rule)
@@ -101,7 +100,7 @@ def describe_notes(ladder: Ladder) -> list[str]:
 
 def format_ladder(ladder: Ladder) -> str:
     """The rung to be read first, then one line per rung, then what the bounds rest on, and marks."""
-    lines = [describe_short_rung(ladder), ""]
+    lines = [describe_rung(ladder, ladder.short), ""]
     for view in build_rung_views(ladder):
         worth = f"{view.worth} ({view.rows} measured rows are exceptions)"
         lines += [f"{format_count(int(view.length), 'component')}, {worth}:", f"    {view.rule}"]
@@ -112,7 +111,7 @@ def render_ladder(ladder: Ladder) -> str:
     """The same for a notebook, with the plot."""
     return render_template(
         "notebook_ladder.html",
-        short=describe_short_rung(ladder),
+        short=describe_rung(ladder, ladder.short),
         views=build_rung_views(ladder),
         drawing=draw_ladder(ladder),
         notes=describe_notes(ladder),
@@ -124,7 +123,7 @@ def render_ladder_page(ladder: Ladder) -> str:
     return render_template(
         "ladder.html",
         title="Short rules and the whole one",
-        short=describe_short_rung(ladder),
+        short=describe_rung(ladder, ladder.short),
         drawing=draw_ladder(ladder),
         rows=[(view.length, view.worth, view.rule, view.rows) for view in build_rung_views(ladder)],
         notes=describe_notes(ladder),

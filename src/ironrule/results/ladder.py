@@ -152,8 +152,13 @@ class Ladder(Sequence[Rung]):
         """
         if self.at_least is not None:
             return self.find_rung(self.at_least) or self.last
-        good = [rung for rung in self if rung.cardinality <= MAX_SHORT and rung.exception_bound <= MAX_SHORT_BOUND]
-        return min(good, key=lambda rung: (rung.exception_bound, rung.cardinality), default=self.last)
+        best = self.find_best_rung(MAX_SHORT)
+        return best if best is not None and best.exception_bound <= MAX_SHORT_BOUND else self.last
+
+    def find_best_rung(self, most: int) -> Rung | None:
+        """Of the rungs with at most so many components, the one with the least bound; None if there is none."""
+        short = [rung for rung in self if rung.cardinality <= most]
+        return min(short, key=lambda rung: (rung.exception_bound, rung.cardinality), default=None)
 
     def find_rung(self, at_least: float) -> Rung | None:
         """The shortest rung that holds for at least this share of people, by its bound; None if none does."""

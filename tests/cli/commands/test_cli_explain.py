@@ -45,6 +45,47 @@ def test_what_makes_the_rule_long_comes_after_the_explanation(run, files: Files)
     assert ironrule.Explanation.from_dict(found["explanation"]).rule == expected.rule
 
 
+COOK = ("--row", '{"age": 25, "income": 5, "job": "cook"}')  # is denied by two conditions, not by one
+
+
+def test_a_short_rule_comes_first_with_what_it_is_worth(run, files: Files):
+    ask = files.ask("--target", "paid", "--most", "1", *COOK)
+    ladder = ironrule.Ladder.from_dict(run("explain", *ask, "--json").json)
+    first = ladder.find_best_rung(1)
+    assert first is not None
+    assert isinstance(first.verdict, ironrule.Bounded)
+    shown = " ".join(run("explain", *ask).text.replace("│", " ").split())
+    assert shown.startswith("╭─ bounded, not proven")
+    worth = f"{first.measured.exceptions} exceptions among {first.measured.rows} measured row"
+    assert shown.index(worth) < shown.index("All bounds hold together") < shown.index("The whole rule")
+    assert shown.index("The whole rule") < shown.index("╭─ proven") < shown.index("What would have changed")
+
+
+def test_a_whole_rule_that_is_short_enough_needs_no_shorter_one(run, files: Files):
+    whole = run("explain", *files.ask("--target", "paid")).text
+    short = run("explain", *files.ask("--target", "paid", "--most", "12")).text
+    assert short.splitlines()[:-1] == whole.splitlines()[:-1]  # the last line has the seconds
+
+
+def test_a_short_rule_is_written_with_the_whole_one_as_a_ladder_that_can_be_checked(run, files: Files, tmp_path: Path):
+    ask, model = files.ask("--target", "paid", "--most", "1", *COOK), ("--model", files.model, "--data", files.data)
+    for ending, part in ((".json", "ladder_format"), (".html", "bounded: at most"), (".txt", "bounded: at most")):
+        path = tmp_path / f"why{ending}"
+        assert run("explain", *ask, "--output", str(path)).code == 0
+        assert part in path.read_text(encoding="utf-8")
+    checked = run("check", str(tmp_path / "why.json"), *model, "--desired", "yes", "--target", "paid")
+    assert "holds" in checked.text, checked.err
+    diagnosed = run("explain", *ask, "--diagnose", "--json").json
+    assert set(diagnosed) == {"ladder", "diagnosis"}
+
+
+def test_short_rules_that_cannot_be_had_are_refused(refused, files: Files, tmp_path: Path):
+    assert "most must be a positive integer, got 0" in refused("explain", *files.ask("--target", "paid", "--most", "0"))
+    fresh = tmp_path / "fresh.csv"
+    loans().to_csv(fresh, index=False)
+    assert "--measure must come with --most" in refused("explain", *files.ask("--measure", str(fresh)))
+
+
 def test_the_command_answers_as_the_library_does(run, files: Files):
     model, table = io.load(files.model), loans()
     explainer = ironrule.Explainer(model, table[FEATURES], desired="yes")
