@@ -206,15 +206,18 @@ def measure_peers(rows: int, only: list[str]) -> None:
                 continue
             subject = Subject(data, task.model, past, 1)
             found = run(package, os.environ[variable], subject, places, PEER_SECONDS)
-            tally, lengths, cpu = WorthTally(), [], {name: [] for name in (package, *ladders)}
+            tally, lengths = WorthTally(), []
+            cpu: dict[str, list[float]] = {name: [] for name in (package, *ladders)}
             for number, one in enumerate(found):
                 length = 0 if one.rule is None else one.rule.cardinality
                 equal = {
-                    name: next((r for r in own[number][0][:-1] if r.cardinality == length), None)
+                    name: rung
                     for name, own in ladders.items()
+                    for rung in own[number][0][:-1]
+                    if rung.cardinality == length
                 }
                 # A person counts where all have a rule of this length.
-                if one.rule is None or any(rung is None for rung in equal.values()):
+                if one.rule is None or len(equal) < len(ladders):
                     continue
                 lengths.append(length)
                 tally.add(package, float("nan"), one.rule, fresh, outcomes)
@@ -225,7 +228,8 @@ def measure_peers(rows: int, only: list[str]) -> None:
             print(f"{data}, {package}: of {len(found)} people {len(lengths)} are compared", flush=True)
             for name in tally.bounds:
                 shares = tally.fresh.get(name, [float("nan")])
-                cells = f"{len(lengths)} | {np.mean(lengths):.1f} | {np.median(tally.bounds[name]):.2%}"
+                bound = "none" if name == package else f"{np.median(tally.bounds[name]):.2%}"
+                cells = f"{len(lengths)} | {np.mean(lengths):.1f} | {bound}"
                 cells += f" | {np.median(shares):.2%} ({np.mean(shares):.2%}) | {np.median(tally.coverage[name]):.2%}"
                 print(f"| {data} | {name} | {cells} | {np.median(cpu[name]):.2f} |", flush=True)
 
