@@ -9,12 +9,20 @@ on, so few rows are taken per history. Five data sets, three models each.
 ``python -m benchmarks.ladder worth`` measures what rules of each length are worth (XGBoost, 100 trees of depth 6, and
 others): bound, exceptions among fresh rows, rows covered, beside the rule that Anchor finds for the same row.
 
+``python -m benchmarks.ladder peers`` asks anchor-exp and alibi about the same people (IRONRULE_ANCHOR_PYTHON and
+IRONRULE_ALIBI_PYTHON name the pythons of their environments), and compares each of their rules with our rung of the
+same length. A rule's length is the number of its components: both ends of a range are two.
+
+``python -m benchmarks.ladder training-rows`` measures bounds on rows that the model was trained on, and on others, and
+compares both with the share of exceptions among fresh rows: a deep forest is the worst case.
+
 ``python -m benchmarks.ladder speed`` times the search for the best rules alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +41,9 @@ MODELS = ("XGBoost", "forest", "logistic")
 ROWS_PER_HISTORY = 5
 MOST = 4
 BUDGET = Budget(seconds=1.0)  # of the last rung, whose proof is not what is measured here
+SHORT_BUDGET = Budget(seconds=0.2)
+PEER_MOST = 6
+PEER_SECONDS = 5.0  # per row
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +180,98 @@ def measure_worth(rows: int, only: list[str], nested: bool) -> None:
                 print(f"| {data}, {classifier} | {name} ({count}) | {cells} | {covered:.2%} |", flush=True)
 
 
+def measure_peers(rows: int, only: list[str]) -> None:
+    """Print, per data set and package, its rules beside our rungs of the same length."""
+    from benchmarks.data import heloc as heloc_as_it_is  # the packages take no missing values
+    from benchmarks.paper.methods_anchor_packages import PACKAGES, run
+    from benchmarks.paper.subject import Subject
+
+    print("| data | whose rule | rules | length | bound, median | fresh rows, median (mean) | covered | CPU s |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    CLASSIFIERS.update(LARGE)
+    DATA["HELOC"] = heloc_as_it_is
+    for data in [name for name in ("Adult", "HELOC") if name in only] or ("Adult", "HELOC"):
+        task = prepare(data, "XGBoost 100 x 6", min(20_000, len(DATA[data]()[0]) // 3))
+        half = len(task.rows) * 2 // 3
+        past, fresh, outcomes = task.rows[:half], task.rows[half:], task.outcomes[half:]
+        explainer = Explainer(task.model, past, desired=1, domain="seen", progress=False)
+        places = np.flatnonzero(~task.outcomes[:half])[:rows].tolist()
+        ladders: dict[str, list[tuple[Ladder, float]]] = {}
+        for name, nested in (("nested", True), ("best of length", False)):
+            build = partial(explainer.ladder, most=PEER_MOST, nested=nested, budget=SHORT_BUDGET, progress=False)
+            built = [timed(partial(build, past.iloc[place].to_dict())) for place in places]
+            ladders[name] = [(ladder, taken.cpu) for ladder, taken in built]
+        for package, variable in PACKAGES.items():
+            if variable not in os.environ:
+                continue
+            subject = Subject(data, task.model, past, 1)
+            found = run(package, os.environ[variable], subject, places, PEER_SECONDS)
+            tally, lengths = WorthTally(), []
+            cpu: dict[str, list[float]] = {name: [] for name in (package, *ladders)}
+            for number, one in enumerate(found):
+                length = 0 if one.rule is None else one.rule.cardinality
+                equal = {
+                    name: rung
+                    for name, own in ladders.items()
+                    for rung in own[number][0][:-1]
+                    if rung.cardinality == length
+                }
+                # A person counts where all have a rule of this length.
+                if one.rule is None or len(equal) < len(ladders):
+                    continue
+                lengths.append(length)
+                tally.add(package, float("nan"), one.rule, fresh, outcomes)
+                cpu[package].append(one.taken.cpu)
+                for name, rung in equal.items():
+                    tally.add(name, rung.exception_bound, rung.rule, fresh, outcomes)
+                    cpu[name].append(ladders[name][number][1])
+            print(f"{data}, {package}: of {len(found)} people {len(lengths)} are compared", flush=True)
+            for name in tally.bounds:
+                shares = tally.fresh.get(name, [float("nan")])
+                bound = "none" if name == package else f"{np.median(tally.bounds[name]):.2%}"
+                cells = f"{len(lengths)} | {np.mean(lengths):.1f} | {bound}"
+                cells += f" | {np.median(shares):.2%} ({np.mean(shares):.2%}) | {np.median(tally.coverage[name]):.2%}"
+                print(f"| {data} | {name} | {cells} | {np.median(cpu[name]):.2f} |", flush=True)
+
+
+TRAINING_MODELS = ("deep forest", "XGBoost 100 x 6", "logistic")
+TRAINING_ROWS = 3000
+
+
+def measure_training_rows(rows: int, only: list[str]) -> None:
+    """Print, per data set and model, what bounds say that were measured on training rows and on others."""
+    print(
+        "| data, model | measured on | ladders | broken | rungs | bound, median | fresh rows, median | broken rungs |"
+    )
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    CLASSIFIERS.update(LARGE)
+    for data in [name for name in ("Adult", "HELOC") if name in only] or ("Adult", "HELOC"):
+        table, target = DATA[data]()
+        order = np.random.default_rng(0).permutation(len(table))
+        table, target = table.iloc[order].reset_index(drop=True), target.iloc[order].reset_index(drop=True)
+        for classifier in [name for name in TRAINING_MODELS if name in only] or TRAINING_MODELS:
+            model = train(table[:TRAINING_ROWS], target[:TRAINING_ROWS], classifier)
+            fresh = table[2 * TRAINING_ROWS :].reset_index(drop=True)
+            task = Task(model, fresh, np.asarray(model.predict(fresh)) == 1)
+            for name, first in (("training rows", 0), ("other rows", TRAINING_ROWS)):
+                past = table[first : first + TRAINING_ROWS].reset_index(drop=True)
+                _print_training_line(f"{data}, {classifier} | {name}", task, past, rows)
+
+
+def _print_training_line(name: str, task: Task, past: pd.DataFrame, rows: int) -> None:
+    """Ladders of the same fresh people, measured on half of these past rows."""
+    explainer = Explainer(task.model, past, desired=1, domain="seen", progress=False)
+    tally, bounds, shares = ValidityTally(), [], []
+    for place in np.flatnonzero(~task.outcomes)[:rows].tolist():
+        row = task.rows.iloc[place].to_dict()
+        ladder = explainer.ladder(row, MOST, nested=False, budget=SHORT_BUDGET, progress=False)
+        tally.add(ladder, task)
+        bounds += [rung.exception_bound for rung in ladder[:-1]]
+        shares += [task.outcomes[rung.rule.covers(task.rows)].mean() for rung in ladder[:-1]]
+    cells = f"{tally.ladders} | {tally.broken} | {tally.rungs} | {np.median(bounds):.2%} | {np.median(shares):.2%}"
+    print(f"| {name} | {cells} | {tally.broken_rungs} |", flush=True)
+
+
 def measure_speed() -> None:
     """The best rules of one to four components, among 46, on made-up rows."""
     print("| rows | length | CPU, ms | found |")
@@ -189,17 +292,23 @@ def measure_speed() -> None:
 def main() -> None:
     """Run one section."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("section", choices=("validity", "worth", "speed"), nargs="?", default="worth")
+    parser.add_argument(
+        "section", choices=("validity", "worth", "peers", "training-rows", "speed"), nargs="?", default="worth"
+    )
     parser.add_argument("--ladders", type=int, default=1000, help="validity: ladders in all")
     parser.add_argument("--history", type=int, default=2000, help="validity: past rows, half of which are measured on")
-    parser.add_argument("--rows", type=int, default=20, help="worth: rows per data set and model")
-    parser.add_argument("--only", nargs="+", default=[], help="worth: names of data sets and models")
+    parser.add_argument("--rows", type=int, default=20, help="worth, training-rows: rows per data set and model")
+    parser.add_argument("--only", nargs="+", default=[], help="worth, training-rows: names of data sets and models")
     parser.add_argument("--not-nested", dest="nested", action="store_false", help="worth: the best rule of each length")
     given = parser.parse_args()
     if given.section == "validity":
         measure_validity(given.ladders, given.history)
     elif given.section == "worth":
         measure_worth(given.rows, given.only, given.nested)
+    elif given.section == "peers":
+        measure_peers(given.rows, given.only)
+    elif given.section == "training-rows":
+        measure_training_rows(given.rows, given.only)
     else:
         measure_speed()
 
