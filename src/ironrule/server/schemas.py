@@ -18,9 +18,16 @@ from ironrule.server.auth import check_unicode
 from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.jobs import JobProgress, JobState
 from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
-from ironrule.server.service import CounterfactualAlgorithm, CounterfactualsRequest, ExplainRequest, RowInput
+from ironrule.server.service import (
+    CounterfactualAlgorithm,
+    CounterfactualsRequest,
+    ExplainRequest,
+    LadderRequest,
+    RowInput,
+)
 from ironrule.space.feature import value_from_json
 from ironrule.space.space import Space
+from ironrule.verdict.bounded import DEFAULT_CONFIDENCE
 from ironrule.verdict.budget import Budget
 
 
@@ -83,6 +90,22 @@ class ExplainBody(SearchOptionsBody):
     row: RowNumber | RowValues
 
 
+class LadderBody(ExplainBody):
+    """One row to explain by short rules, each with a bound on its exceptions, and by the whole rule."""
+
+    most: int = Field(6, ge=1, le=16, description="components of short rules, at the most")
+    nested: bool = Field(True, description="every short rule is part of the next; false: the best rule of each length")
+    at_least: float | None = Field(
+        None, gt=0, lt=1, description="read first: the shortest rule for this share of people"
+    )
+    confidence: float = Field(DEFAULT_CONFIDENCE, gt=0, lt=1, description="with which all bounds hold together")
+
+    def to_ladder_request(self) -> LadderRequest:
+        """The request in the service's terms."""
+        asked = self.to_request(convert_row(self.row))
+        return LadderRequest(asked, self.most, self.nested, self.at_least, self.confidence)
+
+
 class BatchBody(SearchOptionsBody):
     """Rows to explain, one after the other."""
 
@@ -117,7 +140,7 @@ class CounterfactualsBody(RequestBody):
 
 
 class CheckBody(RequestBody):
-    """An explanation, as explain gives it."""
+    """An explanation as explain gives it, or a ladder."""
 
     explanation: dict[str, Any]
 
@@ -148,10 +171,12 @@ class RecordResponse(BaseModel):
 
     number: int = Field(description="of the record in the audit log")
     hash: str = Field(description="of that record")
-    kind: Literal["explanation", "counterfactuals"]
+    kind: Literal["explanation", "ladder", "counterfactuals"]
     row: int | None
     recorded_at: str
-    document: dict[str, Any] = Field(description="the explanation, certificate and all, or the counterfactuals")
+    document: dict[str, Any] = Field(
+        description="the explanation, certificate and all, the ladder, or the counterfactuals"
+    )
 
 
 class JobResponse(BaseModel):

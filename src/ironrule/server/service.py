@@ -27,9 +27,11 @@ from ironrule.errors import InputError, ModelError
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.roles import list_role_constraints
+from ironrule.report.ladder import describe_rung
 from ironrule.report.text import describe_scope, get_verdict_name
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
+from ironrule.results.ladder import Ladder
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.rule import Component, Rule
 from ironrule.server.applicants import Applicants, SavedSearches
@@ -43,6 +45,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature, Value, value_to_json
 from ironrule.space.space import Space
+from ironrule.verdict.bounded import DEFAULT_CONFIDENCE
 from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count, format_value
 
@@ -82,6 +85,17 @@ class ExplainRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class LadderRequest:
+    """A row to explain by short rules too: how long they may be, and how certain their bounds."""
+
+    explain: ExplainRequest
+    most: int = 6
+    nested: bool = True
+    at_least: float | None = None
+    confidence: float = DEFAULT_CONFIDENCE
+
+
+@dataclass(frozen=True, slots=True)
 class CounterfactualsRequest:
     """A row, the features that may change, and how many counterfactuals are wanted."""
 
@@ -113,6 +127,16 @@ class Service:
             return self.audit.append(_build_explanation_entry(found, row, who)).number
 
         return self.jobs.start("explanation", record_explanation, who, row)
+
+    def start_ladder(self, request: LadderRequest, who: str) -> Job:
+        """Start the search for a ladder; the job's result is the number of the record."""
+        row, asked = self._check_row(request.explain.row), self._validate_request(request.explain)
+
+        def record_ladder(job: Job) -> int:
+            found = self._build_ladder(replace(request, explain=asked), job)
+            return self.audit.append(_build_ladder_entry(found, row, who)).number
+
+        return self.jobs.start("ladder", record_ladder, who, row)
 
     def start_counterfactuals(self, request: CounterfactualsRequest, who: str) -> Job:
         """Start the search for counterfactuals; the result is the number of the record."""
@@ -169,6 +193,19 @@ class Service:
             budget = replace(budget, seconds=min(budget.seconds or seconds, seconds))
         options = replace(request.options, budget=budget)
         return explainer.explain(request.row, progress=False, **options.to_kwargs())
+
+    def _build_ladder(self, request: LadderRequest, job: Job) -> Ladder:
+        explainer, asked = self.prepare_explainer(request.explain, job), request.explain
+        options = replace(asked.options, budget=self._limit_budget(asked.options, job))
+        return explainer.ladder(
+            asked.row,
+            request.most,
+            nested=request.nested,
+            at_least=request.at_least,
+            confidence=request.confidence,
+            progress=False,
+            **options.to_kwargs(),
+        )
 
     def _find_counterfactuals(self, request: CounterfactualsRequest, job: Job) -> Counterfactuals:
         return self.served_model.explainer.counterfactuals(
@@ -243,6 +280,13 @@ def _build_explanation_entry(explanation: Explanation, row: int | None, who: str
     rule, document = " ".join([str(explanation.rule), *describe_scope(explanation)]), explanation.to_dict()
     space, model, verdict = explanation.space, explanation.model, get_verdict_name(explanation.verdict)
     return AuditEntry(who, "explanation", row, space, model, rule=rule, verdict=verdict, document=document)
+
+
+def _build_ladder_entry(ladder: Ladder, row: int | None, who: str) -> AuditEntry:
+    """The record of a ladder. Its rule and verdict are those of the rung that is read first."""
+    rule, verdict = describe_rung(ladder, ladder.short), get_verdict_name(ladder.short.verdict)
+    space, model = ladder.explanation.space, ladder.explanation.model
+    return AuditEntry(who, "ladder", row, space, model, rule=rule, verdict=verdict, document=ladder.to_dict())
 
 
 GRACE_SECONDS = 30.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from ironrule.arrays import Int64Array
 from ironrule.explain.options import DEFAULT_SECONDS
+from ironrule.report.ladder import build_rung_views, describe_notes, describe_rung
 from ironrule.report.text import (
     describe_bounds,
     describe_changes,
@@ -22,6 +23,7 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.results.explanation import Explanation, Statistics
+from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
 from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.counterfactual import Counterfactual
@@ -119,12 +121,16 @@ def build_changes(counterfactual: Counterfactual, space: Space) -> list[dict[str
 
 def format_rule(rule: Rule, space: Space) -> str:
     """A rule in one line, in labels."""
+    return "; ".join(f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)) or "everyone"
+
+
+def list_conditions(rule: Rule, space: Space) -> list[dict[str, str]]:
+    """The conditions of a rule, one per feature, in labels."""
     labels = FeatureLabels.from_space(space, "unquoted")
-    conditions = [
-        f"{format_label(labels.get(condition.feature))}: {labels.format_sentence(condition)}"
+    return [
+        {"label": format_label(labels.get(condition.feature)), "shown": labels.format_sentence(condition)}
         for condition in group_conditions(rule)
     ]
-    return "; ".join(conditions) or "everyone"
 
 
 def list_choices(feature: Feature) -> list[str] | None:
@@ -135,6 +141,8 @@ def list_choices(feature: Feature) -> list[str] | None:
 
 
 LIST_COLUMNS = 5
+MAX_REASONS = 4  # as a notice names them
+RECORD_FOLDERS = {"explanation": "explanations", "ladder": "ladders", "counterfactuals": "counterfactuals"}
 LOG_PAGE_SIZE = 25
 
 
@@ -242,7 +250,8 @@ def build_log_view(service: Service, page: int) -> dict[str, Any]:
     page = min(page, pages)
     last = total - (page - 1) * LOG_PAGE_SIZE
     records = list(service.audit.records(max(1, last - LOG_PAGE_SIZE + 1), last))
-    return {"total": total, "page": page, "pages": pages, "records": [record.facts for record in reversed(records)]}
+    facts = [record.facts | {"folder": RECORD_FOLDERS[record.kind]} for record in reversed(records)]
+    return {"total": total, "page": page, "pages": pages, "records": facts}
 
 
 def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
@@ -296,6 +305,40 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         "suggested": [build_changes(one, space) for one in found.changes or ()],
         "changes_note": describe_changes(found),
         "counterfactuals": [build_changes(one, space) for one in found.counterfactuals],
+    }
+
+
+def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
+    """A ladder that was given, in words: the rung that is read first, all rungs, the whole rule, and reasons."""
+    record = read_record(service, number, "ladder")
+    found, space = Ladder.from_dict(record.document), service.served_model.space
+    short, explanation, subspace = found.short, found.explanation, service.served_model.find_subspace(found.explanation)
+    return {
+        "record": record.facts,
+        "row": record.row,
+        "is_current": subspace is not None and record.model == subspace.explainer.fingerprint,
+        "outcome": format_outcome(explanation.rule),
+        "conditions": list_conditions(short.rule, space),
+        "verdict": get_verdict_name(short.verdict),
+        "sentence": describe_rung(found, short),
+        "rungs": [
+            {
+                "length": rung.cardinality,
+                "verdict": get_verdict_name(rung.verdict),
+                "worth": view.worth,
+                "rule": format_rule(rung.rule, space),
+                "rows": view.rows,
+            }
+            for rung, view in zip(found, build_rung_views(found), strict=True)
+        ],
+        "notes": describe_notes(found),
+        "whole_verdict": get_verdict_name(found.last.verdict),
+        "whole_verdict_text": str(found.last.verdict),
+        "whole_conditions": list_conditions(found.last.rule, space),
+        "stop_text": describe_explanation_stop(explanation),
+        "suggested": [build_changes(one, space) for one in explanation.changes or ()],
+        "changes_note": describe_changes(explanation),
+        "reasons": [str(reason) for reason in found.reasons(MAX_REASONS)],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from typing import Any
@@ -10,8 +11,9 @@ import httpx
 import pytest
 from server_examples import DENIED, GRANTED
 
-from ironrule import Explanation, Proven
+from ironrule import Explanation, Ladder, Proven
 from ironrule.server.served_model import ServedModel
+from ironrule.verdict.digest import compute_digest
 
 
 def check_error(answer: Any, status: int) -> dict[str, Any]:
@@ -56,6 +58,42 @@ def test_a_budget_is_never_more_than_the_server_allows(client: httpx.Client) -> 
     statistics = client.post("/api/explain", json=body).json()["document"]["statistics"]
     assert statistics["evaluations"] <= 300
     assert statistics["stopped"] == "budget"
+
+
+def test_a_ladder_is_that_of_the_library_and_can_be_checked(client: httpx.Client, german: ServedModel) -> None:
+    body = {"row": DENIED, "most": 2, "nested": False, "confidence": 0.9}
+    record = client.post("/api/ladder", json=body).json()
+    expected = german.explainer.ladder(DENIED, 2, nested=False, confidence=0.9)
+    found = Ladder.from_dict(record["document"])
+    assert record["kind"] == "ladder"
+    assert found.rungs[:-1] == expected.rungs[:-1]
+    assert [rung.rule for rung in found] == [rung.rule for rung in expected]
+    assert [rung.cardinality for rung in found] == [1, 2, 3]
+    assert client.get(f"/api/explanations/{record['number']}").json() == record
+    assert client.post("/api/check", json={"explanation": record["document"]}).json()["status"] == "holds"
+    altered = copy.deepcopy(record["document"])
+    altered["rungs"][0]["measured"]["exceptions"] = 0
+    altered["digest"] = compute_digest(altered)
+    assert client.post("/api/check", json={"explanation": altered}).json()["status"] == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [({"most": 0}, "most"), ({"most": 99}, "most"), ({"confidence": 1}, "confidence")]
+)
+def test_a_ladder_with_options_that_cannot_be_used_is_refused(
+    options: dict[str, int], named: str, client: httpx.Client
+) -> None:
+    answer = client.post("/api/ladder", json={"row": DENIED} | options)
+    assert answer.status_code == 422
+    assert named in json.dumps(answer.json()["error"])
+
+
+def test_a_ladder_can_be_a_job(client: httpx.Client) -> None:
+    name = client.post("/api/jobs/ladder", json={"row": DENIED}).json()["job"]
+    with client.stream("GET", f"/api/jobs/{name}/events") as events:
+        last = [line for line in events.iter_lines() if line.startswith("data: ")][-1]
+    number = json.loads(last.removeprefix("data: "))["result"]
+    assert client.get(f"/api/explanations/{number}").json()["kind"] == "ladder"
 
 
 def test_counterfactuals_change_only_what_may_change(client: httpx.Client) -> None:

@@ -10,18 +10,23 @@ import httpx
 import pytest
 from server_examples import DENIED, GRANTED, build_gated_model, open_client
 
-from ironrule import Explanation
+from ironrule import Explanation, Ladder
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerLimits
 
 
 def explain_by_form(client: httpx.Client, **fields: str) -> str:
     """Explain by the form; gives the address of the answer."""
-    answer = client.post(f"/applicants/{DENIED}/explain", data=fields)
+    return follow_to_result(client, client.post(f"/applicants/{DENIED}/explain", data=fields))
+
+
+def follow_to_result(client: httpx.Client, answer: httpx.Response) -> str:
+    """The address of what a job has found, when it has ended."""
     assert answer.status_code == 303
     where = answer.headers["location"]
     while where.startswith("/jobs/"):
         page = client.get(where)
+        assert "failed" not in page.text
         where = page.headers.get("location", where)
     return where
 
@@ -164,6 +169,36 @@ def test_a_constraint_that_cannot_be_read_is_told(client: httpx.Client) -> None:
     assert (
         "Algorithm must be one of &#39;auto&#39;, &#39;exact&#39; or &#39;geco&#39;, got &#34;magic&#34;." in wrong.text
     )
+
+
+def test_a_ladder_leads_with_the_short_rule_and_says_what_each_rule_is_worth(client: httpx.Client) -> None:
+    where = follow_to_result(client, client.post(f"/applicants/{DENIED}/ladder"))
+    page, data = client.get(where).text, client.get(f"{where}.json").json()
+    number = where.rpartition("/")[2]
+    assert where == f"/ladders/{number}"
+    assert [one["verdict"] for one in data["rungs"]] == ["bounded"] * (len(data["rungs"]) - 1) + ["proven"]
+    assert len(data["rungs"]) > 2
+    for one in data["rungs"][:-1]:
+        assert one["worth"].startswith("bounded: at most ")
+    assert page.index('id="rule"') < page.index("Why you can rely on it") < page.index("The whole rule")
+    assert page.count('<span class="verdict bounded">') == len(data["rungs"]) - 1 + (data["verdict"] == "bounded")
+    assert f'<a href="/ladders/{number}"' in client.get("/explanations").text
+
+
+def test_the_files_of_a_ladder_can_be_downloaded_and_checked(client: httpx.Client) -> None:
+    number = client.post("/api/ladder", json={"row": DENIED}).json()["number"]
+    file = client.get(f"/explanations/{number}/explanation.json")
+    assert file.headers["content-disposition"] == f'attachment; filename="ladder-{number}.json"'
+    assert Ladder.from_json(file.text).rungs
+    for audience in ("person", "validator", "notice"):
+        report = client.get(f"/ladders/{number}/report.html?audience={audience}")
+        assert report.headers["content-disposition"].endswith(f'"ladder-{number}-{audience}.html"')
+        assert "sandbox" in report.headers["content-security-policy"]
+        assert "</html>" in report.text
+    assert client.get(f"/ladders/{number}/report.html?audience=nobody").status_code == 422
+    assert client.get(f"/counterfactuals/{number}").status_code == 404
+    logged = client.post("/check", data={"number": str(number)})
+    assert "holds" in logged.text
 
 
 def test_the_log_is_shown_the_last_record_first(german: ServedModel, tmp_path: Path) -> None:

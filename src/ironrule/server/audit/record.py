@@ -50,7 +50,7 @@ class AuditEntry:
     """What is to be recorded: who asked, about which row, and what was answered. ``row`` is None where values came."""
 
     user_name: str
-    kind: str  # "explanation" or "counterfactuals"
+    kind: str  # "explanation", "ladder" or "counterfactuals"
     row: int | None
     space: str
     model: str

@@ -64,6 +64,14 @@ async def explain_row(
     return await _wait_for_record(request, service, service.start_explanation(wanted, user.name))
 
 
+@router.post("/ladder")
+async def build_ladder(
+    request: Request, service: ServiceDependency, user: UserDependency, body: schemas.LadderBody
+) -> schemas.RecordResponse:
+    """Explain a row by short rules, each with a measured bound on its exceptions, and by the whole rule."""
+    return await _wait_for_record(request, service, service.start_ladder(body.to_ladder_request(), user.name))
+
+
 @router.post("/counterfactuals")
 async def find_counterfactuals(
     request: Request, service: ServiceDependency, user: UserDependency, body: schemas.CounterfactualsBody
@@ -98,6 +106,12 @@ def get_explanation(service: ServiceDependency, number: Annotated[int, Path(ge=1
 def start_explain_job(service: ServiceDependency, user: UserDependency, body: schemas.ExplainBody) -> dict[str, Any]:
     """The same as /api/explain, as a job that can be watched and cancelled."""
     return service.start_explanation(body.to_request(schemas.convert_row(body.row)), user.name).to_dict()
+
+
+@router.post("/jobs/ladder", status_code=202, response_model=schemas.JobResponse)
+def start_ladder_job(service: ServiceDependency, user: UserDependency, body: schemas.LadderBody) -> dict[str, Any]:
+    """The same as /api/ladder, as a job that can be watched and cancelled."""
+    return service.start_ladder(body.to_ladder_request(), user.name).to_dict()
 
 
 @router.post("/jobs/batch", status_code=202, response_model=schemas.JobResponse)

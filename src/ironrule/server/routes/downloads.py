@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from ironrule.report.audiences import render_report
 from ironrule.report.validator import CheckCommand
-from ironrule.results.audience import Audience
+from ironrule.results.audience import Audience, LadderAudience
 from ironrule.results.explanation import Explanation
+from ironrule.results.ladder import Ladder
 from ironrule.server.audit.record import AuditRecord
 from ironrule.server.routes.dependencies import ServiceDependency
 from ironrule.server.served_model import ServedModel, find_extra_constraints
@@ -55,6 +56,18 @@ def download_report(service: ServiceDependency, number: int, audience: Audience 
     text = render_record_report(read_record(service, number, "explanation"), service.served_model, audience)
     headers = {"Content-Security-Policy": REPORT_CONTENT_POLICY}
     return _build_download(text, "text/html", f"report-{number}-{audience}.html", headers)
+
+
+@router.get("/ladders/{number:int}/report.html")
+def download_ladder_report(service: ServiceDependency, number: int, audience: LadderAudience = "person") -> Response:
+    """The report of a ladder, or a notice, as a file that needs nothing else."""
+    record = read_record(service, number, "ladder")
+    ladder = Ladder.from_dict(record.document)
+    subspace = service.served_model.find_subspace(ladder.explanation)
+    if subspace is not None and record.model == subspace.explainer.fingerprint:
+        ladder = ladder.with_history(subspace.explainer)
+    headers = {"Content-Security-Policy": REPORT_CONTENT_POLICY}
+    return _build_download(ladder.to_html(audience), "text/html", f"ladder-{number}-{audience}.html", headers)
 
 
 def _build_download(text: str, kind: str, name: str, headers: Mapping[str, str] | None = None) -> Response:

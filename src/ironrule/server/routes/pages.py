@@ -21,6 +21,8 @@ from ironrule.server.jobs import Job
 from ironrule.server.responses import redirect, render_response, wants_json
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
 from ironrule.server.service import (
+    ExplainRequest,
+    LadderRequest,
     Service,
     WhatIfResult,
     parse_typed_value,
@@ -97,6 +99,19 @@ async def explain_applicant(
 ) -> Response:
     """Explain; a quick result is shown at once, a slow one with its progress."""
     return await _redirect_to_result(request, service, service.start_explanation(form.to_request(row), user.name))
+
+
+@router.post("/applicants/{row:int}/ladder", response_model=None)
+async def build_ladder(request: Request, service: ServiceDependency, user: UserDependency, row: int) -> Response:
+    """Explain by short rules, in the same way."""
+    wanted = LadderRequest(ExplainRequest(row))
+    return await _redirect_to_result(request, service, service.start_ladder(wanted, user.name))
+
+
+@register_page("/ladders/{number:int}")
+def show_ladder(request: Request, service: ServiceDependency, number: int) -> Response:
+    """A ladder that was given."""
+    return render_response(request, "ladder.html", views.build_ladder_view(service, number))
 
 
 @router.post("/applicants/{row:int}/counterfactuals", response_model=None)
@@ -218,7 +233,7 @@ def _find_result_path(found: Job) -> str | None:
     """Where the result of a job is shown; None as long as there is none."""
     if not found.has_ended or not isinstance(found.result, int):
         return None
-    return f"/explanations/{found.result}" if found.kind == "explanation" else f"/counterfactuals/{found.result}"
+    return f"/{views.RECORD_FOLDERS[found.kind]}/{found.result}"
 
 
 @register_page("/api")
