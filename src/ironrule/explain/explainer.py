@@ -390,8 +390,8 @@ class Explainer:
         of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so, and
         ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
         changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
-        proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest
-        values, or the list of categories; ``constraints`` come on top of the explainer's own.
+        proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
+        highest values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
         from ironrule.explain.counterfactuals import find_counterfactuals
 
