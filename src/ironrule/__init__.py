@@ -53,6 +53,7 @@ _HOMES = {
     "GeneticRule": "ironrule.search.genetic",
     "GeneticRuleCF": "ironrule.search.genetic",
     "GreedyRuleCF": "ironrule.search.greedy_cf",
+    "GrowingSpheres": "ironrule.oracles.heuristics.growing_spheres",
     "HighsSolver": "ironrule.search.min_set_cover",
     "HittingSetSolver": "ironrule.search.min_set_cover",
     "Judgement": "ironrule.results.judgement",

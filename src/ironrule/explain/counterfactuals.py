@@ -38,9 +38,10 @@ from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.reduced_model import embed_model
+from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.geco.oracle import GeCo
-from ironrule.oracles.protocol import BoxQuery, Run
+from ironrule.oracles.protocol import BoxQuery, Oracle, Run, UserOracle
 from ironrule.results.advice import SuggestedChanges
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
@@ -61,7 +62,7 @@ def find_counterfactuals(
     row: Any,
     options: SearchOptions,
     *,
-    algorithm: str,
+    algorithm: str | UserOracle,
     features_to_vary: Sequence[str] | str,
     permitted_range: Mapping[str, Sequence[Value]],
     constraints: Sequence[Constraint],
@@ -91,7 +92,10 @@ def find_counterfactuals(
                     statement = f"exact counterfactuals are not available here: {reason}"
                     hint = "use algorithm='geco'"
                     raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
-        if found is None:
+        if found is None and not isinstance(algorithm, str):
+            nearest, name = _find_by_oracle(verify_oracle(algorithm), query, run), type(algorithm).__name__
+            found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
+        elif found is None:
             found, name = _describe_changes(context, query, _find_by_geco(query, run), run), "GeCo"
         found = _make_readable(context, query, found, run)
     if tabulated_model is not None:
@@ -245,12 +249,15 @@ def _format_range(feature: Feature, values: Sequence[Value]) -> str:
     return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
 
 
-def _choose_tabulated_model(algorithm: str, context: ExplainerContext) -> TabulatedModel | None:
-    """What the exact search reads, or None where GeCo is to search."""
+def _choose_tabulated_model(algorithm: str | UserOracle, context: ExplainerContext) -> TabulatedModel | None:
+    """What the exact search reads, or None where GeCo, or an oracle that was passed, is to search."""
+    if not isinstance(algorithm, (str, type)) and callable(getattr(algorithm, "find", None)):
+        return None
     if algorithm not in ("auto", "exact", "geco"):
         raise InputError(
             expected="algorithm must be one of auto, exact, geco",
             got=describe_value(algorithm),
+            hint="or pass an object such as GrowingSpheres()",
             code="unknown-algorithm",
         )
     if algorithm == "exact" and context.unreadable_reason is not None:
@@ -287,7 +294,11 @@ def prove_nearest_changes(
 
 
 def _find_by_geco(query: BoxQuery, run: Run) -> NearestCounterfactuals:
-    verdict, stopped = ask_oracle(GeCo(fill_to_k=True), query, run)
+    return _find_by_oracle(GeCo(fill_to_k=True), query, run)
+
+
+def _find_by_oracle(oracle: Oracle, query: BoxQuery, run: Run) -> NearestCounterfactuals:
+    verdict, stopped = ask_oracle(oracle, query, run)
     none = np.empty((0, len(query.case.space)), dtype=np.int32)
     return NearestCounterfactuals(verdict.points if isinstance(verdict, Refuted) else none, False, stopped)
 

@@ -383,7 +383,7 @@ class Explainer:
         row: Any,
         k: int = DEFAULTS.k,
         *,
-        algorithm: Literal["auto", "exact", "geco"] = "auto",
+        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
@@ -396,8 +396,9 @@ class Explainer:
         Where the model can be read they are exact: each is proven to be the nearest that does not change all features
         of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so, and
         ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
-        changes. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest
-        values, or the list of categories; ``constraints`` come on top of the explainer's own.
+        changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
+        proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
+        highest values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
         from ironrule.explain.counterfactuals import find_counterfactuals
 
