@@ -16,6 +16,10 @@ same length. A rule's length is the number of its components: both ends of a ran
 ``python -m benchmarks.ladder training-rows`` measures bounds on rows that the model was trained on, and on others, and
 compares both with the share of exceptions among fresh rows: a deep forest is the worst case.
 
+``python -m benchmarks.ladder limit`` asks how good a bound could be at all with so many measured rows: rules are chosen
+on the search part, as ladders do, and once more with all rows in sight, measured and fresh ones too, which nobody may
+do. The second choice is no result; what even it does not reach needs more measured rows, not a better search.
+
 ``python -m benchmarks.ladder speed`` times the search for the best rules alone.
 """
 
@@ -26,22 +30,28 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from sklearn.ensemble import RandomForestClassifier
 
 from benchmarks.stopwatch import best, timed
 from benchmarks.unseen import CLASSIFIERS, DATA, train
 from ironrule import Budget, Explainer, Ladder
+from ironrule.explain.ladder import RULES_WIDENED, RungBuilder
+from ironrule.explain.query import build_case
 from ironrule.search.best_of_length import ComponentRows, find_best_rules
+from ironrule.verdict.bounded import Bounded
 
 MODELS = ("XGBoost", "forest", "logistic")
 ROWS_PER_HISTORY = 5
 MOST = 4
 BUDGET = Budget(seconds=1.0)  # of the last rung, whose proof is not what is measured here
 SHORT_BUDGET = Budget(seconds=0.2)
+PEER_DATA = ("German", "Adult", "Credit", "HELOC")
 PEER_MOST = 6
 PEER_SECONDS = 5.0  # per row
 
@@ -186,12 +196,14 @@ def measure_peers(rows: int, only: list[str]) -> None:
     from benchmarks.paper.methods_anchor_packages import PACKAGES, run
     from benchmarks.paper.subject import Subject
 
-    print("| data | whose rule | rules | length | bound, median | fresh rows, median (mean) | covered | CPU s |")
+    print("| data, model | whose rule | rules | length | bound, median | fresh rows, median (mean) | covered | CPU s |")
     print("|---|---|--:|--:|--:|--:|--:|--:|")
     CLASSIFIERS.update(LARGE)
     DATA["HELOC"] = heloc_as_it_is
-    for data in [name for name in ("Adult", "HELOC") if name in only] or ("Adult", "HELOC"):
-        task = prepare(data, "XGBoost 100 x 6", min(20_000, len(DATA[data]()[0]) // 3))
+    data_names = [name for name in PEER_DATA if name in only] or PEER_DATA
+    model_names = [name for name in LARGE if name in only] or LARGE
+    for data, classifier in product(data_names, model_names):
+        task = prepare(data, classifier, min(20_000, len(DATA[data]()[0]) // 3))
         half = len(task.rows) * 2 // 3
         past, fresh, outcomes = task.rows[:half], task.rows[half:], task.outcomes[half:]
         explainer = Explainer(task.model, past, desired=1, domain="seen", progress=False)
@@ -225,13 +237,54 @@ def measure_peers(rows: int, only: list[str]) -> None:
                 for name, rung in equal.items():
                     tally.add(name, rung.exception_bound, rung.rule, fresh, outcomes)
                     cpu[name].append(ladders[name][number][1])
-            print(f"{data}, {package}: of {len(found)} people {len(lengths)} are compared", flush=True)
+            print(f"{data}, {classifier}, {package}: of {len(found)} people {len(lengths)} are compared", flush=True)
             for name in tally.bounds:
                 shares = tally.fresh.get(name, [float("nan")])
                 bound = "none" if name == package else f"{np.median(tally.bounds[name]):.2%}"
                 cells = f"{len(lengths)} | {np.mean(lengths):.1f} | {bound}"
                 cells += f" | {np.median(shares):.2%} ({np.mean(shares):.2%}) | {np.median(tally.coverage[name]):.2%}"
-                print(f"| {data} | {name} | {cells} | {np.median(cpu[name]):.2f} |", flush=True)
+                print(f"| {data}, {classifier} | {name} | {cells} | {np.median(cpu[name]):.2f} |", flush=True)
+
+
+def measure_limit(rows: int, only: list[str]) -> None:
+    """Print, per length, the bounds of rules chosen honestly, and of rules chosen with all rows in sight."""
+    print("| data | components | rows seen by the choice | bound, median | fresh rows, median (mean) | covered |")
+    print("|---|--:|---|--:|--:|--:|")
+    CLASSIFIERS.update(LARGE)
+    for data in [name for name in ("Adult", "Credit", "HELOC") if name in only] or ("Adult", "Credit", "HELOC"):
+        task = prepare(data, "XGBoost 100 x 6", min(20_000, len(DATA[data]()[0]) // 3))
+        is_fresh = np.arange(len(task.rows)) >= len(task.rows) * 2 // 3
+        is_searched = ~is_fresh & (np.random.default_rng(0).random(len(task.rows)) < 0.5)
+        is_measured = ~is_fresh & ~is_searched
+        choices = {"search part": is_searched, "all": np.ones(len(task.rows), dtype=np.bool_)}
+        context = Explainer(task.model, task.rows, desired=1, domain="seen", progress=False)._context
+        tallies: dict[tuple[int, str], list[tuple[float, float, float]]] = {}
+        for place in np.flatnonzero(~task.outcomes & is_fresh)[:rows].tolist():
+            case = build_case(context, task.rows.iloc[place].to_dict())
+            own = case.components
+            for seen, is_seen in choices.items():
+                builder = RungBuilder(
+                    case=case,
+                    components={number: own.component(number) for number in own.usable_numbers},
+                    outcome="",
+                    columns=tuple(column[is_seen] for column in context.search_history.codes.columns),
+                    outcomes=task.outcomes[is_seen],
+                    critical_value=-float(ndtri(0.05 / MOST)),
+                    scale=is_measured.sum() / is_seen.sum(),
+                )
+                component_rows = builder.build_component_rows(sorted(builder.components))
+                for length in range(1, MOST + 1):
+                    found = find_best_rules(component_rows, length, RULES_WIDENED).rules
+                    bounds, _ = min((builder.widen_bounds(rule.numbers, {}) for rule in found), key=lambda one: one[1])
+                    covered = builder.build_rule(bounds).covers(task.rows)
+                    measured, fresh = covered & is_measured, covered & is_fresh
+                    bound = Bounded.from_counts(int(task.outcomes[measured].sum()), int(measured.sum()), 0.95, MOST)
+                    shares = bound.exceptions, task.outcomes[fresh].mean(), fresh.sum() / is_fresh.sum()
+                    tallies.setdefault((length, seen), []).append(shares)
+        for (length, seen), shares in sorted(tallies.items()):
+            medians, means = np.median(shares, axis=0), np.mean(shares, axis=0)
+            cells = f"{medians[0]:.2%} | {medians[1]:.2%} ({means[1]:.2%}) | {medians[2]:.2%}"
+            print(f"| {data} | {length} | {seen} | {cells} |", flush=True)
 
 
 TRAINING_MODELS = ("deep forest", "XGBoost 100 x 6", "logistic")
@@ -293,7 +346,7 @@ def main() -> None:
     """Run one section."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "section", choices=("validity", "worth", "peers", "training-rows", "speed"), nargs="?", default="worth"
+        "section", choices=("validity", "worth", "peers", "training-rows", "limit", "speed"), nargs="?", default="worth"
     )
     parser.add_argument("--ladders", type=int, default=1000, help="validity: ladders in all")
     parser.add_argument("--history", type=int, default=2000, help="validity: past rows, half of which are measured on")
@@ -309,6 +362,8 @@ def main() -> None:
         measure_peers(given.rows, given.only)
     elif given.section == "training-rows":
         measure_training_rows(given.rows, given.only)
+    elif given.section == "limit":
+        measure_limit(given.rows, given.only)
     else:
         measure_speed()
 
