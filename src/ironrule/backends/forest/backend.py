@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,13 +74,16 @@ def build_oracle(request: OracleRequest) -> ForestOracle:
 
 
 def build_nearest_search(request: NearestRequest) -> NearestSearch:
-    """The oracle with one more margin: what changes cost."""
-    case, box, read = request.query.case, request.query.box, request.tabulated_model
-    forests = compile_forests(read, case.space, case.feasible)
-    if not forests:
+    """Branch and bound over changes, with the compiled forests of the model's own oracle where they serve."""
+    case, own = request.query.case, request.oracle
+    if isinstance(own, ForestOracle) and case.feasible is case.space.feasible:
+        oracle = replace(own, limit=request.limit, gaps=None)
+    else:
+        oracle = ForestOracle(compile_forests(request.tabulated_model, case.space, case.feasible), request.limit)
+    if not oracle.forests:
         return NoCounterfactuals()
-    costs = ChangeCosts.build(case, box, forests[0].cells)
-    return ForestNearestSearch(read, case, box, costs, request.limit)
+    costs = ChangeCosts.build(case, request.query.box, oracle.forests[0].cells)
+    return ForestNearestSearch(oracle.forests, oracle, request.query, costs, request.limit)
 
 
 FOREST = Backend(
