@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Int64Array, Points
+from ironrule.backends.forest.backend import is_tree_sum
 from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.nearest_proof import IntervalProof, prove_over_intervals
 from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
@@ -137,16 +138,18 @@ def find_nearest_changes(
     run: Run,
     boxes_per_query: int = BOXES_PER_QUERY,
 ) -> NearestCounterfactuals:
-    """The nearest counterfactuals of a model that was read: first those that change one feature, of which all are asked
-    about; then, by the exact search, those that change several of the other features.
+    """The nearest counterfactuals of a model that was read. Of a sum of trees, changes of a few features are searched in
+    no time; of others, those that change one feature come first, of which all are asked about, and then, by the exact
+    search, those that change several of the other features.
     """
     oracle = None if context.is_robust else context.oracle
-    none = np.empty((0, len(query.case.space)), dtype=np.int32)
-    try:
-        single = find_small_changes(context, query, run, 1)
-    except (BudgetExhausted, KeyboardInterrupt) as stop:
-        return NearestCounterfactuals(none, False, name_stop(stop, run.meter))
-    single = none if single is None else single
+    single = np.empty((0, len(query.case.space)), dtype=np.int32)
+    if not is_tree_sum(tabulated_model.normal_form):
+        try:
+            asked = find_small_changes(context, query, run, 1)
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            return NearestCounterfactuals(single, False, name_stop(stop, run.meter))
+        single = single if asked is None else asked
     if len(single) >= query.k:
         return NearestCounterfactuals(single[: query.k], True, proven_count=query.k)
     left = _leave_out(query, single)
