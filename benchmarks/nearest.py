@@ -1,0 +1,138 @@
+"""The nearest counterfactual of tree ensembles, beside treecf on the same rows.
+
+    IRONRULE_DATA=<folder> python -m benchmarks.nearest --rows 100 --treecf-python <python of treecf's environment>
+
+Every feature is a number here (categories are numbered), since both must see the same columns. Asked for is one
+counterfactual with the fewest changes, and of those the nearest. Time is CPU time of the process, one thread, without
+set-up. Ours has whole intervals, and confirms every answer by the model. Distances differ (treecf divides by a spread,
+we by the range), so the number of changes is compared: both claim that it is the least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+
+from benchmarks.data import adult, credit, heloc
+from benchmarks.stopwatch import timed
+from benchmarks.unseen import german
+from ironrule import Budget, Explainer
+
+DATA: dict[str, Callable[[], tuple[pd.DataFrame, pd.Series]]] = {
+    "German": german,
+    "Adult": adult,
+    "Credit": credit,
+    "HELOC": heloc,
+}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+BACKGROUND_ROWS = 5_000
+
+
+def build_xgboost() -> Any:
+    """XGBoost, 100 trees of depth 6."""
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=0)
+
+
+def build_lightgbm() -> Any:
+    """LightGBM, 100 trees of 31 leaves."""
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "XGBoost 100 x 6": build_xgboost,
+    "LightGBM": build_lightgbm,
+    "forest 100 x 6": lambda: RandomForestClassifier(100, max_depth=6, n_jobs=1, random_state=0),
+}
+
+
+def encode_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Categories as numbers, all columns as floats."""
+    columns = {
+        name: column if pd.api.types.is_numeric_dtype(column) else column.astype("category").cat.codes
+        for name, column in table.items()
+    }
+    return pd.DataFrame(columns).astype(np.float64)
+
+
+def run_treecf(python: str, model: Any, background: Any, rows: Any, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """What treecf says of every row."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "model.pkl").write_bytes(pickle.dumps(model))
+        np.save(place / "background.npy", background)
+        np.save(place / "rows.npy", rows)
+        (place / "settings.json").write_text(json.dumps(settings))
+        part = Path(__file__).with_name("treecf_part.py")
+        subprocess.run([python, str(part), folder], check=True, env=os.environ | ONE_THREAD)
+        answers: list[dict[str, Any]] = json.loads((place / "treecf.json").read_text())
+    return answers
+
+
+def format_seconds(seconds: list[float]) -> str:
+    """Median and largest."""
+    return f"{np.median(seconds):.4f} ({np.max(seconds):.3f})"
+
+
+def compare(data: str, name: str, rows: int, k: int, seconds: float, treecf_python: str | None) -> None:
+    """Print one line per system."""
+    table, target = DATA[data]()
+    order = np.random.default_rng(0).permutation(len(table))
+    table, target = encode_numbers(table).iloc[order], target.iloc[order]
+    train, past = slice(0, min(20_000, len(table) // 2)), table[-BACKGROUND_ROWS:].reset_index(drop=True)
+    model = MODELS[name]().fit(table[train].to_numpy(), target[train])
+    explainer = Explainer(model, past.to_numpy(), desired=1, progress=False)
+    denied = past.to_numpy()[np.asarray(model.predict(past.to_numpy())) == 0][:rows]
+    explainer.counterfactuals(denied[0], k=k)  # warm
+    budget, answers = Budget(seconds=seconds), []
+    for row in denied:
+        answers.append(timed(lambda row=row: explainer.counterfactuals(row, k=k, budget=budget)))
+    changes = [len(found[0].changes) if len(found) else None for found, _ in answers]
+    proven = sum(found.proven for found, _ in answers)
+    cpu = [taken.cpu for _, taken in answers]
+    print(f"| {data}, {name} | Ironrule | {proven} of {len(denied)} | {format_seconds(cpu)} | |", flush=True)
+    if treecf_python is None or k > 1:
+        return
+    for backend in ("exact", "genetic"):
+        found = run_treecf(treecf_python, model, past.to_numpy(), denied, {"backend": backend, "seconds": seconds})
+        theirs = [one["cpu"] for one in found]
+        optimal = sum(one["proof"] == "optimal" for one in found)
+        same = sum(one["changes"] == own for one, own in zip(found, changes, strict=True))
+        ratios = np.array(cpu) / np.array(theirs)
+        cells = f"{optimal} of {len(denied)} | {format_seconds(theirs)}"
+        more = f"{same} as many changes; ours takes {np.median(ratios):.2f} of its time ({ratios.max():.2f} at most)"
+        print(f"| {data}, {name} | treecf {backend} | {cells} | {more} |", flush=True)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100, help="denied rows per data set and model")
+    parser.add_argument("--k", type=int, default=1, help="counterfactuals per row; treecf is asked for one only")
+    parser.add_argument("--seconds", type=float, default=20.0, help="per row")
+    parser.add_argument("--only", nargs="+", default=[], help="names of data sets and models")
+    parser.add_argument("--treecf-python", help="the python of treecf's environment")
+    given = parser.parse_args()
+    print("| data, model | system | proven | CPU s per row, median (most) | |")
+    print("|---|---|--:|--:|---|")
+    for data in [name for name in DATA if name in given.only] or DATA:
+        for name in [name for name in MODELS if name in given.only] or MODELS:
+            compare(data, name, given.rows, given.k, given.seconds, given.treecf_python)
+
+
+if __name__ == "__main__":
+    main()
