@@ -40,7 +40,7 @@ DATABASE = "sqlalchemy"  # an extra, except in the server, which does not run wi
 SERVER = {"cachetools", "fastapi", "psycopg", "pydantic", "python_multipart", "starlette", "uvicorn"}
 GPU = PACKAGE / "backends" / "network" / "gpu"
 MAX_FOLDER_FILES = 20
-MAX_CHAIN = 20
+MAX_CHAIN = 22
 
 every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 

@@ -20,8 +20,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Budget, Explainer, Explanation, check
-from ironrule.explain import counterfactuals, readable_numbers
-from ironrule.explain.readable_numbers import RESOLUTION, list_readable_numbers, round_outwards
+from ironrule.explain.counterfactuals import nearest, readable_numbers
+from ironrule.explain.counterfactuals.readable_numbers import RESOLUTION, list_readable_numbers, round_outwards
 from ironrule.space.roles import Role
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.digest import add_digest
@@ -207,7 +207,7 @@ def test_numbers_have_few_digits_and_are_rounded_away_from_the_row_within_the_re
         assert Explanation.from_json(explanation.to_json()).changes == changes
         assert check(explanation, model, table, desired=True).status == "proven"
     assert short >= 6
-    assert counterfactuals.RESOLUTION == RESOLUTION  # it is loaded before a test takes another one
+    assert nearest.RESOLUTION == RESOLUTION  # it is loaded before a test takes another one
 
 
 @pytest.mark.parametrize("change", ["denied", "outside", "not rounded so", "rounded far", "not changed"])

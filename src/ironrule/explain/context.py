@@ -27,8 +27,8 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.compiled_model import CompiledModel, compile_models, extend_compiled_model, reduce_tabulated
 from ironrule.errors import ConstraintError, InputError, ModelError, TableError
+from ironrule.explain.counterfactuals.readable_numbers import NumberGridCache
 from ironrule.explain.options import as_list, parse_row
-from ironrule.explain.readable_numbers import NumberGridCache
 from ironrule.explain.roles import list_declared_constraints
 from ironrule.explain.row_store import InMemoryRows, OnDiskRows, RowStore, RowTable, build_cache_key
 from ironrule.model.blackbox import ModelSet, build_model_set, match_column_names

@@ -400,7 +400,7 @@ class Explainer:
         proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
         highest values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
-        from ironrule.explain.counterfactuals import find_counterfactuals
+        from ironrule.explain.counterfactuals.find import find_counterfactuals
 
         return find_counterfactuals(
             self._context,
@@ -533,7 +533,7 @@ class Explainer:
         """The same explanation with up to k suggested changes, found when they are first read, within the seconds of
         the budget and 10 at most.
         """
-        from ironrule.explain.counterfactuals import add_changes
+        from ironrule.explain.counterfactuals.suggest import add_changes
 
         return add_changes(self._context, explanation, k, budget)
 

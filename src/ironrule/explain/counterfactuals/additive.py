@@ -23,9 +23,9 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.backends.additive.nearest import Assignment, CheapestChanges, FeatureOptions, Need, SearchLimitReached
-from ironrule.explain.changed_rows import ask_about_rows, build_changed_row
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.readable_numbers import (
+from ironrule.explain.counterfactuals.changed_rows import ask_about_rows, build_changed_row
+from ironrule.explain.counterfactuals.readable_numbers import (
     MAX_WHOLE_NUMBERS,
     RESOLUTION,
     NumberGrid,

@@ -1,0 +1,148 @@
+"""Find the nearest counterfactuals of a row, within what may change.
+
+What may change is given in the words that users of DiCE know: features to vary and permitted ranges. The exact search
+is used where the model can be read, GeCo otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ironrule.errors import InputError, describe_value
+from ironrule.explain.context import ExplainerContext
+from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
+from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.nearest import (
+    describe_changes,
+    find_by_geco,
+    find_by_oracle,
+    find_nearest_changes,
+    make_readable,
+)
+from ironrule.explain.extend import extend_to_row
+from ironrule.explain.options import SearchOptions, parse_names
+from ironrule.explain.query import build_case, build_statistics, extend_to_named
+from ironrule.model.protocol import Unreadable
+from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.combine import verify_oracle
+from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.rule.box import Box
+from ironrule.rule.instance_components import InstanceComponents
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
+from ironrule.space.feature import Feature, Value
+from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
+
+
+def find_counterfactuals(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    *,
+    algorithm: str | UserOracle,
+    features_to_vary: Sequence[str] | str,
+    permitted_range: Mapping[str, Sequence[Value]],
+    constraints: Sequence[Constraint],
+    progress: bool | None = False,
+) -> Counterfactuals:
+    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
+    context, row = extend_to_row(context, row)
+    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
+    _require_changeable(context, features_to_vary)
+    changing = (*context.change_constraints, *constraints, *ranges)
+    everything = isinstance(features_to_vary, str) and features_to_vary == "all"
+    names = () if everything else parse_names("features_to_vary", features_to_vary)
+    context = extend_to_named(context, options, changing, names)
+    case = build_case(context, row, changing, own_model_only=True)
+    query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
+    tabulated_model = _choose_tabulated_model(algorithm, context)
+    meter = options.start_meter()
+    run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
+    with meter.watch(progress):
+        found = None if tabulated_model is None else find_additive_changes(context, query, run)
+        if found is None and tabulated_model is not None:
+            try:
+                nearest = find_nearest_changes(context, tabulated_model, query, run)
+                found = describe_changes(context, query, nearest, run)
+            except Unreadable as reason:  # constraints on what may change that are too intricate
+                if algorithm == "exact":
+                    statement = f"exact counterfactuals are not available here: {reason}"
+                    hint = "use algorithm='geco'"
+                    raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
+        if found is None and not isinstance(algorithm, str):
+            nearest, name = find_by_oracle(verify_oracle(algorithm), query, run), type(algorithm).__name__
+            found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
+        elif found is None:
+            found, name = describe_changes(context, query, find_by_geco(query, run), run), "GeCo"
+        found = make_readable(context, query, found, run)
+    if tabulated_model is not None:
+        require_rows_desired(context, [item.values for item in found.items])
+    statistics = build_statistics(meter, name, options.seed, found.stopped)
+    instance = context.space.decode_row(case.user_instance)
+    return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
+
+
+def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[str] | str) -> None:
+    """Raise InputError if a feature is to vary that must not change by its declared role."""
+    if isinstance(features_to_vary, str) and features_to_vary == "all":
+        return
+    for name in parse_names("features_to_vary", features_to_vary):
+        role = context.space[name].role
+        if role is not None and role.kind != "actionable":
+            raise InputError(
+                expected="features_to_vary must name features whose role lets them change",
+                got=f"{name!r}, which is declared {role.kind}",
+                hint="leave it out, or declare it actionable",
+                code="unchangeable-feature",
+            )
+
+
+def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
+    """The whole space, except that features which may not vary keep the instance's value."""
+    box = components.box(0)
+    if isinstance(features_to_vary, str) and features_to_vary == "all":
+        return box
+    names = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary
+    free = [components.space.index(name) for name in names]
+    fixed = np.setdiff1d(np.arange(len(components.space)), free)
+    low, high = box.low.copy(), box.high.copy()
+    low[fixed] = high[fixed] = components.instance[fixed]
+    return Box(low, high)
+
+
+def _format_range(feature: Feature, values: Sequence[Value]) -> str:
+    """A permitted range as a constraint: lowest and highest for an ordered feature, a list of values otherwise."""
+    must = f"the permitted range of {feature.name!r} must be"
+    if not is_listing(values) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+        raise InputError(expected=f"{must} a non-empty list", got=describe_value(values))
+    odd = [value for value in map(to_python_value, values) if value is not None and not isinstance(value, VALUE_TYPES)]
+    odd += [value for value in values if isinstance(value, int) and abs(value) >= 2**64]
+    if odd:
+        raise InputError(expected=f"{must} a list of single values", got=describe_value(odd[0]))
+    name, literals = Reference(Subject.POINT, feature.name), [format_literal(value) for value in values]
+    if not feature.ordered:
+        return f"{name} in ({', '.join(literals)})"
+    if len(values) != 2:
+        raise InputError(expected=f"{must} [lowest, highest]", got=list(values))
+    return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
+
+
+def _choose_tabulated_model(algorithm: str | UserOracle, context: ExplainerContext) -> TabulatedModel | None:
+    """What the exact search reads, or None where GeCo, or an oracle that was passed, is to search."""
+    if not isinstance(algorithm, (str, type)) and callable(getattr(algorithm, "find", None)):
+        return None
+    if algorithm not in ("auto", "exact", "geco"):
+        raise InputError(
+            expected="algorithm must be one of auto, exact, geco",
+            got=describe_value(algorithm),
+            hint="or pass an object such as GrowingSpheres()",
+            code="unknown-algorithm",
+        )
+    if algorithm == "exact" and context.unreadable_reason is not None:
+        statement = f"exact counterfactuals need a model that can be read: {context.unreadable_reason}"
+        raise InputError(statement, hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
+    return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
