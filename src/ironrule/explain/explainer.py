@@ -34,7 +34,6 @@ from ironrule.explain.options import (
     parse_measure,
     parse_models,
     parse_oracle,
-    parse_ranges,
     require_explanation,
 )
 from ironrule.model.decision import DecisionTarget
@@ -401,16 +400,19 @@ class Explainer:
         highest values, or the list of categories; ``constraints`` come on top of the explainer's own.
         """
         from ironrule.explain.counterfactuals.find import find_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
 
         return find_counterfactuals(
             self._context,
             row,
             SearchOptions(k=k, budget=budget, seed=seed),
-            algorithm=algorithm,
-            features_to_vary=features_to_vary,
-            permitted_range=parse_ranges(permitted_range),
-            constraints=tuple(map(as_constraint, as_list(constraints))),
-            progress=progress,
+            ChangeOptions(
+                algorithm=algorithm,
+                features_to_vary=features_to_vary,
+                permitted_range=permitted_range,
+                constraints=constraints,
+            ),
+            progress,
         )
 
     def rules(

@@ -12,6 +12,7 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ironrule.errors import InputError, TableError
+from ironrule.explain.counterfactuals.options import ChangeOptions, CounterfactualAlgorithm
 from ironrule.explain.options import DEFAULTS, Preference, SearchOptions
 from ironrule.search.algorithms import AlgorithmChoice
 from ironrule.server.auth import check_unicode
@@ -19,7 +20,6 @@ from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.jobs import JobProgress, JobState
 from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
 from ironrule.server.service import (
-    CounterfactualAlgorithm,
     CounterfactualsRequest,
     ExplainRequest,
     LadderRequest,
@@ -132,10 +132,12 @@ class CounterfactualsBody(RequestBody):
         return CounterfactualsRequest(
             convert_row(self.row),
             SearchOptions(k=self.k, seed=self.seed, budget=_build_budget(self.seconds, self.evaluations)),
-            algorithm=self.algorithm,
-            features_to_vary=vary if vary == "all" else tuple(vary),
-            permitted_range=ranges,
-            constraints=tuple(self.constraints),
+            ChangeOptions(
+                algorithm=self.algorithm,
+                features_to_vary=vary,
+                permitted_range=ranges,
+                constraints=self.constraints,
+            ),
         )
 
 
@@ -250,9 +252,11 @@ class CounterfactualsForm(BaseModel):
         return CounterfactualsRequest(
             row,
             SearchOptions(budget=_build_budget(self.seconds)),
-            algorithm=self.algorithm,
-            features_to_vary=vary if self.fixed else "all",
-            constraints=self.constraints,
+            ChangeOptions(
+                algorithm=self.algorithm,
+                features_to_vary=vary if self.fixed else "all",
+                constraints=self.constraints,
+            ),
         )
 
 

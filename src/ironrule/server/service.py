@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from starlette.requests import Request
 
 from ironrule.errors import InputError, ModelError
+from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.roles import list_role_constraints
@@ -72,7 +73,6 @@ class EqualRows:
 
 
 RowInput = int | Mapping[str, Any]
-CounterfactualAlgorithm = Literal["auto", "exact", "geco"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,7 @@ class CounterfactualsRequest:
 
     row: RowInput
     options: SearchOptions = field(default_factory=SearchOptions)  # k, seed and budget count
-    algorithm: CounterfactualAlgorithm = "auto"
-    features_to_vary: tuple[str, ...] | Literal["all"] = "all"
-    permitted_range: Mapping[str, Sequence[Any]] | None = None
-    constraints: tuple[str, ...] = ()
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +208,10 @@ class Service:
         return self.served_model.explainer.counterfactuals(
             request.row,
             request.options.k,
-            algorithm=request.algorithm,
-            features_to_vary=request.features_to_vary,
-            permitted_range=request.permitted_range,
-            constraints=request.constraints,
             budget=self._limit_budget(request.options, job),
             seed=request.options.seed,
             progress=False,
+            **request.changes.to_kwargs(),
         )
 
     def _limit_budget(self, options: SearchOptions, job: Job) -> Budget:

@@ -39,22 +39,21 @@ def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, look for counterfactuals."""
     from ironrule.cli.render import render_counterfactuals
     from ironrule.cli.terminal import show_spinner
+    from ironrule.explain.counterfactuals.options import ChangeOptions
     from ironrule.rule.parsing import parse_ranges
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     constraints = shared.parse_constraints(options)  # on the changes: the row itself need not satisfy them
     explainer, row = read_row_inputs(options)
-    ranges = parse_ranges(options.range, explainer.space)
+    changes = ChangeOptions(
+        algorithm=options.counterfactual_algorithm,
+        features_to_vary=options.vary or "all",
+        permitted_range=parse_ranges(options.range, explainer.space),
+        constraints=constraints,
+    )
     with show_spinner():
         counterfactuals = explainer.counterfactuals(
-            row,
-            search.k,
-            algorithm=options.counterfactual_algorithm,
-            features_to_vary=options.vary or "all",
-            permitted_range=ranges,
-            constraints=constraints,
-            budget=search.budget,
-            seed=search.seed,
+            row, search.k, budget=search.budget, seed=search.seed, **changes.to_kwargs()
         )
     text = format_json_file(counterfactuals.to_dict())
     return CommandResult(render_counterfactuals(counterfactuals), counterfactuals.to_dict, output, text)

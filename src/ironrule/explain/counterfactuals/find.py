@@ -6,7 +6,7 @@ is used where the model can be read, GeCo otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from ironrule.explain.counterfactuals.nearest import (
     find_nearest_changes,
     make_readable,
 )
+from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.options import SearchOptions, parse_names
+from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
@@ -33,8 +34,9 @@ from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
+from ironrule.space.constraints.syntax import Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
+from ironrule.space.space import as_constraint
 from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
 
 
@@ -42,24 +44,19 @@ def find_counterfactuals(
     context: ExplainerContext,
     row: Any,
     options: SearchOptions,
-    *,
-    algorithm: str | UserOracle,
-    features_to_vary: Sequence[str] | str,
-    permitted_range: Mapping[str, Sequence[Value]],
-    constraints: Sequence[Constraint],
+    changes: ChangeOptions,
     progress: bool | None = False,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     context, row = extend_to_row(context, row)
-    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in permitted_range.items()]
-    _require_changeable(context, features_to_vary)
-    changing = (*context.change_constraints, *constraints, *ranges)
-    everything = isinstance(features_to_vary, str) and features_to_vary == "all"
-    names = () if everything else parse_names("features_to_vary", features_to_vary)
-    context = extend_to_named(context, options, changing, names)
+    limits = changes.permitted_range or {}
+    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
+    _require_changeable(context, changes.names or ())
+    changing = (*context.change_constraints, *map(as_constraint, changes.constraints), *ranges)
+    context = extend_to_named(context, options, changing, changes.names or ())
     case = build_case(context, row, changing, own_model_only=True)
-    query = BoxQuery(case, _build_change_box(case.components, features_to_vary), options.k)
-    tabulated_model = _choose_tabulated_model(algorithm, context)
+    query = BoxQuery(case, _build_change_box(case.components, changes.names), options.k)
+    tabulated_model = _choose_tabulated_model(changes.algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     with meter.watch(progress):
@@ -69,12 +66,12 @@ def find_counterfactuals(
                 nearest = find_nearest_changes(context, tabulated_model, query, run)
                 found = describe_changes(context, query, nearest, run)
             except Unreadable as reason:  # constraints on what may change that are too intricate
-                if algorithm == "exact":
+                if changes.algorithm == "exact":
                     statement = f"exact counterfactuals are not available here: {reason}"
                     hint = "use algorithm='geco'"
                     raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
-        if found is None and not isinstance(algorithm, str):
-            nearest, name = find_by_oracle(verify_oracle(algorithm), query, run), type(algorithm).__name__
+        if found is None and changes.oracle is not None:
+            nearest, name = find_by_oracle(verify_oracle(changes.oracle), query, run), type(changes.oracle).__name__
             found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
         elif found is None:
             found, name = describe_changes(context, query, find_by_geco(query, run), run), "GeCo"
@@ -86,11 +83,9 @@ def find_counterfactuals(
     return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
 
 
-def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[str] | str) -> None:
+def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
     """Raise InputError if a feature is to vary that must not change by its declared role."""
-    if isinstance(features_to_vary, str) and features_to_vary == "all":
-        return
-    for name in parse_names("features_to_vary", features_to_vary):
+    for name in names:
         role = context.space[name].role
         if role is not None and role.kind != "actionable":
             raise InputError(
@@ -101,12 +96,11 @@ def _require_changeable(context: ExplainerContext, features_to_vary: Sequence[st
             )
 
 
-def _build_change_box(components: InstanceComponents, features_to_vary: Sequence[str] | str) -> Box:
+def _build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
     """The whole space, except that features which may not vary keep the instance's value."""
     box = components.box(0)
-    if isinstance(features_to_vary, str) and features_to_vary == "all":
+    if names is None:
         return box
-    names = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary
     free = [components.space.index(name) for name in names]
     fixed = np.setdiff1d(np.arange(len(components.space)), free)
     low, high = box.low.copy(), box.high.copy()
@@ -133,16 +127,9 @@ def _format_range(feature: Feature, values: Sequence[Value]) -> str:
 
 def _choose_tabulated_model(algorithm: str | UserOracle, context: ExplainerContext) -> TabulatedModel | None:
     """What the exact search reads, or None where GeCo, or an oracle that was passed, is to search."""
-    if not isinstance(algorithm, (str, type)) and callable(getattr(algorithm, "find", None)):
-        return None
-    if algorithm not in ("auto", "exact", "geco"):
-        raise InputError(
-            expected="algorithm must be one of auto, exact, geco",
-            got=describe_value(algorithm),
-            hint="or pass an object such as GrowingSpheres()",
-            code="unknown-algorithm",
-        )
     if algorithm == "exact" and context.unreadable_reason is not None:
         statement = f"exact counterfactuals need a model that can be read: {context.unreadable_reason}"
         raise InputError(statement, hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
-    return None if algorithm == "geco" or context.compiled_model is None else context.compiled_model.tabulated
+    if algorithm not in ("auto", "exact") or context.compiled_model is None:
+        return None
+    return context.compiled_model.tabulated

@@ -1,0 +1,61 @@
+"""All that a search for counterfactuals can be told beside k, budget and seed, checked: ``ChangeOptions``.
+
+``Explainer.counterfactuals``, the command line and the server pass this value on, and its defaults are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ironrule.errors import InputError, describe_value
+from ironrule.explain.options import as_list, parse_names, parse_ranges
+from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.feature import Value
+from ironrule.space.space import as_constraint
+
+if TYPE_CHECKING:
+    from ironrule.oracles.protocol import UserOracle
+
+CounterfactualAlgorithm = Literal["auto", "exact", "geco"]
+COUNTERFACTUAL_ALGORITHMS: tuple[str, ...] = get_args(CounterfactualAlgorithm)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ChangeOptions:
+    """How counterfactuals are searched, and what they may change; raises InputError for what cannot be used."""
+
+    algorithm: CounterfactualAlgorithm | UserOracle = "auto"
+    features_to_vary: Sequence[str] | str = "all"
+    permitted_range: Mapping[str, Sequence[Value]] | None = None
+    constraints: Sequence[str | Constraint] = ()
+
+    def __post_init__(self) -> None:
+        searches = not isinstance(self.algorithm, (str, type)) and callable(getattr(self.algorithm, "find", None))
+        if not searches and self.algorithm not in COUNTERFACTUAL_ALGORITHMS:
+            raise InputError(
+                expected=f"algorithm must be one of {', '.join(COUNTERFACTUAL_ALGORITHMS)}",
+                got=describe_value(self.algorithm),
+                hint="or pass an object such as GrowingSpheres()",
+                code="unknown-algorithm",
+            )
+        if self.features_to_vary != "all":
+            names = parse_names("features_to_vary", self.features_to_vary)
+            object.__setattr__(self, "features_to_vary", names)
+        object.__setattr__(self, "permitted_range", parse_ranges(self.permitted_range))
+        object.__setattr__(self, "constraints", tuple(map(as_constraint, as_list(self.constraints))))
+
+    @property
+    def oracle(self) -> UserOracle | None:
+        """The oracle that was passed as the algorithm; None for one by name."""
+        return None if isinstance(self.algorithm, str) else self.algorithm
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The features that may vary; None for all."""
+        return None if isinstance(self.features_to_vary, str) else tuple(self.features_to_vary)
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """The same by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
