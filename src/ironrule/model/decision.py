@@ -26,6 +26,7 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.errors import InputError, ModelError, OutcomeError, describe_value
+from ironrule.model.thread_limit import limit_threads
 from ironrule.space.feature import is_missing, value_from_json, value_to_json
 from ironrule.space.table import to_python_value
 from ironrule.wording import format_count
@@ -377,7 +378,8 @@ def _require_finite(answer: AnyArray) -> None:
 def ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
     """The model's answer as an array with something for every row; its own exception is shown, not swallowed."""
     try:
-        answer = _to_array(ask(table), rows)
+        with limit_threads(rows):
+            answer = _to_array(ask(table), rows)
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
