@@ -48,6 +48,7 @@ _HOMES = {
     "Exhaustive": "ironrule.oracles.exhaustive",
     "Explainer": "ironrule.explain.explainer",
     "Explanation": "ironrule.results.explanation",
+    "FACE": "ironrule.oracles.heuristics.face",
     "Feature": "ironrule.space.feature",
     "GeCo": "ironrule.oracles.geco.oracle",
     "GeneticRule": "ironrule.search.genetic",

@@ -18,8 +18,8 @@ from typing import ClassVar
 import numpy as np
 
 from ironrule.arrays import Float64Array, Points
-from ironrule.errors import InputError, describe_value
 from ironrule.oracles.heuristics.candidates import CandidateSearch
+from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Unrefuted, Verdict
@@ -40,11 +40,8 @@ class GrowingSpheres:
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
     def __post_init__(self) -> None:
-        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < 1:
-            raise InputError(expected="samples must be a positive integer", got=describe_value(self.samples))
-        for name, value in (("radius", self.radius), ("step", self.step)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < math.inf:
-                raise InputError(expected=f"{name} must be a positive number", got=describe_value(value))
+        require_count(samples=self.samples)
+        require_positive(radius=self.radius, step=self.step)
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals, nearest first, each without useless changes; ``Unrefuted`` if no layer has one."""
