@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray, Float64Array, Points
 
 
 class Model(Protocol):
@@ -14,6 +14,15 @@ class Model(Protocol):
 
     def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
+
+
+class ScoringModel(Protocol):
+    """A model that may also say how close points are to the desired outcome (:mod:`ironrule.model.scores`)."""
+
+    def scores(self, points: Points) -> Float64Array:
+        """A number for every point, above 0 where the desired outcome is expected; raises InputError where the model
+        answers labels alone.
+        """
 
 
 class NormalForm(Protocol):
