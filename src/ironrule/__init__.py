@@ -29,11 +29,13 @@ __version__ = "0.1.0"
 # Every public name and its home; imported when first used, so that `import ironrule` stays fast. `__init__.pyi` has the
 # same names for type checkers; a test compares both.
 _HOMES = {
+    "ActionableRecourse": "ironrule.oracles.heuristics.actionable_recourse",
     "Anchor": "ironrule.search.anchor",
     "Batch": "ironrule.results.batch",
     "Bins": "ironrule.model.wrappers.handwritten_models",
     "Bounded": "ironrule.verdict.bounded",
     "Budget": "ironrule.verdict.budget",
+    "CEM": "ironrule.oracles.heuristics.cem",
     "Certificate": "ironrule.verdict.certificate",
     "Change": "ironrule.rule.counterfactual",
     "ChangeSet": "ironrule.results.counterfactuals",
@@ -90,6 +92,7 @@ _HOMES = {
     "TorchNetwork": "ironrule.model.wrappers.networks",
     "TwoLayerAdditive": "ironrule.model.wrappers.handwritten_models",
     "Unrefuted": "ironrule.verdict.verdict",
+    "Wachter": "ironrule.oracles.heuristics.wachter",
     "check": "ironrule.checker.checker",
 }
 

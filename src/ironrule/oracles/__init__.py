@@ -9,16 +9,22 @@ from __future__ import annotations
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
+from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse
+from ironrule.oracles.heuristics.cem import CEM
 from ironrule.oracles.heuristics.face import FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
+from ironrule.oracles.heuristics.wachter import Wachter
 from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
+    "actionable_recourse": ActionableRecourse,
+    "cem": CEM,
     "exhaustive": Exhaustive,
     "face": FACE,
     "geco": GeCo,
     "growing_spheres": GrowingSpheres,
     "search_then_prove": SearchThenProve,
     "sampling": Sampling,
+    "wachter": Wachter,
 }
