@@ -34,6 +34,7 @@ _HOMES = {
     "Bins": "ironrule.model.wrappers.handwritten_models",
     "Bounded": "ironrule.verdict.bounded",
     "Budget": "ironrule.verdict.budget",
+    "CCHVAE": "ironrule.oracles.heuristics.cchvae",
     "Certificate": "ironrule.verdict.certificate",
     "Change": "ironrule.rule.counterfactual",
     "ChangeSet": "ironrule.results.counterfactuals",

@@ -9,12 +9,14 @@ from __future__ import annotations
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
+from ironrule.oracles.heuristics.cchvae import CCHVAE
 from ironrule.oracles.heuristics.face import FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
+    "cchvae": CCHVAE,
     "exhaustive": Exhaustive,
     "face": FACE,
     "geco": GeCo,
