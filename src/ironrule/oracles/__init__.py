@@ -9,14 +9,16 @@ from __future__ import annotations
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
-from ironrule.oracles.heuristics.cchvae import CCHVAE
 from ironrule.oracles.heuristics.face import FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
+from ironrule.oracles.latent.cchvae import CCHVAE
+from ironrule.oracles.latent.cruds import CRUDS
 from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
     "cchvae": CCHVAE,
+    "cruds": CRUDS,
     "exhaustive": Exhaustive,
     "face": FACE,
     "geco": GeCo,

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ironrule.arrays import Points
-from ironrule.oracles.heuristics.autoencoder import Autoencoder, prepare_autoencoder
 from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.dense_network import Training
 from ironrule.oracles.heuristics.growing_spheres import draw_in_layer, search_layers
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
+from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
+from ironrule.oracles.latent.dense_network import Training
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Unrefuted, Verdict
 

@@ -21,7 +21,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.model.history import History
 from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
-from ironrule.oracles.heuristics.dense_network import (
+from ironrule.oracles.latent.dense_network import (
     Adam,
     DenseNetwork,
     Gradients,

@@ -7,38 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ironrule.arrays import Float64Array
 from ironrule.errors import InputError
-from ironrule.oracles.heuristics import autoencoder
-from ironrule.oracles.heuristics.autoencoder import (
+from ironrule.oracles.heuristics.candidates import CandidateSearch
+from ironrule.oracles.latent import autoencoder
+from ironrule.oracles.latent.autoencoder import (
     VariationalAutoencoder,
     fit_autoencoder,
     fit_to_past_rows,
     prepare_autoencoder,
 )
-from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.dense_network import DenseNetwork, Training
+from ironrule.oracles.latent.dense_network import DenseNetwork, Training
 from ironrule.oracles.protocol import BoxQuery
 from ironrule.space.feature import Feature
 from ironrule.space.roles import Role
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget, BudgetExhausted
+from latent_cases import differ, draw_rows
 from tiny_cases import case_of, meter_of, run_of
 
 NONE = np.empty(0, dtype=np.intp)
-
-
-def differ(function: Any, array: Float64Array, step: float = 1e-6) -> Float64Array:
-    """The gradient of a function of an array, which it reads in place, by central differences."""
-    gradient = np.empty_like(array)
-    for place in np.ndindex(array.shape):
-        own = array[place]
-        array[place] = own + step
-        after = function()
-        array[place] = own - step
-        gradient[place] = (after - function()) / (2 * step)
-        array[place] = own
-    return gradient
 
 
 def draw_network(conditions: bool) -> VariationalAutoencoder:
@@ -54,12 +41,6 @@ def draw_network(conditions: bool) -> VariationalAutoencoder:
         binary=np.isin(free, (1, 4)),
         deviation=0.3,
     )
-
-
-def draw_rows(count: int) -> Float64Array:
-    rows = np.random.default_rng(2).uniform(size=(count, 5))
-    rows[:, [1, 4]] = rows[:, [1, 4]] > 0.5
-    return rows
 
 
 @pytest.mark.parametrize("conditions", [False, True])
