@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ironrule.arrays import BoolArray, Float64Array, Points
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Points
 
 
 class Model(Protocol):
@@ -35,6 +35,9 @@ class NormalForm(Protocol):
     @property
     def node_count(self) -> int:
         """How many nodes its trees have; 0 if it has none."""
+
+    def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
+        """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
 
     def negate(self) -> NormalForm:
         """The normal form of the opposite decision; raises Unreadable if it would be too large."""
