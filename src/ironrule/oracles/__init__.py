@@ -14,17 +14,21 @@ from ironrule.oracles.heuristics.cem import CEM
 from ironrule.oracles.heuristics.face import FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.heuristics.wachter import Wachter
+from ironrule.oracles.latent.cchvae import CCHVAE
+from ironrule.oracles.latent.cruds import CRUDS
 from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
     "actionable_recourse": ActionableRecourse,
+    "cchvae": CCHVAE,
     "cem": CEM,
+    "cruds": CRUDS,
     "exhaustive": Exhaustive,
     "face": FACE,
     "geco": GeCo,
     "growing_spheres": GrowingSpheres,
-    "search_then_prove": SearchThenProve,
     "sampling": Sampling,
+    "search_then_prove": SearchThenProve,
     "wachter": Wachter,
 }
