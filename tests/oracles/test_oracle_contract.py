@@ -20,6 +20,8 @@ from ironrule.oracles import ORACLES
 from ironrule.oracles.exhaustive import enumerate_box
 from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse
 from ironrule.oracles.heuristics.cem import CEM
+from ironrule.oracles.heuristics.dice import DiCE
+from ironrule.oracles.heuristics.focus import FOCUS
 from ironrule.oracles.heuristics.wachter import Wachter
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
@@ -71,6 +73,10 @@ class OnAverages:
 QUICK: dict[str, Oracle] = {
     "actionable_recourse": OnAverages(ActionableRecourse(programs=5)),
     "cem": CEM(searches=3, steps=8),
+    "dice": DiCE(samples=20),
+    "dice, genetic": DiCE("genetic", samples=20, generations=8),
+    "dice, gradient": DiCE("gradient", steps=12),
+    "focus": FOCUS(steps=25),
     "wachter": Wachter(rounds=3, steps=8, starts=2),
 }
 MADE: dict[str, Oracle] = {**{name: make() for name, make in ORACLES.items()}, **QUICK, "tree": TreeOfTable()}
