@@ -100,11 +100,11 @@ def describe_missing_short_rule(ladder: Ladder) -> list[str]:
         return []
     components = f"at most {format_count(MAX_SHORT, 'component')}"
     wanted = format_percent_down((1.0 - MAX_SHORT_BOUND) if ladder.at_least is None else ladder.at_least)
+    start = f"No rule of {components} is known to hold for {wanted} of people like past ones"
+    if best.exception_bound >= 1.0:
+        return [f"{start}."]
     share, confidence = format_percent_down(1.0 - best.exception_bound), format_percent_down(ladder.confidence)
-    return [
-        f"No rule of {components} is known to hold for {wanted} of people like past ones: "
-        f"the best one holds for at least {share} ({confidence} confidence)."
-    ]
+    return [f"{start}: the best one holds for at least {share} ({confidence} confidence)."]
 
 
 def describe_notes(ladder: Ladder) -> list[str]:
