@@ -69,7 +69,15 @@ def run(options: argparse.Namespace) -> CommandResult:
 
 
 def build_boosting_explainer() -> Explainer:
-    """An explainer of boosted trees that were trained on half of the data; ladders are measured on the other half."""
+    """An explainer of the boosted trees; ladders are measured on rows that these do not know."""
+    from ironrule.explain.explainer import Explainer
+
+    model, features, space, is_fresh = build_boosting_model()
+    return Explainer(model, features, desired=DESIRED_CLASS, space=space, measure=is_fresh)
+
+
+def build_boosting_model() -> tuple[Any, Any, Space, Any]:
+    """Boosted trees trained on half of the data, the data, its space, and which rows are the other half."""
     import numpy as np
     from sklearn.compose import ColumnTransformer
     from sklearn.ensemble import GradientBoostingClassifier
@@ -78,7 +86,6 @@ def build_boosting_explainer() -> Explainer:
     from sklearn.preprocessing import OneHotEncoder
 
     from ironrule.data import load_german
-    from ironrule.explain.explainer import Explainer
     from ironrule.space.space import Space
 
     features, names, target = load_german(as_frame=False)
@@ -88,13 +95,8 @@ def build_boosting_explainer() -> Explainer:
     columns = ColumnTransformer([("categories", encoder, categories)], remainder="passthrough")
     trees = make_pipeline(columns, GradientBoostingClassifier(max_depth=2, random_state=0))
     model = FixedThresholdClassifier(trees, threshold=LEAST_PROBABILITY, pos_label=DESIRED_CLASS)
-    return Explainer(
-        model.fit(features[trained], target[trained]),
-        features,
-        desired=DESIRED_CLASS,
-        space=Space.infer(features, names=names),
-        measure=np.isin(np.arange(len(features)), fresh),
-    )
+    model.fit(features[trained], target[trained])
+    return model, features, Space.infer(features, names=names), np.isin(np.arange(len(features)), fresh)
 
 
 def build_demo_explainer() -> Explainer:
