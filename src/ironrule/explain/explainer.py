@@ -278,6 +278,7 @@ class Explainer:
         nested: bool = True,
         at_least: float | None = None,
         confidence: float = 0.95,
+        short_enough: int = 0,
         algorithm: str | Algorithm = DEFAULTS.algorithm,
         k: int = DEFAULTS.k,
         budget: Budget | float | None = DEFAULTS.budget,
@@ -296,11 +297,14 @@ class Explainer:
         ``explain`` gives when it looks at the other past rows alone, with the same options: proven where the model can
         be read. ``nested``: every rung has the conditions of the one before it, and all are of components of the last;
         otherwise each has the best rule of its length. With ``at_least``, such as 0.99, ``short`` of the ladder is the
-        shortest rung that holds for this share of people.
+        shortest rung that holds for this share of people. A proven rule of at most ``short_enough`` components gets no
+        shorter rungs.
         """
         from ironrule.explain.ladder import LadderOptions, build_ladder
 
-        chosen = LadderOptions(most=most, nested=nested, at_least=at_least, confidence=confidence)
+        chosen = LadderOptions(
+            most=most, nested=nested, at_least=at_least, confidence=confidence, short_enough=short_enough
+        )
         options = SearchOptions(
             algorithm=algorithm,
             k=k,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ironrule.arrays import Int64Array
 from ironrule.explain.options import DEFAULT_SECONDS
-from ironrule.report.ladder import build_rung_views, describe_notes, describe_rung
+from ironrule.report.ladder import build_rung_views, describe_missing_short_rule, describe_notes, describe_rung
 from ironrule.report.text import (
     describe_bounds,
     describe_changes,
@@ -320,6 +320,7 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
         "outcome": format_outcome(explanation.rule),
         "conditions": list_conditions(short.rule, space),
         "verdict": get_verdict_name(short.verdict),
+        "has_short_rule": short is not found.last,
         "sentence": describe_rung(found, short),
         "rungs": [
             {
@@ -331,7 +332,7 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
             }
             for rung, view in zip(found, build_rung_views(found), strict=True)
         ],
-        "notes": describe_notes(found),
+        "notes": [*describe_missing_short_rule(found), *describe_notes(found)],
         "whole_verdict": get_verdict_name(found.last.verdict),
         "whole_verdict_text": str(found.last.verdict),
         "whole_conditions": list_conditions(found.last.rule, space),

@@ -180,9 +180,22 @@ def test_a_ladder_leads_with_the_short_rule_and_says_what_each_rule_is_worth(cli
     assert len(data["rungs"]) > 2
     for one in data["rungs"][:-1]:
         assert one["worth"].startswith("bounded: at most ")
-    assert page.index('id="rule"') < page.index("Why you can rely on it") < page.index("The whole rule")
-    assert page.count('<span class="verdict bounded">') == len(data["rungs"]) - 1 + (data["verdict"] == "bounded")
+    assert page.count('<span class="verdict bounded">') == len(data["rungs"]) - 1
+    assert data["verdict"] == "proven"  # three conditions are short, and no weaker rule comes first
+    assert "Why you can rely on it" not in page
     assert f'<a href="/ladders/{number}"' in client.get("/explanations").text
+
+
+def test_a_bounded_rule_leads_and_the_proven_one_is_folded_below_it(client: httpx.Client) -> None:
+    number = client.post("/api/ladder", json={"row": DENIED, "at_least": 0.5}).json()["number"]
+    page, data = client.get(f"/ladders/{number}").text, client.get(f"/ladders/{number}.json").json()
+    assert data["verdict"] == "bounded"
+    first, folded = page.split("<details", 1)
+    assert "bounded, not proven" in first
+    assert "proven" not in first.replace("not proven", "")
+    assert "Why you can rely on it: the whole rule, with 3 conditions" in " ".join(folded.split())
+    assert '<span class="verdict proven">' in folded
+    assert page.count('<span class="verdict bounded">') == len(data["rungs"])  # once more, of the one that leads
 
 
 def test_the_files_of_a_ladder_can_be_downloaded_and_checked(client: httpx.Client) -> None:
