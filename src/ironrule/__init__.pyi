@@ -31,8 +31,10 @@ from ironrule.oracles.geco.oracle import GeCo as GeCo
 from ironrule.oracles.heuristics.face import FACE as FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as GrowingSpheres
 from ironrule.oracles.latent.cchvae import CCHVAE as CCHVAE
+from ironrule.oracles.latent.clue import CLUE as CLUE
 from ironrule.oracles.latent.cruds import CRUDS as CRUDS
 from ironrule.oracles.latent.dense_network import Training as Training
+from ironrule.oracles.latent.revise import REVISE as REVISE
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover

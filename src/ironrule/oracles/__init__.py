@@ -12,17 +12,21 @@ from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.heuristics.face import FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.latent.cchvae import CCHVAE
+from ironrule.oracles.latent.clue import CLUE
 from ironrule.oracles.latent.cruds import CRUDS
+from ironrule.oracles.latent.revise import REVISE
 from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
     "cchvae": CCHVAE,
+    "clue": CLUE,
     "cruds": CRUDS,
     "exhaustive": Exhaustive,
     "face": FACE,
     "geco": GeCo,
     "growing_spheres": GrowingSpheres,
+    "revise": REVISE,
     "search_then_prove": SearchThenProve,
     "sampling": Sampling,
 }

@@ -11,6 +11,7 @@ from ironrule.errors import InputError
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.latent import autoencoder
 from ironrule.oracles.latent.autoencoder import (
+    MAX_FITTED,
     VariationalAutoencoder,
     fit_autoencoder,
     fit_to_past_rows,
@@ -109,14 +110,20 @@ def search_of(space: Space, history: Any = None, **run: Any) -> CandidateSearch:
 SPACE = Space(tuple(Feature(name, (0, 1, 2, 3), ordered=True) for name in "ab"))
 
 
-def test_what_was_fitted_is_kept_with_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_fitted_is_kept_for_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     search, fits = search_of(SPACE), []
     monkeypatch.setattr(autoencoder, "fit_autoencoder", lambda *given: fits.append(given) or fit_autoencoder(*given))
+    monkeypatch.setattr(autoencoder, "_FITTED", {})
     first = fit_to_past_rows(search, Training(epochs=1), "A system")
-    assert fit_to_past_rows(search, Training(epochs=1), "Another system") is first
+    assert fit_to_past_rows(search_of(SPACE), Training(epochs=1), "Another system") is first
     assert fit_to_past_rows(search, Training(epochs=2), "A system") is not first
-    assert fit_to_past_rows(search_of(SPACE), Training(epochs=1), "A system") is not first
+    others = np.full((30, 2), 3, dtype=np.int32)
+    assert fit_to_past_rows(search_of(SPACE, others), Training(epochs=1), "A system") is not first
     assert len(fits) == 3
+    for seed in range(MAX_FITTED):  # the oldest ones make room
+        fit_to_past_rows(search, Training(epochs=1, seed=seed + 1), "A system")
+    assert fit_to_past_rows(search, Training(epochs=1), "A system") is not first
+    assert len(fits) == 4 + MAX_FITTED
 
 
 def test_features_that_must_not_change_are_conditions() -> None:
@@ -126,16 +133,13 @@ def test_features_that_must_not_change_are_conditions() -> None:
     assert (fitted.conditions.tolist(), fitted.free.tolist()) == ([0], [1])
 
 
-def test_a_budget_ends_fitting_and_nothing_half_fitted_is_kept() -> None:
-    search = search_of(SPACE)
-    stopped = CandidateSearch.build(search.query, run_of())
-    assert stopped is not None
+def test_a_budget_ends_fitting_and_nothing_half_fitted_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(autoencoder, "_FITTED", {})
+    stopped = search_of(SPACE)
     stopped.run.meter.budget = Budget(callback=lambda meter: meter.exhaust("seconds"))
     with pytest.raises(BudgetExhausted):
         fit_to_past_rows(stopped, Training(epochs=1), "A system")
-    fresh = fit_to_past_rows(search, Training(epochs=1), "A system")
-    other = fit_to_past_rows(search_of(SPACE), Training(epochs=1), "A system")
-    assert all(map(np.array_equal, fresh.encoder.parameters, other.encoder.parameters))
+    assert autoencoder._FITTED == {}
 
 
 def test_past_rows_are_needed_unless_an_autoencoder_is_given() -> None:

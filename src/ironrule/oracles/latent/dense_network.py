@@ -32,10 +32,10 @@ class Training:
 
     latent: int = 8
     hidden: int = 32
-    epochs: int = 20
+    epochs: int = 40
     rows: int = 10_000
     batch: int = 64
-    rate: float = 3e-3
+    rate: float = 5e-3
     deviation: float = 0.1
     seed: int = 0
 

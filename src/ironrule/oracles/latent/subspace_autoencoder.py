@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, IntpArray
-from ironrule.oracles.heuristics.candidates import CandidateSearch
+from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.autoencoder import choose_past_rows, fill_in, keep_fitted, list_condition_columns
 from ironrule.oracles.latent.dense_network import (
     Adam,
@@ -161,18 +161,14 @@ def fit_to_past_outcomes(
     search: CandidateSearch, training: Training, subspace: int, system: str
 ) -> SubspaceAutoencoder:
     """The subspace autoencoder of a history, fitted if it was not before; raises InputError without past rows."""
-    conditions, history = list_condition_columns(search), search.query.case.history
+    require_past_rows(search.query.case, system)
+    history, conditions, binary = search.query.case.history, list_condition_columns(search), search.encoding.binary
+    places = choose_past_rows(len(history), training)
+    rows, desired = search.encoding.encode(history.codes.points(places)), history.outcomes[places]
 
     def fit() -> SubspaceAutoencoder:
-        places = choose_past_rows(search, training)
         return fit_subspace_autoencoder(
-            search.encoding.encode(history.codes.points(places)),
-            history.outcomes[places],
-            search.encoding.binary,
-            conditions,
-            subspace=subspace,
-            training=training,
-            meter=search.run.meter,
+            rows, desired, binary, conditions, subspace=subspace, training=training, meter=search.run.meter
         )
 
-    return keep_fitted(search, system, ("subspace", subspace, training, tuple(conditions.tolist())), fit)
+    return keep_fitted(("subspace", subspace, training, rows, desired, conditions, binary), fit)
