@@ -29,6 +29,7 @@ __version__ = "0.1.0"
 # Every public name and its home; imported when first used, so that `import ironrule` stays fast. `__init__.pyi` has the
 # same names for type checkers; a test compares both.
 _HOMES = {
+    "ActionableRecourse": "ironrule.oracles.heuristics.actionable_recourse",
     "Anchor": "ironrule.search.anchor",
     "Batch": "ironrule.results.batch",
     "Bins": "ironrule.model.wrappers.handwritten_models",
@@ -37,6 +38,7 @@ _HOMES = {
     "CCHVAE": "ironrule.oracles.latent.cchvae",
     "CLUE": "ironrule.oracles.latent.clue",
     "CRUDS": "ironrule.oracles.latent.cruds",
+    "CEM": "ironrule.oracles.heuristics.cem",
     "Certificate": "ironrule.verdict.certificate",
     "Change": "ironrule.rule.counterfactual",
     "ChangeSet": "ironrule.results.counterfactuals",
@@ -95,6 +97,7 @@ _HOMES = {
     "Training": "ironrule.oracles.latent.dense_network",
     "TwoLayerAdditive": "ironrule.model.wrappers.handwritten_models",
     "Unrefuted": "ironrule.verdict.verdict",
+    "Wachter": "ironrule.oracles.heuristics.wachter",
     "check": "ironrule.checker.checker",
 }
 

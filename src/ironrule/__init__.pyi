@@ -28,8 +28,11 @@ from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNe
 from ironrule.oracles.combine import SearchThenProve as SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
 from ironrule.oracles.geco.oracle import GeCo as GeCo
+from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse as ActionableRecourse
+from ironrule.oracles.heuristics.cem import CEM as CEM
 from ironrule.oracles.heuristics.face import FACE as FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as GrowingSpheres
+from ironrule.oracles.heuristics.wachter import Wachter as Wachter
 from ironrule.oracles.latent.cchvae import CCHVAE as CCHVAE
 from ironrule.oracles.latent.clue import CLUE as CLUE
 from ironrule.oracles.latent.cruds import CRUDS as CRUDS

@@ -9,8 +9,11 @@ from __future__ import annotations
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
+from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse
+from ironrule.oracles.heuristics.cem import CEM
 from ironrule.oracles.heuristics.face import FACE
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
+from ironrule.oracles.heuristics.wachter import Wachter
 from ironrule.oracles.latent.cchvae import CCHVAE
 from ironrule.oracles.latent.clue import CLUE
 from ironrule.oracles.latent.cruds import CRUDS
@@ -19,7 +22,9 @@ from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
 ORACLES: dict[str, type[Oracle]] = {
+    "actionable_recourse": ActionableRecourse,
     "cchvae": CCHVAE,
+    "cem": CEM,
     "clue": CLUE,
     "cruds": CRUDS,
     "exhaustive": Exhaustive,
@@ -27,6 +32,7 @@ ORACLES: dict[str, type[Oracle]] = {
     "geco": GeCo,
     "growing_spheres": GrowingSpheres,
     "revise": REVISE,
-    "search_then_prove": SearchThenProve,
     "sampling": Sampling,
+    "search_then_prove": SearchThenProve,
+    "wachter": Wachter,
 }

@@ -13,10 +13,10 @@ from ironrule.errors import InputError
 from ironrule.model.normal_form.tree_sum import Link
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.encoding import NumericEncoding
+from ironrule.oracles.heuristics.feature_sums import TabulatedSum
 from ironrule.oracles.heuristics.gradients import (
     DifferenceGradient,
     ScoreGradient,
-    TabulatedSum,
     build_curve,
     build_point_score,
     build_score_gradient,

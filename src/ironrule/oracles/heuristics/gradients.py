@@ -17,20 +17,20 @@ Whatever is read from a normal form costs no evaluation. A score is above 0 wher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ironrule.arrays import AnyArray, Float64Array, IntpArray, Points
+from ironrule.arrays import Float64Array, IntpArray, Points
 from ironrule.errors import InputError
 from ironrule.model.normal_form.network import Activation, Network
-from ironrule.model.normal_form.separable import SeparableMargin, split_by_feature
-from ironrule.model.normal_form.tree_sum import Link, Margin, TreeSum
+from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.encoding import NumericEncoding
+from ironrule.oracles.heuristics.feature_sums import TabulatedSum, tabulate_sums
 from ironrule.oracles.protocol import Case, Run
 
 DIFFERENCE_STEP = 0.05  # of a feature's range: how far apart from a point differences are taken, at the least
@@ -152,61 +152,6 @@ def build_smooth_score(read: TabulatedModel, encoding: NumericEncoding) -> Score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TabulatedSum:
-    """A margin as a function of what every code of every feature adds: offset + link(constant + sum)."""
-
-    tables: tuple[Float64Array, ...]
-    constant: float
-    offset: float
-    link: Link
-    has_steps: bool  # whether trees have a part in it, so that it does not change between their thresholds
-
-    @property
-    def limit(self) -> float:
-        """The margin is positive where the sum of what is added is above this."""
-        if self.link.kind == "identity":
-            return -self.offset - self.constant
-        share = -self.offset / self.link.scale
-        if not 0.0 < share < 1.0:
-            return -np.inf if share <= 0.0 else np.inf
-        return float((np.log(share) - np.log1p(-share) - self.link.shift) / self.link.slope - self.constant)
-
-    def apply(self, total: float) -> tuple[float, float]:
-        """The margin for a sum of what is added, and how fast it grows with it."""
-        if self.link.kind == "identity":
-            return self.offset + self.constant + total, 1.0
-        value = float(self.link.apply(np.array([self.constant + total]))[0])
-        return self.offset + value, self.link.slope * value * (1.0 - value / self.link.scale)
-
-
-def tabulate_sums(
-    form: TreeSum, read: TabulatedModel, sizes: Sequence[int]
-) -> tuple[tuple[TabulatedSum, ...], ...] | None:
-    """The margins of all alternatives as sums over the codes of each feature; None if one of them is no such sum.
-    Raises Unreadable for a value that the model does not take.
-    """
-    found = []
-    for margins in form.alternatives:
-        parts = [_tabulate_sum(margin, read, sizes) for margin in margins]
-        if any(part is None for part in parts):
-            return None
-        found.append(tuple(part for part in parts if part is not None))
-    return tuple(found)
-
-
-def _tabulate_sum(margin: Margin, read: TabulatedModel, sizes: Sequence[int]) -> TabulatedSum | None:
-    split: SeparableMargin | None = split_by_feature(TreeSum(((margin,),)), read.columns.features)
-    if split is None:
-        return None
-    columns: list[dict[int, AnyArray]] = [{} for _ in sizes]
-    for column, (feature, values) in enumerate(zip(read.columns.features, read.columns.values, strict=True)):
-        columns[int(feature)][column] = values
-    tables = tuple(split.evaluate(j, columns[j], size).values for j, size in enumerate(sizes))
-    steps = any(map(split.has_trees, range(len(sizes))))
-    return TabulatedSum(tables, split.constant, split.offset, split.link, steps)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class SumGradient:
     """The gradient of a sum of what each feature adds; a channel of the curves for every margin."""
 
@@ -308,19 +253,32 @@ def _differentiate(activation: Activation, sums: Float64Array, values: Float64Ar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DifferenceGradient:
-    """Differences of the score between feasible points around the one that stands for a vector."""
+    """Differences of the score between feasible points around the one that stands for a vector.
+
+    Near a point the score is taken to be linear. What was asked about is kept.
+    """
 
     search: CandidateSearch
     score_points: ScorePoints
     step: float = DIFFERENCE_STEP
+    known: dict[bytes, SlopedScore] = field(default_factory=dict)
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
-        """The score of the point that stands for the vector, and for every column what a change there does to it.
+        """The score and its gradient."""
+        point = self.search.encoding.decode_among(vector[None, :], self.search.codes)[0]
+        key = point.tobytes()
+        if key not in self.known:
+            self.known[key] = self._ask_around(point)
+        score, gradient = self.known[key]
+        away = vector - self.search.encoding.encode(point[None, :])[0]
+        return SlopedScore(score + float(away @ gradient), gradient)
 
-        Where that point is not feasible, the mean of those around it stands for its score.
+    def _ask_around(self, point: Points) -> SlopedScore:
+        """The score of a point, and for every column what a change there does to it.
+
+        Where the point is not feasible, the mean of those around it stands for its score.
         """
         encoding, feasible = self.search.encoding, self.search.query.case.feasible
-        point = encoding.decode_among(vector[None, :], self.search.codes)[0]
         around, columns = self._list_neighbours(point)
         points = np.concatenate([point[None, :], around])
         admitted = feasible.admits(points)

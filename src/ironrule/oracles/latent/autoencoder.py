@@ -22,9 +22,9 @@ import numpy as np
 from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.dense_network import (
-    Adam,
     DenseNetwork,
     Gradients,
+    ParameterDescent,
     Training,
     apply_logistic,
     fit_in_batches,
@@ -133,11 +133,11 @@ def fit_autoencoder(
         binary=binary[free],
         deviation=training.deviation,
     )
-    adam = Adam((*fitted.encoder.parameters, *fitted.decoder.parameters), training.rate)
+    descent = ParameterDescent((fitted.encoder, fitted.decoder), training.rate)
 
     def take_step(rows: np.ndarray) -> None:
         noise = rng.standard_normal((len(rows), training.latent))
-        adam.step(fitted.compute_loss(vectors[rows], noise)[1])
+        descent.step(fitted.compute_loss(vectors[rows], noise)[1])
 
     fit_in_batches(len(vectors), training, meter, take_step)
     return fitted

@@ -18,10 +18,10 @@ from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.autoencoder import choose_past_rows, fill_in, keep_fitted, list_condition_columns
 from ironrule.oracles.latent.dense_network import (
-    Adam,
     DenseNetwork,
     ForwardPass,
     Gradients,
+    ParameterDescent,
     Training,
     apply_logistic,
     fit_in_batches,
@@ -144,14 +144,14 @@ def fit_subspace_autoencoder(
         deviation=training.deviation,
     )
     parts = fitted.rest_encoder, fitted.subspace_encoder, fitted.decoder
-    adam = Adam([one for part in parts for one in part.parameters], training.rate)
-    adversary_adam = Adam(fitted.adversary.parameters, training.rate)
+    descent = ParameterDescent(parts, training.rate)
+    adversary_descent = ParameterDescent((fitted.adversary,), training.rate)
 
     def take_step(rows: IntpArray) -> None:
         rest_noise = rng.standard_normal((len(rows), training.latent))
         own_noise = rng.standard_normal((len(rows), subspace))
-        adversary_adam.step(fitted.compute_adversary_loss(vectors[rows], outcomes[rows], rest_noise)[1])
-        adam.step(fitted.compute_loss(vectors[rows], outcomes[rows], rest_noise, own_noise)[1])
+        adversary_descent.step(fitted.compute_adversary_loss(vectors[rows], outcomes[rows], rest_noise)[1])
+        descent.step(fitted.compute_loss(vectors[rows], outcomes[rows], rest_noise, own_noise)[1])
 
     fit_in_batches(len(vectors), training, meter, take_step)
     return fitted
