@@ -59,12 +59,9 @@ class CLUE:
         losses: dict[bytes, float] = {}
 
         def look(asked: AskedPoints) -> None:
-            search = asked.search
-            for vector, loss in self.build_loss(search).descend(self.steps, self.rate):
-                point = search.encoding.decode_among(vector[None, :], search.codes)
-                key = point.tobytes()
-                losses[key] = min(loss, losses.get(key, loss))
-                asked.ask(point)
+            for points, passed in self.build_loss(asked.search).descend_and_ask(asked, self.steps, self.rate):
+                for point, loss in zip(points, passed, strict=True):
+                    losses[point.tobytes()] = min(loss, losses.get(point.tobytes(), loss))
 
         return answer_query(query, run, look, lambda _: _look_up_losses(losses))
 

@@ -8,16 +8,20 @@ towards the end, so that the corners of the distance, where a change is 0, are m
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from ironrule.arrays import Float64Array
+from ironrule.arrays import Float64Array, Points
+from ironrule.oracles.heuristics.asked_points import AskedPoints, round_outwards
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.descent import Adam, PermittedRange
 from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore
 from ironrule.oracles.latent.autoencoder import Autoencoder
+
+BATCH_POINTS = 50  # that the model is asked about at once
 
 ScoreLoss = Callable[[float], tuple[float, float]]  # of a score: the loss, and its derivative
 
@@ -46,6 +50,21 @@ class LatentLoss:
         gradients = np.where(leaves, 0.0, down)[None, :]
         total = loss + self.distance_weight * float(np.abs(change).sum())
         return vector, SlopedScore(total, self.autoencoder.backpropagate(latent[None, :], gradients)[0])
+
+    def descend_and_ask(self, asked: AskedPoints, steps: int, rate: float) -> Iterator[tuple[Points, list[float]]]:
+        """The points on the way down, many at a time, with their losses; about each the model has been asked.
+
+        Numbers are rounded to the nearest, and away from the instance: the nearest may fall short of where a row is.
+        """
+        way = self.descend(steps, rate)
+        # A pipeline takes as long for one point as for many.
+        while passed := list(itertools.islice(way, BATCH_POINTS)):
+            vectors = np.stack([vector for vector, _ in passed])
+            nearest = self.search.encoding.decode_among(vectors, self.search.codes)
+            pairs = zip(vectors, nearest, strict=True)
+            points = np.concatenate([nearest, [round_outwards(self.search, *pair) for pair in pairs]])
+            asked.ask(points)
+            yield points, 2 * [loss for _, loss in passed]
 
     def descend(self, steps: int, rate: float) -> Iterator[tuple[Float64Array, float]]:
         """The rows on the way down from the instance's own latent vector, with their losses."""

@@ -76,8 +76,8 @@ class REVISE:
                 return weight * missed**2, 2.0 * weight * missed / unit
 
             loss = LatentLoss(search, autoencoder, gradient, measure, 1.0, PermittedRange.build(search))
-            for vector, _ in loss.descend(self.steps, self.rate):
-                asked.ask_vector(vector)
+            for _ in loss.descend_and_ask(asked, self.steps, self.rate):
+                pass  # all that is found counts
             if len(asked.found) >= search.query.k:
                 return
 
