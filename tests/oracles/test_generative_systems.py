@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import ironrule
 from ironrule.errors import InputError
 from ironrule.oracles import ORACLES
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.space.roles import Role
 
 SYSTEMS: dict[str, Any] = {
@@ -103,6 +103,6 @@ def test_scores_are_needed_to_go_down_their_gradient(loans: Any, name: str) -> N
 def test_an_autoencoder_may_be_given_other_training(loans: Any) -> None:
     model, rows, denied = loans
     explainer = ironrule.Explainer(model, rows, desired=True)
-    oracles = [ironrule.CCHVAE(training=Training(seed=seed)) for seed in (0, 1)]
+    oracles = [ironrule.CCHVAE(training=AutoencoderTraining(seed=seed)) for seed in (0, 1)]
     first, second = (list_values(explainer.counterfactuals(denied, k=5, algorithm=one)) for one in oracles)
     assert not np.array_equal(first, second)

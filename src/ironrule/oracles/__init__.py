@@ -11,7 +11,10 @@ from ironrule.oracles.exhaustive import Exhaustive
 from ironrule.oracles.geco.oracle import GeCo
 from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse
 from ironrule.oracles.heuristics.cem import CEM
+from ironrule.oracles.heuristics.dice import DiCE
 from ironrule.oracles.heuristics.face import FACE
+from ironrule.oracles.heuristics.feature_tweak import FeatureTweak
+from ironrule.oracles.heuristics.focus import FOCUS
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.heuristics.wachter import Wachter
 from ironrule.oracles.latent.cchvae import CCHVAE
@@ -27,8 +30,11 @@ ORACLES: dict[str, type[Oracle]] = {
     "cem": CEM,
     "clue": CLUE,
     "cruds": CRUDS,
+    "dice": DiCE,
     "exhaustive": Exhaustive,
     "face": FACE,
+    "feature_tweak": FeatureTweak,
+    "focus": FOCUS,
     "geco": GeCo,
     "growing_spheres": GrowingSpheres,
     "revise": REVISE,

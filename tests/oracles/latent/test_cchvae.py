@@ -11,7 +11,7 @@ import pytest
 from ironrule.errors import InputError
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.latent.cchvae import CCHVAE
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.rule.box import Box
 from ironrule.verdict.verdict import Refuted, Unrefuted
 from latent_cases import A, B, IdentityAutoencoder, ask_grid
@@ -39,7 +39,7 @@ def test_counterfactuals_resemble_past_rows() -> None:
     # Only a matters, but past rows have nearly the same b.
     plain = ask_grid(GrowingSpheres(), A >= 70)
     assert plain.points.tolist() == [[70, 20]]
-    found = ask_grid(CCHVAE(training=Training(latent=1)), A >= 70, k=5)
+    found = ask_grid(CCHVAE(training=AutoencoderTraining(latent=1)), A >= 70, k=5)
     assert isinstance(found, Refuted)
     assert (found.points[:, 0] >= 70).all()
     assert np.abs(found.points[:, 0] - found.points[:, 1]).max() <= 15

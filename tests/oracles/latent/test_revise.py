@@ -12,7 +12,7 @@ from ironrule.errors import InputError
 from ironrule.oracles.heuristics.descent import PermittedRange
 from ironrule.oracles.heuristics.gradients import SlopedScore, build_score_gradient
 from ironrule.oracles.latent.autoencoder import prepare_autoencoder
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.latent.latent_descent import LatentLoss
 from ironrule.oracles.latent.revise import REVISE
 from ironrule.oracles.protocol import BoxQuery
@@ -54,7 +54,7 @@ def test_with_an_autoencoder_that_changes_nothing_it_is_wachters_search_among_th
 
 def test_the_gradient_at_latent_vectors_is_that_of_finite_differences() -> None:
     search = search_linear(MODEL)
-    autoencoder = prepare_autoencoder(None, Training(latent=3), search, "REVISE")
+    autoencoder = prepare_autoencoder(None, AutoencoderTraining(latent=3), search, "REVISE")
     loss = LatentLoss(
         search,
         autoencoder,
@@ -85,7 +85,7 @@ def test_counterfactuals_resemble_past_rows() -> None:
     plain = REVISE(autoencoder=IdentityAutoencoder()).find(search.query, run_of())
     assert isinstance(plain, Refuted)
     assert plain.points[0, 1] <= 25  # b is of no use
-    found = REVISE(training=Training(latent=1)).find(search.query, run_of())
+    found = REVISE(training=AutoencoderTraining(latent=1)).find(search.query, run_of())
     assert isinstance(found, Refuted)
     assert found.points[0, 0] > 70
     assert np.abs(found.points[0, 0] - found.points[0, 1]) <= 15  # past rows have nearly the same a and b

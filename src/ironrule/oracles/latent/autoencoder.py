@@ -22,10 +22,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.dense_network import (
+    AutoencoderTraining,
     DenseNetwork,
     Gradients,
     ParameterDescent,
-    Training,
     apply_logistic,
     fit_in_batches,
     measure_divergence,
@@ -120,7 +120,7 @@ def fill_in(vector: Float64Array, columns: IntpArray, values: Float64Array) -> F
 
 
 def fit_autoencoder(
-    vectors: Float64Array, binary: BoolArray, conditions: IntpArray, training: Training, meter: Meter
+    vectors: Float64Array, binary: BoolArray, conditions: IntpArray, training: AutoencoderTraining, meter: Meter
 ) -> VariationalAutoencoder:
     """Learn rows; raises BudgetExhausted where the budget does not allow it."""
     rng = np.random.default_rng(training.seed)
@@ -135,7 +135,7 @@ def fit_autoencoder(
     )
     descent = ParameterDescent((fitted.encoder, fitted.decoder), training.rate)
 
-    def take_step(rows: np.ndarray) -> None:
+    def take_step(rows: IntpArray) -> None:
         noise = rng.standard_normal((len(rows), training.latent))
         descent.step(fitted.compute_loss(vectors[rows], noise)[1])
 
@@ -144,7 +144,7 @@ def fit_autoencoder(
 
 
 def prepare_autoencoder(
-    given: Autoencoder | None, training: Training, search: CandidateSearch, system: str
+    given: Autoencoder | None, training: AutoencoderTraining, search: CandidateSearch, system: str
 ) -> Autoencoder:
     """The autoencoder that was given, or one that knows the past rows, for the instance at hand; raises InputError if
     there are none.
@@ -152,7 +152,7 @@ def prepare_autoencoder(
     return fit_to_past_rows(search, training, system).bind(search.center) if given is None else given
 
 
-def fit_to_past_rows(search: CandidateSearch, training: Training, system: str) -> VariationalAutoencoder:
+def fit_to_past_rows(search: CandidateSearch, training: AutoencoderTraining, system: str) -> VariationalAutoencoder:
     """The autoencoder of a history, fitted if it was not before; raises InputError if there are no past rows."""
     require_past_rows(search.query.case, system)
     history, conditions, binary = search.query.case.history, list_condition_columns(search), search.encoding.binary
@@ -171,7 +171,7 @@ def list_condition_columns(search: CandidateSearch) -> IntpArray:
     )
 
 
-def choose_past_rows(count: int, training: Training) -> IntpArray:
+def choose_past_rows(count: int, training: AutoencoderTraining) -> IntpArray:
     """The places of at most so many past rows, drawn at random."""
     if count <= training.rows:
         return np.arange(count)

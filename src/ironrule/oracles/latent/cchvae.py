@@ -19,7 +19,7 @@ from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.growing_spheres import draw_in_layer, search_layers
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
@@ -34,7 +34,7 @@ class CCHVAE:
     radius: float = 0.2
     step: float = 0.2
     limit: float = 8.0
-    training: Training = field(default_factory=Training)
+    training: AutoencoderTraining = field(default_factory=AutoencoderTraining)
     autoencoder: Autoencoder | None = None
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 

@@ -29,7 +29,7 @@ from ironrule.oracles.heuristics.descent import PermittedRange
 from ironrule.oracles.heuristics.gradients import ScorePoints, build_point_score, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_not_negative, require_positive
 from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
-from ironrule.oracles.latent.dense_network import Training, apply_logistic
+from ironrule.oracles.latent.dense_network import AutoencoderTraining, apply_logistic
 from ironrule.oracles.latent.latent_descent import LatentLoss
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -45,7 +45,7 @@ class CLUE:
     steps: int = 300
     rate: float = 0.1
     scale: float | None = None
-    training: Training = field(default_factory=Training)
+    training: AutoencoderTraining = field(default_factory=AutoencoderTraining)
     autoencoder: Autoencoder | None = None
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
@@ -75,7 +75,14 @@ class CLUE:
             entropy, slope = measure_entropy(score / scale)
             return entropy, slope / scale
 
-        return LatentLoss(search, autoencoder, gradient, measure, self.distance_weight, PermittedRange.build(search))
+        return LatentLoss(
+            search,
+            autoencoder,
+            gradient,
+            measure,
+            distance_weight=self.distance_weight,
+            permitted=PermittedRange.build(search),
+        )
 
 
 def _look_up_losses(losses: dict[bytes, float]) -> MeasureDistance:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Float64Array
+from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.errors import InputError, describe_value
 from ironrule.oracles.heuristics.descent import Adam
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
@@ -22,7 +22,7 @@ Gradients = list[Float64Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class AutoencoderTraining:
     """How a variational autoencoder learns past rows: its size, and how long it is fitted.
 
     ``latent`` numbers describe a row; encoder and decoder have ``hidden`` units each. Adam takes ``epochs`` passes over
@@ -102,7 +102,9 @@ class ParameterDescent:
             one[...] = state.move(one, gradient)
 
 
-def fit_in_batches(count: int, training: Training, meter: Meter, take_step: Callable[[np.ndarray], None]) -> None:
+def fit_in_batches(
+    count: int, training: AutoencoderTraining, meter: Meter, take_step: Callable[[IntpArray], None]
+) -> None:
     """Give ``take_step`` all of ``count`` rows in every epoch, some at a time; raises BudgetExhausted."""
     rng = np.random.default_rng(training.seed + 1)
     for _ in range(training.epochs):

@@ -28,7 +28,7 @@ from ironrule.oracles.heuristics.descent import PermittedRange
 from ironrule.oracles.heuristics.gradients import build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.latent.latent_descent import LatentLoss
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -48,7 +48,7 @@ class REVISE:
     rounds: int = 5
     steps: int = 150
     rate: float = 0.1
-    training: Training = field(default_factory=Training)
+    training: AutoencoderTraining = field(default_factory=AutoencoderTraining)
     autoencoder: Autoencoder | None = None
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
@@ -75,7 +75,9 @@ class REVISE:
                 missed = score / unit - self.target
                 return weight * missed**2, 2.0 * weight * missed / unit
 
-            loss = LatentLoss(search, autoencoder, gradient, measure, 1.0, PermittedRange.build(search))
+            loss = LatentLoss(
+                search, autoencoder, gradient, measure, distance_weight=1.0, permitted=PermittedRange.build(search)
+            )
             for _ in loss.descend_and_ask(asked, self.steps, self.rate):
                 pass  # all that is found counts
             if len(asked.found) >= search.query.k:

@@ -18,11 +18,11 @@ from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.autoencoder import choose_past_rows, fill_in, keep_fitted, list_condition_columns
 from ironrule.oracles.latent.dense_network import (
+    AutoencoderTraining,
     DenseNetwork,
     ForwardPass,
     Gradients,
     ParameterDescent,
-    Training,
     apply_logistic,
     fit_in_batches,
     measure_divergence,
@@ -127,7 +127,7 @@ def fit_subspace_autoencoder(
     conditions: IntpArray,
     *,
     subspace: int,
-    training: Training,
+    training: AutoencoderTraining,
     meter: Meter,
 ) -> SubspaceAutoencoder:
     """Learn rows and their outcomes; raises BudgetExhausted where the budget does not allow it."""
@@ -158,7 +158,7 @@ def fit_subspace_autoencoder(
 
 
 def fit_to_past_outcomes(
-    search: CandidateSearch, training: Training, subspace: int, system: str
+    search: CandidateSearch, training: AutoencoderTraining, subspace: int, system: str
 ) -> SubspaceAutoencoder:
     """The subspace autoencoder of a history, fitted if it was not before; raises InputError without past rows."""
     require_past_rows(search.query.case, system)
