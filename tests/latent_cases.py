@@ -83,10 +83,11 @@ def ask_grid(
     box: Box | None = None,
     k: int = 1,
     seed: int = 0,
+    evaluations: int | None = None,
 ) -> Any:
     """What an oracle answers about the grid, where the model desires what a table of all a and b says."""
     case = case_of(GRID, table, START, draw_ridge() if history is None else history)
-    return oracle.find(BoxQuery(case, box or case.components.box(0), k), run_of(seed=seed))
+    return oracle.find(BoxQuery(case, box or case.components.box(0), k), run_of(evaluations, seed))
 
 
 def search_linear(model: LinearScores, start: Points = START, history: Points | None = None) -> CandidateSearch:

@@ -28,6 +28,15 @@ def test_with_an_autoencoder_that_changes_nothing_it_is_growing_spheres(table: A
     assert found.points.tolist() == spheres.points.tolist()
 
 
+@pytest.mark.parametrize("oracle", [CCHVAE(samples=50, autoencoder=IdentityAutoencoder()), GrowingSpheres(samples=50)])
+def test_what_was_found_is_answered_when_the_budget_ends(oracle: Any) -> None:
+    # The first ball holds counterfactuals; the budget does not suffice for one half as large.
+    verdict = ask_grid(oracle, A + B >= 45, evaluations=60)
+    assert isinstance(verdict, Refuted)
+    assert verdict.points.sum() >= 45
+    assert verdict.stopped == "budget"
+
+
 def test_the_limit_ends_the_search() -> None:
     near = CCHVAE(samples=200, limit=0.2, autoencoder=IdentityAutoencoder())
     assert isinstance(ask_grid(near, A + B >= 120), Unrefuted)
