@@ -91,6 +91,15 @@ def test_each_stands_under_the_algorithms_of_the_paper(loans: Any, name: str, al
     assert again.rule == found.rule
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_of_a_model_that_was_read_the_rule_is_judged_by_proof(loans: Any, name: str) -> None:
+    model, rows, denied = loans
+    explainer = ironrule.Explainer(model, rows, desired=True)
+    algorithm = ironrule.GreedyRuleCF(attempts=1, oracle=ORACLES[name]())
+    found = explainer.explain(denied, algorithm=algorithm, budget=ironrule.Budget(evaluations=20_000))
+    assert isinstance(found.verdict, ironrule.Proven | ironrule.Refuted)
+
+
 @pytest.mark.parametrize("name", ["revise", "clue"])
 def test_scores_are_needed_to_go_down_their_gradient(loans: Any, name: str) -> None:
     model, rows, denied = loans

@@ -11,6 +11,7 @@ import pytest
 from ironrule.errors import InputError
 from ironrule.oracles.heuristics.descent import PermittedRange
 from ironrule.oracles.heuristics.gradients import SlopedScore, build_score_gradient
+from ironrule.oracles.heuristics.wachter import Wachter
 from ironrule.oracles.latent.autoencoder import prepare_autoencoder
 from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.latent.latent_descent import LatentLoss
@@ -50,6 +51,15 @@ def test_with_an_autoencoder_that_changes_nothing_it_is_wachters_search_among_th
     assert verdict.points.tolist() == [nearest.tolist()]
     # The steeper feature alone is worth changing: 2 a + b = 180 where b stays at 20.
     assert np.abs(verdict.points[0] - [80, 20]).max() <= 3
+
+
+def test_it_comes_to_the_answer_of_the_wachter_oracle() -> None:
+    search = search_linear(MODEL, history=np.array([[10, 10], [20, 20], [30, 30]], np.int32))  # a and b count the same
+    wachter = Wachter().find(search.query, run_of())
+    revise = REVISE(weight=4.0, rounds=1, autoencoder=IdentityAutoencoder()).find(search.query, run_of())
+    assert isinstance(wachter, Refuted)
+    assert isinstance(revise, Refuted)
+    assert np.abs(revise.points[0] - wachter.points[0]).max() <= 3
 
 
 def test_the_gradient_at_latent_vectors_is_that_of_finite_differences() -> None:
