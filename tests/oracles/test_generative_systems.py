@@ -96,7 +96,7 @@ def test_of_a_model_that_was_read_the_rule_is_judged_by_proof(loans: Any, name: 
     model, rows, denied = loans
     explainer = ironrule.Explainer(model, rows, desired=True)
     algorithm = ironrule.GreedyRuleCF(attempts=1, oracle=ORACLES[name]())
-    found = explainer.explain(denied, algorithm=algorithm, budget=ironrule.Budget(evaluations=20_000))
+    found = explainer.explain(denied, algorithm=algorithm, budget=ironrule.Budget(evaluations=500_000))
     assert isinstance(found.verdict, ironrule.Proven | ironrule.Refuted)
 
 

@@ -22,7 +22,7 @@ from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.budget import BudgetExhausted, name_stop
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Unrefuted, Verdict
 
 MAX_SHRINKS = 40
 
@@ -47,8 +47,10 @@ class GrowingSpheres:
         """Up to k counterfactuals, nearest first, each without useless changes; ``Unrefuted`` if no layer has one."""
         before = run.meter.evaluations
         search = CandidateSearch.build(query, run)
-        found, stop = ((), None) if search is None else self._search_layers(search)
-        if search is None or len(found) == 0:
+        if search is None:
+            return NOT_SEARCHED
+        found, stop = self._search_layers(search)
+        if len(found) == 0:
             return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
         kept: list[Points] = []
         stopped = None

@@ -22,7 +22,7 @@ from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
 from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.budget import name_stop
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Unrefuted, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ class CCHVAE:
         """Up to k counterfactuals of the innermost layer that has some, nearest first; ``Unrefuted`` if none has."""
         before = run.meter.evaluations
         search = CandidateSearch.build(query, run)
-        found, stop = ((), None) if search is None else self._search_layers(search)
+        if search is None:
+            return NOT_SEARCHED
+        found, stop = self._search_layers(search)
         if len(found) == 0:
             return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
         stopped = None if stop is None else name_stop(stop, run.meter)
