@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ironrule.arrays import Float64Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Points
+from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.protocol import BoxQuery, Oracle
 from ironrule.rule.box import Box
 from ironrule.space.feature import Feature
@@ -30,6 +32,20 @@ class IdentityAutoencoder:
     def backpropagate(self, latents: Float64Array, gradients: Float64Array) -> Float64Array:
         assert latents.shape == gradients.shape
         return gradients
+
+
+@dataclass(frozen=True, slots=True)
+class LinearScores:
+    """A score that is linear in the shares of a and b of their ranges; desired is what has a positive one."""
+
+    slopes: tuple[float, float]
+    offset: float
+
+    def scores(self, points: Points) -> Float64Array:
+        return np.asarray(points / 100.0 @ np.array(self.slopes) + self.offset)
+
+    def desired(self, points: Points) -> BoolArray:
+        return np.asarray(self.scores(points) > 0.0)
 
 
 def differ(function: Any, array: Float64Array, step: float = 1e-6) -> Float64Array:
@@ -67,7 +83,17 @@ def ask_grid(
     box: Box | None = None,
     k: int = 1,
     seed: int = 0,
+    evaluations: int | None = None,
 ) -> Any:
     """What an oracle answers about the grid, where the model desires what a table of all a and b says."""
     case = case_of(GRID, table, START, draw_ridge() if history is None else history)
-    return oracle.find(BoxQuery(case, box or case.components.box(0), k), run_of(seed=seed))
+    return oracle.find(BoxQuery(case, box or case.components.box(0), k), run_of(evaluations, seed))
+
+
+def search_linear(model: LinearScores, start: Points = START, history: Points | None = None) -> CandidateSearch:
+    """The search for counterfactuals of a linear score on the grid."""
+    table = model.desired(np.stack([A.ravel(), B.ravel()], axis=1)).reshape(A.shape)
+    case = case_of(GRID, table, start, draw_ridge() if history is None else history, model=model)
+    search = CandidateSearch.build(BoxQuery(case, case.components.box(0)), run_of())
+    assert search is not None
+    return search

@@ -37,8 +37,10 @@ from ironrule.oracles.heuristics.focus import FOCUS as FOCUS
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as GrowingSpheres
 from ironrule.oracles.heuristics.wachter import Wachter as Wachter
 from ironrule.oracles.latent.cchvae import CCHVAE as CCHVAE
+from ironrule.oracles.latent.clue import CLUE as CLUE
 from ironrule.oracles.latent.cruds import CRUDS as CRUDS
-from ironrule.oracles.latent.dense_network import Training as Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining as AutoencoderTraining
+from ironrule.oracles.latent.revise import REVISE as REVISE
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover

@@ -23,6 +23,11 @@ from ironrule.oracles.heuristics.cem import CEM
 from ironrule.oracles.heuristics.dice import DiCE
 from ironrule.oracles.heuristics.focus import FOCUS
 from ironrule.oracles.heuristics.wachter import Wachter
+from ironrule.oracles.latent.cchvae import CCHVAE
+from ironrule.oracles.latent.clue import CLUE
+from ironrule.oracles.latent.cruds import CRUDS
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
+from ironrule.oracles.latent.revise import REVISE
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import BudgetExhausted
@@ -70,9 +75,14 @@ class OnAverages:
 
 
 # Where the defaults would take long, less of the same.
+TRAINING = AutoencoderTraining(latent=2, hidden=4, epochs=5)
 QUICK: dict[str, Oracle] = {
     "actionable_recourse": OnAverages(ActionableRecourse(programs=5)),
+    "cchvae": CCHVAE(samples=30, step=1.0, training=TRAINING),
     "cem": CEM(searches=3, steps=8),
+    "clue": CLUE(steps=20, training=TRAINING),
+    "cruds": CRUDS(samples=100, training=TRAINING),
+    "revise": REVISE(rounds=2, steps=20, training=TRAINING),
     "dice": DiCE(samples=20),
     "dice, genetic": DiCE("genetic", samples=20, generations=8),
     "dice, gradient": DiCE("gradient", steps=12),

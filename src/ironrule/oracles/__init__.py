@@ -18,7 +18,9 @@ from ironrule.oracles.heuristics.focus import FOCUS
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.heuristics.wachter import Wachter
 from ironrule.oracles.latent.cchvae import CCHVAE
+from ironrule.oracles.latent.clue import CLUE
 from ironrule.oracles.latent.cruds import CRUDS
+from ironrule.oracles.latent.revise import REVISE
 from ironrule.oracles.protocol import Oracle
 from ironrule.oracles.sampling import Sampling
 
@@ -26,6 +28,7 @@ ORACLES: dict[str, type[Oracle]] = {
     "actionable_recourse": ActionableRecourse,
     "cchvae": CCHVAE,
     "cem": CEM,
+    "clue": CLUE,
     "cruds": CRUDS,
     "dice": DiCE,
     "exhaustive": Exhaustive,
@@ -34,6 +37,7 @@ ORACLES: dict[str, type[Oracle]] = {
     "focus": FOCUS,
     "geco": GeCo,
     "growing_spheres": GrowingSpheres,
+    "revise": REVISE,
     "sampling": Sampling,
     "search_then_prove": SearchThenProve,
     "wachter": Wachter,

@@ -36,7 +36,7 @@ def test_fista_settles_in_a_long_narrow_valley() -> None:
     scale, aim = np.array([1.0, 400.0]), np.array([0.7, 0.3])
     loss = lambda v: SlopedScore(float(scale @ (v - aim) ** 2), 2.0 * scale * (v - aim))  # noqa: E731
     *_, last = descend(loss, penalty, np.zeros(2), 1_000)
-    assert last == pytest.approx(aim, abs=1e-6)
+    assert last == pytest.approx(aim, abs=1e-5)
 
 
 def test_fista_gives_up_where_the_gradient_says_nothing_true() -> None:

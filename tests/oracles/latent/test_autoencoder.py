@@ -11,12 +11,13 @@ from ironrule.errors import InputError
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.latent import autoencoder
 from ironrule.oracles.latent.autoencoder import (
+    MAX_FITTED,
     VariationalAutoencoder,
     fit_autoencoder,
     fit_to_past_rows,
     prepare_autoencoder,
 )
-from ironrule.oracles.latent.dense_network import DenseNetwork, Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining, DenseNetwork
 from ironrule.oracles.protocol import BoxQuery
 from ironrule.space.feature import Feature
 from ironrule.space.roles import Role
@@ -70,10 +71,10 @@ def test_fitting_lowers_the_loss_and_rows_come_back() -> None:
     rows = np.stack([hidden, 1.0 - hidden, hidden > 0.5, rng.uniform(size=600)], axis=1)
     binary = np.array([False, False, True, False])
     noise = rng.standard_normal((600, 2))
-    training = Training(latent=2, epochs=40)
+    training = AutoencoderTraining(latent=2, epochs=40)
     losses = []
     for epochs in (1, 40):
-        fitted = fit_autoencoder(rows, binary, NONE, Training(latent=2, epochs=epochs), meter_of())
+        fitted = fit_autoencoder(rows, binary, NONE, AutoencoderTraining(latent=2, epochs=epochs), meter_of())
         losses.append(fitted.compute_loss(rows, noise)[0])
     assert losses[1] < losses[0]
     again = fit_autoencoder(rows, binary, NONE, training, meter_of())
@@ -90,7 +91,9 @@ def test_conditions_are_told_and_kept() -> None:
     rng = np.random.default_rng(0)
     group = rng.integers(0, 2, 600).astype(float)
     rows = np.stack([0.2 + 0.6 * group, rng.uniform(size=600), group], axis=1)
-    fitted = fit_autoencoder(rows, np.array([False, False, True]), np.array([2]), Training(epochs=40), meter_of())
+    fitted = fit_autoencoder(
+        rows, np.array([False, False, True]), np.array([2]), AutoencoderTraining(epochs=40), meter_of()
+    )
     latents = rng.standard_normal((200, 8))
     for own in (0.0, 1.0):
         decoded = fitted.bind(np.array([0.5, 0.5, own])).decode(latents)
@@ -109,44 +112,47 @@ def search_of(space: Space, history: Any = None, **run: Any) -> CandidateSearch:
 SPACE = Space(tuple(Feature(name, (0, 1, 2, 3), ordered=True) for name in "ab"))
 
 
-def test_what_was_fitted_is_kept_with_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_fitted_is_kept_for_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     search, fits = search_of(SPACE), []
     monkeypatch.setattr(autoencoder, "fit_autoencoder", lambda *given: fits.append(given) or fit_autoencoder(*given))
-    first = fit_to_past_rows(search, Training(epochs=1), "A system")
-    assert fit_to_past_rows(search, Training(epochs=1), "Another system") is first
-    assert fit_to_past_rows(search, Training(epochs=2), "A system") is not first
-    assert fit_to_past_rows(search_of(SPACE), Training(epochs=1), "A system") is not first
+    monkeypatch.setattr(autoencoder, "_FITTED", {})
+    first = fit_to_past_rows(search, AutoencoderTraining(epochs=1), "A system")
+    assert fit_to_past_rows(search_of(SPACE), AutoencoderTraining(epochs=1), "Another system") is first
+    assert fit_to_past_rows(search, AutoencoderTraining(epochs=2), "A system") is not first
+    others = np.full((30, 2), 3, dtype=np.int32)
+    assert fit_to_past_rows(search_of(SPACE, others), AutoencoderTraining(epochs=1), "A system") is not first
     assert len(fits) == 3
+    for seed in range(MAX_FITTED):  # the oldest ones make room
+        fit_to_past_rows(search, AutoencoderTraining(epochs=1, seed=seed + 1), "A system")
+    assert fit_to_past_rows(search, AutoencoderTraining(epochs=1), "A system") is not first
+    assert len(fits) == 4 + MAX_FITTED
 
 
 def test_features_that_must_not_change_are_conditions() -> None:
     first, second = SPACE.features
     immutable = Feature("a", first.values, ordered=True, role=Role("immutable"))
-    fitted = fit_to_past_rows(search_of(Space((immutable, second))), Training(epochs=1), "A system")
+    fitted = fit_to_past_rows(search_of(Space((immutable, second))), AutoencoderTraining(epochs=1), "A system")
     assert (fitted.conditions.tolist(), fitted.free.tolist()) == ([0], [1])
 
 
-def test_a_budget_ends_fitting_and_nothing_half_fitted_is_kept() -> None:
-    search = search_of(SPACE)
-    stopped = CandidateSearch.build(search.query, run_of())
-    assert stopped is not None
+def test_a_budget_ends_fitting_and_nothing_half_fitted_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(autoencoder, "_FITTED", {})
+    stopped = search_of(SPACE)
     stopped.run.meter.budget = Budget(callback=lambda meter: meter.exhaust("seconds"))
     with pytest.raises(BudgetExhausted):
-        fit_to_past_rows(stopped, Training(epochs=1), "A system")
-    fresh = fit_to_past_rows(search, Training(epochs=1), "A system")
-    other = fit_to_past_rows(search_of(SPACE), Training(epochs=1), "A system")
-    assert all(map(np.array_equal, fresh.encoder.parameters, other.encoder.parameters))
+        fit_to_past_rows(stopped, AutoencoderTraining(epochs=1), "A system")
+    assert autoencoder._FITTED == {}
 
 
 def test_past_rows_are_needed_unless_an_autoencoder_is_given() -> None:
     empty = search_of(SPACE, np.empty((0, 2), dtype=np.int32))
     with pytest.raises(InputError, match="A system needs past rows, got none"):
-        prepare_autoencoder(None, Training(), empty, "A system")
+        prepare_autoencoder(None, AutoencoderTraining(), empty, "A system")
     bound = draw_network(conditions=False).bind(np.zeros(5))
-    assert prepare_autoencoder(bound, Training(), empty, "A system") is bound
+    assert prepare_autoencoder(bound, AutoencoderTraining(), empty, "A system") is bound
 
 
 @pytest.mark.parametrize("wrong", [{"latent": 0}, {"epochs": 1.5}, {"rate": 0}, {"deviation": "wide"}, {"seed": -1}])
 def test_training_that_makes_no_sense_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"must be (0 or )?a positive"):
-        Training(**wrong)
+        AutoencoderTraining(**wrong)

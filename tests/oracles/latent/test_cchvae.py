@@ -11,6 +11,7 @@ import pytest
 from ironrule.errors import InputError
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres
 from ironrule.oracles.latent.cchvae import CCHVAE
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.rule.box import Box
 from ironrule.verdict.verdict import Refuted, Unrefuted
 from latent_cases import A, B, IdentityAutoencoder, ask_grid
@@ -27,6 +28,15 @@ def test_with_an_autoencoder_that_changes_nothing_it_is_growing_spheres(table: A
     assert found.points.tolist() == spheres.points.tolist()
 
 
+@pytest.mark.parametrize("oracle", [CCHVAE(samples=50, autoencoder=IdentityAutoencoder()), GrowingSpheres(samples=50)])
+def test_what_was_found_is_answered_when_the_budget_ends(oracle: Any) -> None:
+    # The first ball holds counterfactuals; the budget does not suffice for one half as large.
+    verdict = ask_grid(oracle, A + B >= 45, evaluations=60)
+    assert isinstance(verdict, Refuted)
+    assert verdict.points.sum() >= 45
+    assert verdict.stopped == "budget"
+
+
 def test_the_limit_ends_the_search() -> None:
     near = CCHVAE(samples=200, limit=0.2, autoencoder=IdentityAutoencoder())
     assert isinstance(ask_grid(near, A + B >= 120), Unrefuted)
@@ -38,7 +48,7 @@ def test_counterfactuals_resemble_past_rows() -> None:
     # Only a matters, but past rows have nearly the same b.
     plain = ask_grid(GrowingSpheres(), A >= 70)
     assert plain.points.tolist() == [[70, 20]]
-    found = ask_grid(CCHVAE(), A >= 70, k=5)
+    found = ask_grid(CCHVAE(training=AutoencoderTraining(latent=1)), A >= 70, k=5)
     assert isinstance(found, Refuted)
     assert (found.points[:, 0] >= 70).all()
     assert np.abs(found.points[:, 0] - found.points[:, 1]).max() <= 15

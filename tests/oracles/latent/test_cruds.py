@@ -10,7 +10,7 @@ import pytest
 from ironrule.arrays import Float64Array
 from ironrule.errors import InputError
 from ironrule.oracles.latent.cruds import CRUDS
-from ironrule.oracles.latent.dense_network import DenseNetwork, Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining, DenseNetwork
 from ironrule.oracles.latent.subspace_autoencoder import SubspaceAutoencoder, fit_subspace_autoencoder
 from ironrule.rule.box import Box
 from ironrule.verdict.verdict import Refuted, Unrefuted
@@ -70,7 +70,7 @@ def test_what_has_to_do_with_the_outcome_is_apart_from_all_else() -> None:
         np.zeros(2, dtype=np.bool_),
         np.empty(0, dtype=np.intp),
         subspace=1,
-        training=Training(latent=2, epochs=150),
+        training=AutoencoderTraining(latent=2, epochs=150),
         meter=meter_of(),
     )
     places = 3.0 + np.random.default_rng(1).standard_normal((200, 1))

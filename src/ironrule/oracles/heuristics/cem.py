@@ -44,7 +44,7 @@ class CEM:
     kappa: float = 0.1
     c: float = 1.0
     searches: int = 9
-    steps: int = 300
+    steps: int = 100
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.gradients import SlopedScore
 
 MAX_HALVINGS = 60
-SETTLED = 1e-7  # a step shorter than this, in every column, is the last
+SETTLED = 1e-6  # a step shorter than this, in every column, is the last
 
 Loss = Callable[[Float64Array], SlopedScore]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -157,7 +157,7 @@ def _measure_blocks(vectors: Float64Array, meter: Meter) -> Iterator[tuple[int, 
         yield first, distances
 
 
-def _confirm(query: BoxQuery, run: Run, points: Points) -> tuple[Points, Any]:
+def _confirm(query: BoxQuery, run: Run, points: Points) -> tuple[Points, str | None]:
     """The first k of the points that the model gives the desired outcome, and what stopped the questions early."""
     kept = points[:0]
     # Past outcomes are the model's own, so that the first k will do, unless several models were asked about them.

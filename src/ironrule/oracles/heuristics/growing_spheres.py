@@ -22,7 +22,7 @@ from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.budget import BudgetExhausted, name_stop
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.verdict import NOT_SEARCHED, Unrefuted, Verdict
 
 MAX_SHRINKS = 40
 
@@ -47,28 +47,32 @@ class GrowingSpheres:
         """Up to k counterfactuals, nearest first, each without useless changes; ``Unrefuted`` if no layer has one."""
         before = run.meter.evaluations
         search = CandidateSearch.build(query, run)
-        found = None if search is None else self._search_layers(search)
-        if search is None or found is None or len(found) == 0:
+        if search is None:
+            return NOT_SEARCHED
+        found, stop = self._search_layers(search)
+        if len(found) == 0:
             return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
         kept: list[Points] = []
         stopped = None
         try:
+            if stop is not None:
+                raise stop
             for point in found:
                 sparse = search.undo_changes(point) if self.undo_changes else point
                 if not any(np.array_equal(sparse, other) for other in kept):
                     kept.append(sparse)
                 if len(kept) == query.k:
                     break
-        except (BudgetExhausted, KeyboardInterrupt) as stop:
-            stopped = name_stop(stop, run.meter)
+        except (BudgetExhausted, KeyboardInterrupt) as reason:
+            stopped = name_stop(reason, run.meter)
             kept = kept or [found[0]]
         return replace(query.case.build_refuted(np.stack(kept)), stopped=stopped)
 
-    def _search_layers(self, search: CandidateSearch) -> Points:
-        """The counterfactuals of the innermost layer that was seen to hold some, nearest first."""
+    def _search_layers(self, search: CandidateSearch) -> tuple[Points, BaseException | None]:
+        """The counterfactuals of the innermost layer that was seen to hold some, nearest first, and what stopped it."""
         columns = search.columns
         if len(columns) == 0:  # nothing may change
-            return search.ask(search.start[None, :])
+            return search.ask(search.start[None, :]), None
 
         def draw_layer(inner: float, outer: float) -> Points:
             vectors = np.repeat(search.center[None, :], self.samples, axis=0)
@@ -79,22 +83,29 @@ class GrowingSpheres:
         return search_layers(draw_layer, radius=self.radius, step=self.step, limit=math.sqrt(len(columns)))
 
 
-def search_layers(draw_layer: Callable[[float, float], Points], *, radius: float, step: float, limit: float) -> Points:
-    """What ``draw_layer`` finds between two radii, in the innermost layer that was seen to hold something."""
+def search_layers(
+    draw_layer: Callable[[float, float], Points], *, radius: float, step: float, limit: float
+) -> tuple[Points, BaseException | None]:
+    """What ``draw_layer`` finds between two radii, in the innermost layer that was seen to hold something; and what
+    stopped the search for a layer that is nearer.
+    """
     found = draw_layer(0.0, radius)
     if len(found):
         # Half the ball at a time: what the ball had is kept if its half has none.
         for _ in range(MAX_SHRINKS):
             radius /= 2.0
-            nearer = draw_layer(0.0, radius)
+            try:
+                nearer = draw_layer(0.0, radius)
+            except (BudgetExhausted, KeyboardInterrupt) as stop:
+                return found, stop
             if len(nearer) == 0:
                 break
             found = nearer
-        return found
+        return found, None
     while len(found) == 0 and radius < limit:
         found = draw_layer(radius, radius + step)
         radius += step
-    return found
+    return found, None
 
 
 def draw_in_layer(rng: np.random.Generator, count: int, width: int, inner: float, outer: float) -> Float64Array:

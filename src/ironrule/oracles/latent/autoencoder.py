@@ -6,26 +6,26 @@ that resemble past ones. Features whose role is immutable or protected are *cond
 encoder and decoder are told them, and what is decoded keeps them.
 
 Rows are vectors of the numeric encoding. Columns of 0 and 1 are decoded as probabilities, others as numbers.
-An autoencoder is fitted when the first search needs it, and kept for as long as the history that it learned from.
+An autoencoder is fitted when the first search needs it, and kept for later ones: what decides is what it learned.
+A row with a value that was not seen before extends its domain, but past rows, and so the autoencoder, stay the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, IntpArray
-from ironrule.model.history import History
 from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.dense_network import (
-    Adam,
+    AutoencoderTraining,
     DenseNetwork,
     Gradients,
-    Training,
+    ParameterDescent,
     apply_logistic,
     fit_in_batches,
     measure_divergence,
@@ -120,7 +120,7 @@ def fill_in(vector: Float64Array, columns: IntpArray, values: Float64Array) -> F
 
 
 def fit_autoencoder(
-    vectors: Float64Array, binary: BoolArray, conditions: IntpArray, training: Training, meter: Meter
+    vectors: Float64Array, binary: BoolArray, conditions: IntpArray, training: AutoencoderTraining, meter: Meter
 ) -> VariationalAutoencoder:
     """Learn rows; raises BudgetExhausted where the budget does not allow it."""
     rng = np.random.default_rng(training.seed)
@@ -133,18 +133,18 @@ def fit_autoencoder(
         binary=binary[free],
         deviation=training.deviation,
     )
-    adam = Adam((*fitted.encoder.parameters, *fitted.decoder.parameters), training.rate)
+    descent = ParameterDescent((fitted.encoder, fitted.decoder), training.rate)
 
-    def take_step(rows: np.ndarray) -> None:
+    def take_step(rows: IntpArray) -> None:
         noise = rng.standard_normal((len(rows), training.latent))
-        adam.step(fitted.compute_loss(vectors[rows], noise)[1])
+        descent.step(fitted.compute_loss(vectors[rows], noise)[1])
 
     fit_in_batches(len(vectors), training, meter, take_step)
     return fitted
 
 
 def prepare_autoencoder(
-    given: Autoencoder | None, training: Training, search: CandidateSearch, system: str
+    given: Autoencoder | None, training: AutoencoderTraining, search: CandidateSearch, system: str
 ) -> Autoencoder:
     """The autoencoder that was given, or one that knows the past rows, for the instance at hand; raises InputError if
     there are none.
@@ -152,15 +152,15 @@ def prepare_autoencoder(
     return fit_to_past_rows(search, training, system).bind(search.center) if given is None else given
 
 
-def fit_to_past_rows(search: CandidateSearch, training: Training, system: str) -> VariationalAutoencoder:
+def fit_to_past_rows(search: CandidateSearch, training: AutoencoderTraining, system: str) -> VariationalAutoencoder:
     """The autoencoder of a history, fitted if it was not before; raises InputError if there are no past rows."""
-    conditions = list_condition_columns(search)
-
-    def fit() -> VariationalAutoencoder:
-        rows = search.encoding.encode(search.query.case.history.codes.points(choose_past_rows(search, training)))
-        return fit_autoencoder(rows, search.encoding.binary, conditions, training, search.run.meter)
-
-    return keep_fitted(search, system, ("variational", training, tuple(conditions.tolist())), fit)
+    require_past_rows(search.query.case, system)
+    history, conditions, binary = search.query.case.history, list_condition_columns(search), search.encoding.binary
+    rows = search.encoding.encode(history.codes.points(choose_past_rows(len(history), training)))
+    return keep_fitted(
+        ("variational", training, rows, conditions, binary),
+        lambda: fit_autoencoder(rows, binary, conditions, training, search.run.meter),
+    )
 
 
 def list_condition_columns(search: CandidateSearch) -> IntpArray:
@@ -171,24 +171,32 @@ def list_condition_columns(search: CandidateSearch) -> IntpArray:
     )
 
 
-def choose_past_rows(search: CandidateSearch, training: Training) -> IntpArray:
+def choose_past_rows(count: int, training: AutoencoderTraining) -> IntpArray:
     """The places of at most so many past rows, drawn at random."""
-    count = len(search.query.case.history)
     if count <= training.rows:
         return np.arange(count)
     return np.sort(np.random.default_rng(training.seed).choice(count, training.rows, replace=False))
 
 
 T = TypeVar("T")
-_FITTED: WeakKeyDictionary[History, dict[Any, Any]] = WeakKeyDictionary()
+MAX_FITTED = 8  # autoencoders that are kept, the latest ones
+_FITTED: dict[str, Any] = {}
 
 
-def keep_fitted(search: CandidateSearch, system: str, key: tuple[Any, ...], fit: Callable[[], T]) -> T:
-    """What ``fit`` gives, once for a history and a key; raises InputError if there are no past rows."""
-    case = search.query.case
-    require_past_rows(case, system)
-    kept = _FITTED.setdefault(case.history, {})
-    own_key = (case.space.fingerprint, *key)
-    if own_key not in kept:
-        kept[own_key] = fit()
-    return cast("T", kept[own_key])
+def keep_fitted(learned: Iterable[object], fit: Callable[[], T]) -> T:
+    """What ``fit`` gives, called once for what is learned: arrays, and values whose text says all."""
+    digest = hashlib.sha256()
+    for one in learned:
+        if isinstance(one, np.ndarray):
+            digest.update(f"{one.shape} {one.dtype}".encode())
+            digest.update(np.ascontiguousarray(one).data)
+        else:
+            digest.update(repr(one).encode())
+    key = digest.hexdigest()
+    if key not in _FITTED:
+        fitted = fit()
+        while len(_FITTED) >= MAX_FITTED:
+            _FITTED.pop(next(iter(_FITTED)))
+        _FITTED[key] = fitted
+        return fitted
+    return cast("T", _FITTED[key])

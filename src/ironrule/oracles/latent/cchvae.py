@@ -11,7 +11,7 @@ With an autoencoder that changes nothing this is Growing Spheres without its las
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ironrule.arrays import Points
@@ -19,9 +19,10 @@ from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.growing_spheres import draw_in_layer, search_layers
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
-from ironrule.verdict.verdict import Unrefuted, Verdict
+from ironrule.verdict.budget import name_stop
+from ironrule.verdict.verdict import NOT_SEARCHED, Unrefuted, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class CCHVAE:
     radius: float = 0.2
     step: float = 0.2
     limit: float = 8.0
-    training: Training = field(default_factory=Training)
+    training: AutoencoderTraining = field(default_factory=AutoencoderTraining)
     autoencoder: Autoencoder | None = None
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
@@ -46,15 +47,18 @@ class CCHVAE:
         """Up to k counterfactuals of the innermost layer that has some, nearest first; ``Unrefuted`` if none has."""
         before = run.meter.evaluations
         search = CandidateSearch.build(query, run)
-        found = None if search is None else self._search_layers(search)
-        if found is None or len(found) == 0:
+        if search is None:
+            return NOT_SEARCHED
+        found, stop = self._search_layers(search)
+        if len(found) == 0:
             return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
-        return query.case.build_refuted(found[: query.k])
+        stopped = None if stop is None else name_stop(stop, run.meter)
+        return replace(query.case.build_refuted(found[: query.k]), stopped=stopped)
 
-    def _search_layers(self, search: CandidateSearch) -> Points:
+    def _search_layers(self, search: CandidateSearch) -> tuple[Points, BaseException | None]:
         autoencoder = prepare_autoencoder(self.autoencoder, self.training, search, "C-CHVAE")
         if len(search.columns) == 0:  # nothing may change
-            return search.ask(search.start[None, :])
+            return search.ask(search.start[None, :]), None
         center = autoencoder.encode(search.center[None, :])
 
         def draw_layer(inner: float, outer: float) -> Points:

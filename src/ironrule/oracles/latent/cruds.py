@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.parameters import require_count
-from ironrule.oracles.latent.dense_network import Training
+from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.latent.subspace_autoencoder import DESIRED_PLACE, fit_to_past_outcomes
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Unrefuted, Verdict
@@ -27,7 +27,7 @@ class CRUDS:
 
     samples: int = 2_000
     subspace: int = 2
-    training: Training = field(default_factory=Training)
+    training: AutoencoderTraining = field(default_factory=AutoencoderTraining)
     capabilities: ClassVar[Capabilities] = NO_CAPABILITIES
 
     def __post_init__(self) -> None:

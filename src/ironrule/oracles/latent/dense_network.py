@@ -6,23 +6,23 @@ Everything is NumPy: the networks are small, and so are the tables that they lea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Float64Array
+from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.errors import InputError, describe_value
+from ironrule.oracles.heuristics.descent import Adam
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.verdict.budget import Meter
 
 Gradients = list[Float64Array]
-MEAN_DECAY, SQUARE_DECAY, LEAST_ROOT = 0.9, 0.999, 1e-8  # of Adam, as its authors propose
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class AutoencoderTraining:
     """How a variational autoencoder learns past rows: its size, and how long it is fitted.
 
     ``latent`` numbers describe a row; encoder and decoder have ``hidden`` units each. Adam takes ``epochs`` passes over
@@ -32,10 +32,10 @@ class Training:
 
     latent: int = 8
     hidden: int = 32
-    epochs: int = 20
+    epochs: int = 40
     rows: int = 10_000
     batch: int = 64
-    rate: float = 3e-3
+    rate: float = 5e-3
     deviation: float = 0.1
     seed: int = 0
 
@@ -87,27 +87,24 @@ class DenseNetwork:
         return own, hidden_gradient @ first.T
 
 
-class Adam:
-    """Gradient descent with steps scaled by past gradients (Kingma and Ba, ICLR 2015)."""
+class ParameterDescent:
+    """Adam for all parameters of some networks."""
 
-    __slots__ = ("_means", "_parameters", "_rate", "_squares", "_steps")
+    __slots__ = ("_parameters", "_states")
 
-    def __init__(self, parameters: Sequence[Float64Array], rate: float) -> None:
-        self._parameters, self._rate, self._steps = parameters, rate, 0
-        self._means = [np.zeros_like(one) for one in parameters]
-        self._squares = [np.zeros_like(one) for one in parameters]
+    def __init__(self, networks: Iterable[DenseNetwork], rate: float) -> None:
+        self._parameters = [one for network in networks for one in network.parameters]
+        self._states = [Adam(rate) for _ in self._parameters]
 
     def step(self, gradients: Gradients) -> None:
         """Change the parameters, in place, against their gradients."""
-        self._steps += 1
-        scale = self._rate * math.sqrt(1.0 - SQUARE_DECAY**self._steps) / (1.0 - MEAN_DECAY**self._steps)
-        for one, mean, square, gradient in zip(self._parameters, self._means, self._squares, gradients, strict=True):
-            mean += (1.0 - MEAN_DECAY) * (gradient - mean)
-            square += (1.0 - SQUARE_DECAY) * (gradient * gradient - square)
-            one -= scale * mean / (np.sqrt(square) + LEAST_ROOT)
+        for state, one, gradient in zip(self._states, self._parameters, gradients, strict=True):
+            one[...] = state.move(one, gradient)
 
 
-def fit_in_batches(count: int, training: Training, meter: Meter, take_step: Callable[[np.ndarray], None]) -> None:
+def fit_in_batches(
+    count: int, training: AutoencoderTraining, meter: Meter, take_step: Callable[[IntpArray], None]
+) -> None:
     """Give ``take_step`` all of ``count`` rows in every epoch, some at a time; raises BudgetExhausted."""
     rng = np.random.default_rng(training.seed + 1)
     for _ in range(training.epochs):

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, IntpArray
-from ironrule.oracles.heuristics.candidates import CandidateSearch
+from ironrule.oracles.heuristics.candidates import CandidateSearch, require_past_rows
 from ironrule.oracles.latent.autoencoder import choose_past_rows, fill_in, keep_fitted, list_condition_columns
 from ironrule.oracles.latent.dense_network import (
-    Adam,
+    AutoencoderTraining,
     DenseNetwork,
     ForwardPass,
     Gradients,
-    Training,
+    ParameterDescent,
     apply_logistic,
     fit_in_batches,
     measure_divergence,
@@ -127,7 +127,7 @@ def fit_subspace_autoencoder(
     conditions: IntpArray,
     *,
     subspace: int,
-    training: Training,
+    training: AutoencoderTraining,
     meter: Meter,
 ) -> SubspaceAutoencoder:
     """Learn rows and their outcomes; raises BudgetExhausted where the budget does not allow it."""
@@ -144,35 +144,31 @@ def fit_subspace_autoencoder(
         deviation=training.deviation,
     )
     parts = fitted.rest_encoder, fitted.subspace_encoder, fitted.decoder
-    adam = Adam([one for part in parts for one in part.parameters], training.rate)
-    adversary_adam = Adam(fitted.adversary.parameters, training.rate)
+    descent = ParameterDescent(parts, training.rate)
+    adversary_descent = ParameterDescent((fitted.adversary,), training.rate)
 
     def take_step(rows: IntpArray) -> None:
         rest_noise = rng.standard_normal((len(rows), training.latent))
         own_noise = rng.standard_normal((len(rows), subspace))
-        adversary_adam.step(fitted.compute_adversary_loss(vectors[rows], outcomes[rows], rest_noise)[1])
-        adam.step(fitted.compute_loss(vectors[rows], outcomes[rows], rest_noise, own_noise)[1])
+        adversary_descent.step(fitted.compute_adversary_loss(vectors[rows], outcomes[rows], rest_noise)[1])
+        descent.step(fitted.compute_loss(vectors[rows], outcomes[rows], rest_noise, own_noise)[1])
 
     fit_in_batches(len(vectors), training, meter, take_step)
     return fitted
 
 
 def fit_to_past_outcomes(
-    search: CandidateSearch, training: Training, subspace: int, system: str
+    search: CandidateSearch, training: AutoencoderTraining, subspace: int, system: str
 ) -> SubspaceAutoencoder:
     """The subspace autoencoder of a history, fitted if it was not before; raises InputError without past rows."""
-    conditions, history = list_condition_columns(search), search.query.case.history
+    require_past_rows(search.query.case, system)
+    history, conditions, binary = search.query.case.history, list_condition_columns(search), search.encoding.binary
+    places = choose_past_rows(len(history), training)
+    rows, desired = search.encoding.encode(history.codes.points(places)), history.outcomes[places]
 
     def fit() -> SubspaceAutoencoder:
-        places = choose_past_rows(search, training)
         return fit_subspace_autoencoder(
-            search.encoding.encode(history.codes.points(places)),
-            history.outcomes[places],
-            search.encoding.binary,
-            conditions,
-            subspace=subspace,
-            training=training,
-            meter=search.run.meter,
+            rows, desired, binary, conditions, subspace=subspace, training=training, meter=search.run.meter
         )
 
-    return keep_fitted(search, system, ("subspace", subspace, training, tuple(conditions.tolist())), fit)
+    return keep_fitted(("subspace", subspace, training, rows, desired, conditions, binary), fit)
