@@ -19,7 +19,7 @@ from numba.core.dispatcher import Dispatcher
 
 import ironrule
 from ironrule import jit, kernel_cache
-from ironrule.kernel_cache import KernelCache, KernelDigest, UnknownDependencyError, describe_type
+from ironrule.kernel_cache import KernelCache, KernelDigest, UnknownDependencyError, describe_type, has_baseline
 
 PACKAGE = Path(ironrule.__file__).parent
 HELPERS = """
@@ -201,10 +201,41 @@ def test_a_damaged_file_counts_as_none(
     compiled.clear()
     assert load_run()(NUMBERS) == RESULT
     assert "run" in compiled
-    assert len(file.read_bytes()) == len(whole)
+    assert kernel_cache.read_file(file.name, [cache]) is not None
     compiled.clear()
     assert load_run()(NUMBERS) == RESULT
     assert compiled == []
+
+
+def test_machine_code_of_the_package_comes_first_where_the_processor_can_run_it(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, load_run: Callable[..., Any], compiled: list[str]
+) -> None:
+    run = load_run()
+    assert run(NUMBERS) == RESULT
+    context, (kinds,) = run.targetctx, run.signatures
+    triple, _, _ = context.codegen().magic_tuple()
+    (file,) = cache.iterdir()
+    assert file.name == run._cache.build_file_name(kinds, context)
+    name = run._cache._build_name(KernelDigest(run).hexdigest(), kinds, (triple, *kernel_cache.BASELINE))
+    assert name != file.name
+    monkeypatch.setattr(kernel_cache, "PRECOMPILED", tmp_path / "package")
+    (tmp_path / "package").mkdir()
+    file.rename(tmp_path / "package" / name)
+    for able, names in ((True, set()), (False, {"run", "middle", "step", "step_down"})):
+        monkeypatch.setattr(kernel_cache, "has_baseline", lambda _, able=able: able)
+        compiled.clear()
+        assert load_run()(NUMBERS) == RESULT
+        assert set(compiled) == names
+        assert [path.name for path in cache.iterdir()] == ([] if able else [file.name])
+
+
+def test_which_processors_can_run_machine_code_of_the_package() -> None:
+    processor, features = kernel_cache.BASELINE
+    assert has_baseline(("x86_64-unknown-linux-gnu", processor, features))
+    assert has_baseline(("x86_64-pc-windows-msvc", "znver5", f"+64bit,{features},+avx512f,-amx-tile"))
+    assert not has_baseline(("x86_64-unknown-linux-gnu", "nehalem", features.replace("+avx2", "-avx2")))
+    assert not has_baseline(("x86_64-unknown-linux-gnu", "nehalem", ""))
+    assert not has_baseline(("aarch64-unknown-linux-gnu", "generic", features))
 
 
 def test_where_a_folder_cannot_be_written_the_next_is_used(
@@ -244,35 +275,36 @@ def test_the_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 def test_only_the_owner_may_write_in_the_folder(cache: Path) -> None:
-    kernel_cache.write_file("a.kernel", "code")
+    kernel_cache.write_file("a.kernel", "code", [cache])
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_was_not_used_for_longest_is_removed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
     for place, name in enumerate(("a.kernel", "b.kernel.0123", "c.kernel", "d.kernel")):
-        kernel_cache.write_file(name, name * 1000)
+        kernel_cache.write_file(name, rng.bytes(1000), [cache])
         os.utime(cache / name, (place, place))
     (cache / "notes.txt").write_text("somebody else's")
     size = (cache / "a.kernel").stat().st_size
-    assert kernel_cache.read_file("a.kernel") == "a.kernel" * 1000  # so it is the newest now
+    assert kernel_cache.read_file("a.kernel", [cache])  # so it is the newest now
     monkeypatch.setattr(kernel_cache, "MAX_FOLDER_BYTES", 3 * size)
-    kernel_cache.write_file("e.kernel", "e.kernel" * 1000)
+    kernel_cache.write_file("e.kernel", rng.bytes(1000), [cache])
     assert {path.name for path in cache.iterdir()} == {"a.kernel", "d.kernel", "e.kernel", "notes.txt"}
 
 
 def test_who_reads_while_others_write_gets_something_whole(cache: Path) -> None:
-    values = ["x" * size for size in (10, 100_000, 1_000_000)]
-    kernel_cache.write_file("a.kernel", values[0])
+    values = [np.random.default_rng(0).bytes(size) for size in (10, 100_000, 1_000_000)]
+    kernel_cache.write_file("a.kernel", values[0], [cache])
 
-    def write(value: str) -> None:
+    def write(value: bytes) -> None:
         for _ in range(20):
-            kernel_cache.write_file("a.kernel", value)
+            kernel_cache.write_file("a.kernel", value, [cache])
 
     threads = [threading.Thread(target=write, args=(value,)) for value in values]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        assert kernel_cache.read_file("a.kernel") in values
+        assert kernel_cache.read_file("a.kernel", [cache]) in values
     assert [path.name for path in cache.iterdir()] == ["a.kernel"]
 
 

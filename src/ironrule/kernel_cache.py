@@ -12,6 +12,10 @@ hash of the rest, so that a damaged file counts as none. The folder is ``IRONRUL
 ``NUMBA_CACHE_DIR``, else one in the user's cache folder; where that cannot be written, the package's own
 ``__pycache__``. Past ``MAX_FOLDER_BYTES`` the files that were not used for longest are removed.
 
+Before that folder, the package's own ``machine_code`` is looked at. Wheels carry it where the machine that built them
+could compile (``hatch_build.py``): for a baseline processor (:data:`BASELINE`), so it serves all that have its
+features. A checkout has none.
+
 Who may write in that folder runs code as you: it is made readable and writable by its owner only.
 """
 
@@ -24,7 +28,8 @@ import os
 import pickle
 import sys
 import uuid
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -39,11 +44,26 @@ from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 
 SUFFIX = ".kernel"
-FORMAT = 1  # of a file's content
+FORMAT = 2  # of a file's content
+PRECOMPILED = Path(__file__).parent / "machine_code"
+BASELINE = (
+    "x86-64-v3",
+    "+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,"
+    "+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3,+xsave",
+)
+"""The processor, and its features, that machine code in wheels is compiled for: nearly all since 2013."""
 MAX_FOLDER_BYTES = 200_000_000
 _HASH_BYTES = hashlib.sha256().digest_size
 # What the compiler can be told by environment variables that changes its code:
-_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "ENABLE_PROFILING")
+_SETTINGS = (
+    "OPT",
+    "LOOP_VECTORIZE",
+    "SLP_VECTORIZE",
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "ENABLE_PROFILING",
+    "USING_SVML",
+)
 _VERSIONS = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
 _EXTERNAL = ("numpy", "numba", "math", "builtins", "operator")  # packages whose versions stand for their content
 # Numba's types do not say what these are:
@@ -153,12 +173,13 @@ def _list_globals(code: CodeType) -> Iterator[str]:
 def describe_type(kind: Any) -> object:
     """A Numba type as plain values that are the same in every process."""
     is_tuple, is_named = isinstance(kind, types.BaseTuple), isinstance(kind, types.BaseNamedTuple)
+    name = type(kind).__name__
     if is_named:
         home = kind.instance_class
-        return home.__module__, home.__qualname__, kind.fields, [describe_type(item) for item in kind]
+        return name, home.__module__, home.__qualname__, kind.fields, [describe_type(item) for item in kind]
     if is_tuple:
-        return "tuple", [describe_type(item) for item in kind]
-    return type(kind).__name__, str(kind)  # for arrays: items, dimensions, layout, whether writable and aligned
+        return name, [describe_type(item) for item in kind]
+    return name, str(kind)  # for arrays: items, dimensions, layout, whether writable and aligned
 
 
 class KernelCache:
@@ -177,8 +198,12 @@ class KernelCache:
         """The compiled kernel for these types of arguments, or None where it is not there."""
         target_context.refresh()
         arguments = _normalize_signature(sig)[0]
-        name = self._build_file_name(arguments, target_context.codegen())
-        reduced = None if name is None else read_file(name)
+        content, target = self._compute_digest(), target_context.codegen().magic_tuple()
+        reduced = None
+        if content is not None and has_baseline(target):
+            reduced = read_file(self._build_name(content, arguments, (target[0], *BASELINE)), [PRECOMPILED])
+        if content is not None and reduced is None:
+            reduced = read_file(self._build_name(content, arguments, target), list_folders())
         if reduced is None:
             return None
         compiled = _rebuild(target_context, *reduced)
@@ -188,9 +213,16 @@ class KernelCache:
         """Keep a compiled kernel."""
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return  # it holds addresses of this process
-        name = self._build_file_name(_normalize_signature(sig)[0], data.codegen)
-        if name is not None:
-            write_file(name, data._reduce())
+        content = self._compute_digest()
+        if content is not None:
+            name = self._build_name(content, _normalize_signature(sig)[0], data.codegen.magic_tuple())
+            write_file(name, data._reduce(), list_folders())
+
+    def build_file_name(self, sig: Any, target_context: Any) -> str | None:
+        """The name of the file with the code for these types of arguments; None if it is not kept."""
+        content = self._compute_digest()
+        target = target_context.codegen().magic_tuple()
+        return None if content is None else self._build_name(content, _normalize_signature(sig)[0], target)
 
     def flush(self) -> None:
         """Nothing is kept in memory."""
@@ -202,16 +234,24 @@ class KernelCache:
         """Keep nothing from now on."""
         self._dispatcher._cache = NullCache()
 
-    def _build_file_name(self, arguments: Any, codegen: Any) -> str | None:
+    def _compute_digest(self) -> str | None:
         try:
-            content = KernelDigest(self._dispatcher).hexdigest()
+            return KernelDigest(self._dispatcher).hexdigest()
         except UnknownDependencyError as error:
             _log.warning("the machine code of %s is not kept, since it depends on %s", self._name, error)
             return None
+
+    def _build_name(self, content: str, arguments: Any, target: tuple[str, str, str]) -> str:
         settings = [str(getattr(config, name, None)) for name in _SETTINGS]
         signature = [describe_type(kind) for kind in arguments]
-        key = repr((FORMAT, _VERSIONS, codegen.magic_tuple(), settings, signature, content))
+        key = repr((FORMAT, _VERSIONS, target, settings, signature, content))
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
+
+
+def has_baseline(target: tuple[str, str, str]) -> bool:
+    """Whether code for the baseline processor runs on this one: a triple, a name, and features such as "+avx2"."""
+    triple, _, features = target
+    return triple.startswith("x86_64-") and set(BASELINE[1].split(",")) <= set(features.split(","))
 
 
 def is_supported(dispatcher: Any) -> bool:
@@ -248,9 +288,9 @@ def _find_user_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "ironrule"
 
 
-def read_file(name: str) -> Any:
+def read_file(name: str, folders: Iterable[Path]) -> Any:
     """What was kept under a name; None if there is nothing, or if it is damaged."""
-    for folder in list_folders():
+    for folder in folders:
         path = folder / name
         try:
             content = memoryview(path.read_bytes())
@@ -259,16 +299,17 @@ def read_file(name: str) -> Any:
         if hashlib.sha256(content[_HASH_BYTES:]).digest() != content[:_HASH_BYTES]:
             _log.info("%s is damaged: it is compiled again", path)
             continue
-        with suppress(OSError):
-            os.utime(path)  # so that the files that were not used for longest are known
-        return pickle.loads(content[_HASH_BYTES:])
+        if folder != PRECOMPILED:
+            with suppress(OSError):
+                os.utime(path)  # so that the files that are not used for longest are known
+        return pickle.loads(zlib.decompress(content[_HASH_BYTES:]))
     return None
 
 
-def write_file(name: str, value: Any) -> None:
+def write_file(name: str, value: Any, folders: Iterable[Path]) -> None:
     """Keep a value under a name, in the first folder that can be written, if there is one."""
-    body = _dump(value)
-    for folder in list_folders():
+    body = zlib.compress(_dump(value))
+    for folder in folders:
         temporary = folder / f"{name}.{uuid.uuid4().hex[:16]}"
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
