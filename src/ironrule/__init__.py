@@ -87,6 +87,7 @@ _HOMES = {
     "Statistics": "ironrule.results.explanation",
     "Subscale": "ironrule.model.wrappers.handwritten_models",
     "SuggestedChanges": "ironrule.results.advice",
+    "Target": "ironrule.model.target",
     "TorchNetwork": "ironrule.model.wrappers.networks",
     "TwoLayerAdditive": "ironrule.model.wrappers.handwritten_models",
     "Unrefuted": "ironrule.verdict.verdict",

@@ -17,6 +17,7 @@ from ironrule.errors import (
 )
 from ironrule.explain.explainer import Explainer as Explainer
 from ironrule.explain.ladder import LadderOptions as LadderOptions
+from ironrule.model.target import Target as Target
 from ironrule.model.wrappers.handwritten_models import (
     Bins as Bins,
     RuleClassifier as RuleClassifier,

@@ -37,6 +37,7 @@ from ironrule.explain.options import (
     require_explanation,
 )
 from ironrule.model.decision import DecisionTarget
+from ironrule.model.target import parse_target
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
@@ -388,6 +389,7 @@ class Explainer:
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -414,6 +416,7 @@ class Explainer:
                 permitted_range=permitted_range,
                 constraints=constraints,
                 cost=parse_cost(cost),
+                target=parse_target(target),
             ),
             progress,
         )

@@ -32,6 +32,7 @@ from ironrule.explain.counterfactuals.row_cost import (
     list_price_constraints,
     list_stepped_numbers,
 )
+from ironrule.explain.counterfactuals.targets import build_target_context
 from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
@@ -58,7 +59,7 @@ def find_counterfactuals(
     progress: bool | None = False,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
-    context, row = extend_to_row(context, row)
+    context, row = extend_to_row(build_target_context(context, changes.target, progress), row)
     limits = changes.permitted_range or {}
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
     _require_changeable(context, changes.names or ())
