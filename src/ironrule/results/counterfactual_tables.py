@@ -30,7 +30,8 @@ def build_frame(names: Iterable[str], items: Sequence[Counterfactual], only_chan
     cells = [list_cells(item, only_changes) for item in items]
     index = pandas.RangeIndex(1, len(items) + 1, name=NUMBER_COLUMN)
     dtype = object if only_changes else None  # numbers stay whole beside dashes
-    return pandas.DataFrame(cells, index=index, columns=list(names), dtype=dtype)
+    frame: DataFrame = pandas.DataFrame(cells, index=index, columns=list(names), dtype=dtype)
+    return frame
 
 
 def build_batch_frame(
@@ -46,7 +47,9 @@ def build_batch_frame(
     rows, numbers = ([key[place] for key, _ in numbered] for place in (0, 1))
     index = pandas.MultiIndex.from_arrays([rows, numbers], names=[ROW_COLUMN, NUMBER_COLUMN])
     dtype = object if only_changes else None
-    return pandas.DataFrame([cells for _, cells in numbered], index=index, columns=list(names), dtype=dtype)
+    cells = [each for _, each in numbered]
+    frame: DataFrame = pandas.DataFrame(cells, index=index, columns=list(names), dtype=dtype)
+    return frame
 
 
 def _import_pandas() -> Any:
