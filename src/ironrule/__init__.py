@@ -44,6 +44,7 @@ _HOMES = {
     "Cost": "ironrule.rule.cost",
     "Counterfactual": "ironrule.rule.counterfactual",
     "Counterfactuals": "ironrule.results.counterfactuals",
+    "CounterfactualsBatch": "ironrule.results.counterfactuals_batch",
     "Diagnosis": "ironrule.results.diagnosis",
     "DiagnosisFinding": "ironrule.results.diagnosis",
     "Exhaustive": "ironrule.oracles.exhaustive",

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
+    from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.results.ladder import Ladder
     from ironrule.search.problem import Algorithm
 
@@ -419,6 +420,53 @@ class Explainer:
                 target=parse_target(target),
             ),
             progress,
+        )
+
+    def counterfactuals_many(
+        self,
+        rows: Any = None,
+        k: int = 1,
+        *,
+        output: str | Path | None = None,
+        workers: int | None = None,
+        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> CounterfactualsBatch:
+        """The counterfactuals of every undesired row: of a table, of the past rows with given numbers, or of all past
+        rows. The options are those of :meth:`counterfactuals`, which gives the same for each row alone; the budget is
+        that of one row.
+
+        Rows are shared out to all processors, or to as many ``workers``. With ``output``, a folder, finished rows are
+        written there as Parquet; whatever ends the work, the same call goes on where it ended. ``to_frame`` of what is
+        returned is a table of all counterfactuals.
+        """
+        from ironrule.explain.batch.rows import extend_to_rows
+        from ironrule.explain.batch.run import choose_pool
+        from ironrule.explain.counterfactuals.many import find_many_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        return find_many_counterfactuals(
+            extend_to_rows(self._context, rows),
+            rows,
+            SearchOptions(k=k, budget=budget, seed=seed),
+            ChangeOptions(
+                algorithm=algorithm,
+                features_to_vary=features_to_vary,
+                permitted_range=permitted_range,
+                constraints=constraints,
+                cost=parse_cost(cost),
+                target=parse_target(target),
+            ),
+            folder=output,
+            pool=choose_pool("local", workers, None),
+            progress=progress,
         )
 
     def rules(

@@ -6,15 +6,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ironrule.errors import InputError, build_format_error
+from ironrule.results.counterfactual_tables import build_frame
 from ironrule.results.display import render_counterfactuals
+from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.space.feature import Value, value_to_json
+from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.wording import escape_controls, join_lines
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,8 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""
-        return {
+        document = {
+            FORMAT_FIELD: COUNTERFACTUALS_FORMAT,
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
@@ -52,6 +63,49 @@ class Counterfactuals(Sequence[Counterfactual]):
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
         }
+        return add_digest(document)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Counterfactuals:
+        """The counterfactuals that :meth:`to_dict` wrote; raises InputError if the data is none."""
+        if not isinstance(data, Mapping):
+            raise InputError(expected="counterfactuals must be a JSON object", got=type(data).__name__)
+        if data.get(FORMAT_FIELD) != COUNTERFACTUALS_FORMAT:
+            got = data.get(FORMAT_FIELD)
+            raise build_format_error("counterfactuals", COUNTERFACTUALS_FORMAT, got, "search for them again")
+        try:
+            if data[DIGEST_FIELD] != compute_digest(data):
+                statement = "digest mismatch: the document was modified after it was written"
+                raise InputError(statement, code="digest-mismatch")
+            check_counterfactuals_types(data)
+            return cls(
+                instance={name: value_from_json(value) for name, value in data["instance"].items()},
+                items=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
+                statistics=Statistics(**data["statistics"]),
+                proven=data["proven"],
+                resolution=float(data["resolution"]),
+            )
+        except InputError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"malformed counterfactuals: {error!r}") from None
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The counterfactuals as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Counterfactuals:
+        """The counterfactuals that :meth:`to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
+            raise InputError(f"the counterfactuals are not valid JSON: {error}") from None
+        return cls.from_dict(data)
+
+    def to_frame(self, only_changes: bool = False) -> DataFrame:
+        """A pandas table with one row per counterfactual; with ``only_changes``, "-" where a value stays as it is."""
+        return build_frame(self.instance, self.items, only_changes)
 
     def __str__(self) -> str:
         if self.items:

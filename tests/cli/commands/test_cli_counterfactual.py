@@ -121,3 +121,42 @@ def test_a_range_that_cannot_be_read_is_refused(text: str, message: str):
 
 def test_unknown_features_to_vary_are_refused(refused, files: Files):
     assert "did you mean 'income'?" in refused("counterfactual", *files.ask("--vary", "incom"))
+
+
+def ask_many(files: Files, *more: str) -> list[str]:
+    """The same command without ``--row``."""
+    asked = files.ask(*more)
+    place = asked.index("--row")
+    return [*asked[:place], *asked[place + 2 :]]
+
+
+def test_all_denied_rows_are_searched_and_a_folder_is_continued(run, files: Files, tmp_path: Path):
+    folder = tmp_path / "changes"
+    first = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(folder), "--json"))
+    assert first.code == 0, first.err
+    assert first.json["searched"] == len(first.json["rows"]) > 1
+    again = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(folder), "--json"))
+    assert again.json == first.json  # times included: nothing was searched again
+    shown = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(folder)))
+    assert "Counterfactuals of" in shown.text
+
+
+def test_the_rows_of_a_file_are_searched_into_a_table(run, files: Files, tmp_path: Path):
+    output = tmp_path / "changes.csv"
+    more = ("--rows", str(files.data), "--workers", "1", "--k", "2", "--output", str(output), "--json")
+    result = run("counterfactual", *ask_many(files, *more))
+    assert result.code == 0, result.err
+    lines = output.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("row,counterfactual,")
+    assert len(lines) - 1 == result.json["counterfactuals"]
+
+
+def test_a_json_file_has_the_documents(run, files: Files, tmp_path: Path):
+    output = tmp_path / "changes.json"
+    result = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(output), "--json"))
+    assert json.loads(output.read_text(encoding="utf-8")) == result.json
+
+
+@pytest.mark.parametrize("more", [(), ("--all", "--row", "1"), ("--rows", "x.csv", "--all")])
+def test_it_must_be_said_which_rows_are_meant(refused, files: Files, more: tuple[str, ...]):
+    assert "one of --row, --rows and --all must be given" in refused("counterfactual", *ask_many(files, *more))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -65,3 +66,8 @@ class ChangeOptions:
     def to_kwargs(self) -> dict[str, Any]:
         """The same by name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def fingerprint(self) -> str:
+        """A hash of all of it."""
+        parts = self.to_kwargs() | {"constraints": [str(constraint) for constraint in self.constraints]}
+        return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()
