@@ -36,6 +36,7 @@ _HOMES = {
     "Budget": "ironrule.verdict.budget",
     "Certificate": "ironrule.verdict.certificate",
     "Change": "ironrule.rule.counterfactual",
+    "ChangeMeasures": "ironrule.results.counterfactuals",
     "ChangeSet": "ironrule.results.counterfactuals",
     "Check": "ironrule.checker.result",
     "Checker": "ironrule.checker.checker",

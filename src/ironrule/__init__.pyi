@@ -33,7 +33,11 @@ from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as Growin
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
-from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
+from ironrule.results.counterfactuals import (
+    ChangeMeasures as ChangeMeasures,
+    ChangeSet as ChangeSet,
+    Counterfactuals as Counterfactuals,
+)
 from ironrule.results.counterfactuals_batch import CounterfactualsBatch as CounterfactualsBatch
 from ironrule.results.diagnosis import Diagnosis as Diagnosis, DiagnosisFinding as DiagnosisFinding
 from ironrule.results.explanation import (

@@ -451,9 +451,11 @@ class Explainer:
         from ironrule.explain.batch.run import choose_pool
         from ironrule.explain.counterfactuals.many import find_many_counterfactuals
         from ironrule.explain.counterfactuals.options import ChangeOptions
+        from ironrule.explain.counterfactuals.targets import build_target_context
 
+        wanted = parse_target(target)
         return find_many_counterfactuals(
-            extend_to_rows(self._context, rows),
+            extend_to_rows(build_target_context(self._context, wanted, progress), rows),
             rows,
             SearchOptions(k=k, budget=budget, seed=seed),
             ChangeOptions(
@@ -462,7 +464,7 @@ class Explainer:
                 permitted_range=permitted_range,
                 constraints=constraints,
                 cost=parse_cost(cost),
-                target=parse_target(target),
+                target=wanted,
             ),
             folder=output,
             pool=choose_pool("local", workers, None),

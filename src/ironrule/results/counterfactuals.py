@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, build_format_error
+from ironrule.model.target import Target
 from ironrule.results.counterfactual_tables import build_frame
 from ironrule.results.display import render_counterfactuals
 from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.cost import DEFAULT_COST, Cost
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.wording import escape_controls, join_lines
@@ -28,13 +30,32 @@ FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 1
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeMeasures:
+    """How far a counterfactual is from its row, and from past rows.
+
+    ``l0`` counts the features that change. Of their distances, in ranges of the features, ``l1`` is the sum, ``l2`` the
+    root of the sum of squares, ``linf`` the largest. ``ynn`` is the share of the five nearest past rows that have the
+    desired outcome. ``cost`` is what the search made small, after the number of changes where these come first.
+    """
+
+    l0: int
+    l1: float
+    l2: float
+    linf: float
+    ynn: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
 class Counterfactuals(Sequence[Counterfactual]):
     """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
 
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
     earlier one, and where there are fewer than asked for, no other exists. Over whole intervals numbers are rounded to
     readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
-    as many changes is nearer by more than this share of the range for each number that it changes.
+    as many changes is nearer by more than this share of the range for each number that it changes. Where a ``cost`` was
+    asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
+    reached, if not the explainer's desired outcome.
     """
 
     instance: Mapping[str, Value]
@@ -42,9 +63,24 @@ class Counterfactuals(Sequence[Counterfactual]):
     statistics: Statistics
     proven: bool = False
     resolution: float = 0.0
+    cost: Cost = DEFAULT_COST
+    target: Target | None = None
+    lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def measure(self) -> tuple[ChangeMeasures, ...]:
+        """The measures of every counterfactual, computed from the past rows when they are first asked for; raises
+        InputError where the counterfactuals were read back, without past rows.
+        """
+        if self.lazy_measures is None:
+            raise InputError(
+                expected="counterfactuals must come from an explainer to be measured",
+                got="some that were read back",
+                hint="search for them again",
+            )
+        return self.lazy_measures.get()
 
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
@@ -57,6 +93,8 @@ class Counterfactuals(Sequence[Counterfactual]):
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
             "resolution": self.resolution,
+            **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
+            **({} if self.target is None else {"target": self.target.to_dict()}),
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
@@ -84,6 +122,8 @@ class Counterfactuals(Sequence[Counterfactual]):
                 statistics=Statistics(**data["statistics"]),
                 proven=data["proven"],
                 resolution=float(data["resolution"]),
+                cost=Cost.from_dict(data.get("cost", {})),
+                target=Target.from_dict(data["target"]) if "target" in data else None,
             )
         except InputError:
             raise
