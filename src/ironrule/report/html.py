@@ -15,7 +15,7 @@ from ironrule.results.judgement import Judgement
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count, format_resolution, format_value
+from ironrule.wording import format_count, format_value
 
 GREEN, YELLOW, RED = "#1b6e3c", "#8a5a00", "#a1260d"
 QUALITY_COLOURS = {Quality.NOT_JUDGED: YELLOW, Quality.FAILED_DATA: RED, Quality.FAILED_GLOBAL: RED}  # else green
@@ -74,7 +74,7 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     changes = _list_changes(counterfactuals.items)
     note = "Found by search: nearer ones may exist."
     if counterfactuals.proven:
-        within = format_resolution(counterfactuals.resolution)
+        within = counterfactuals.within
         note = f"Proven: each is the nearest that does not change all the features of one above{within}."
     return render_template("notebook_counterfactuals.html", changes=changes, text=str(counterfactuals), note=note)
 

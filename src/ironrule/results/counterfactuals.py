@@ -21,7 +21,7 @@ from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
-from ironrule.wording import escape_controls, join_lines
+from ironrule.wording import escape_controls, format_cost_resolution, format_resolution, join_lines
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -84,6 +84,13 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
+
+    @property
+    def within(self) -> str:
+        """How near the nearest is known to be, behind a statement that each is."""
+        if self.cost.is_usual:
+            return format_resolution(self.resolution)
+        return format_cost_resolution(self.resolution)
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""

@@ -13,7 +13,7 @@ features' parts, or the largest of them. Parts are never negative, and keeping t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -149,6 +149,48 @@ def parse_cost(cost: Any) -> Cost:
         hint="such as Cost('l1', scale='mad', prices={'income': 2})",
         code="unknown-cost",
     )
+
+
+def parse_price_texts(texts: Sequence[str]) -> dict[str, float | dict[str, float]]:
+    """Prices as people write them on one line each: one number, or one upwards and one downwards.
+
+    >>> parse_price_texts(["income=2", "debt=1:5", "age=inf"])
+    {'income': 2.0, 'debt': {'up': 1.0, 'down': 5.0}, 'age': inf}
+    """
+    prices: dict[str, float | dict[str, float]] = {}
+    for text in texts:
+        name, numbers = _split_text(text, "a price must be written as income=2, or as income=1:5 (up:down)")
+        each = [_parse_number(number, text) for number in numbers.split(":")]
+        if len(each) > len(PRICE_DIRECTIONS):
+            expected = "a price must be one number, or one upwards and one downwards"
+            raise InputError(expected=expected, got=describe_value(text), code="bad-cost")
+        prices[name] = each[0] if len(each) == 1 else dict(zip(PRICE_DIRECTIONS, each, strict=True))
+    return prices
+
+
+def parse_step_texts(texts: Sequence[str]) -> dict[str, float]:
+    """Steps as people write them.
+
+    >>> parse_step_texts(["amount=50"])
+    {'amount': 50.0}
+    """
+    pairs = (_split_text(text, "a step must be written as amount=50") for text in texts)
+    return {name: _parse_number(number, f"{name}={number}") for name, number in pairs}
+
+
+def _split_text(text: str, expected: str) -> tuple[str, str]:
+    name, sign, numbers = text.rpartition("=")
+    if not sign or not name.strip():
+        raise InputError(expected=expected, got=describe_value(text), code="bad-cost")
+    return name.strip(), numbers.strip()
+
+
+def _parse_number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        expected = f"{whole!r} must have numbers after the equals sign"
+        raise InputError(expected=expected, got=describe_value(text), code="bad-cost") from None
 
 
 def _is_number(value: Any) -> bool:

@@ -12,18 +12,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
 from ironrule.cli.commands.batch import add_resume_hint, end_soon_after_signal
-from ironrule.cli.files import read_data
-from ironrule.cli.inputs import read_files, read_row_inputs
+from ironrule.cli.files import parse_desired, read_data
+from ironrule.cli.inputs import parse_row, prepare_row, read_files
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.errors import InputError
+from ironrule.rule.cost import COST_NORMS, COST_SCALES, Cost, parse_price_texts, parse_step_texts
 
 if TYPE_CHECKING:
     from ironrule.explain.counterfactuals.options import ChangeOptions
     from ironrule.explain.options import SearchOptions
+    from ironrule.model.target import Target
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.space.space import Space
 
@@ -51,7 +53,32 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--vary", metavar="F", **shared.MANY, help="features that may change (default: all)")
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
     group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)
+    _add_cost_options(parser.add_argument_group("cost"))
+    _add_target_options(parser.add_argument_group("what to reach"))
     shared.add_output_option(parser, "the counterfactuals (.json; of many rows also .csv, or a folder)")
+
+
+def _add_cost_options(group: argparse._ArgumentGroup) -> None:
+    text = (
+        "what nearest means: fewest changes, then distance (default), or the sum, root of squares or largest distance"
+    )
+    group.add_argument("--cost", choices=COST_NORMS, default="fewest", help=text)
+    text = "distances in ranges (default), in median absolute deviations, or in shares of past rows"
+    group.add_argument("--scale", choices=COST_SCALES, default="range", help=text)
+    text = "what distance costs: income=2, income=1:5 (up:down), age=inf (never)"
+    group.add_argument("--price", metavar="F=P", **shared.MANY, default=[], help=text)
+    text = "change a number by whole multiples only: amount=50"
+    group.add_argument("--step", metavar="F=N", **shared.MANY, default=[], help=text)
+    text = "what every changed feature costs besides, with --cost l1"
+    group.add_argument("--per-change", metavar="C", type=float, default=0.0, help=text)
+
+
+def _add_target_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--reach", metavar="LABEL", **shared.MANY, help="another class than --desired, or one of several"
+    )
+    group.add_argument("--above", metavar="T", type=float, help="a score above T")
+    group.add_argument("--at-most", metavar="T", type=float, help="a score of at most T")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
@@ -72,7 +99,7 @@ def _require_one_choice_of_rows(options: argparse.Namespace) -> None:
         raise InputError(expected="one of --row, --rows and --all must be given", got=got)
 
 
-def _build_change_options(options: argparse.Namespace, space: Space) -> ChangeOptions:
+def _build_change_options(options: argparse.Namespace, space: Space, model: Any) -> ChangeOptions:
     from ironrule.explain.counterfactuals.options import ChangeOptions
     from ironrule.rule.parsing import parse_ranges
 
@@ -81,7 +108,28 @@ def _build_change_options(options: argparse.Namespace, space: Space) -> ChangeOp
         features_to_vary=options.vary or "all",
         permitted_range=parse_ranges(options.range, space),
         constraints=shared.parse_constraints(options),  # on the changes: the row itself need not satisfy them
+        cost=Cost(
+            options.cost,
+            options.scale,
+            parse_price_texts(options.price),
+            parse_step_texts(options.step),
+            options.per_change,
+        ),
+        target=_build_target(options, model),
     )
+
+
+def _has_target(options: argparse.Namespace) -> bool:
+    return any(one is not None for one in (options.reach, options.above, options.at_most))
+
+
+def _build_target(options: argparse.Namespace, model: Any) -> Target | None:
+    """What is to be reached, if not the desired outcome."""
+    from ironrule.model.target import Target
+
+    if not _has_target(options):
+        return None
+    return Target(parse_desired(options.reach, model), options.above, options.at_most)
 
 
 def _find_for_rows(options: argparse.Namespace, search: SearchOptions) -> CommandResult:
@@ -96,7 +144,7 @@ def _find_for_rows(options: argparse.Namespace, search: SearchOptions) -> Comman
     files = read_files(options)
     rows = None if options.rows is None else restore_categories(files.model, read_data(options.rows))
     explainer = files.build_explainer(options, ())
-    changes = _build_change_options(options, explainer.space)
+    changes = _build_change_options(options, explainer.space, files.model)
     folder = None if is_file else path
     with contextlib.nullcontext() if folder is None else add_resume_hint(folder):
         batch = explainer.counterfactuals_many(
@@ -126,8 +174,10 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
 
     output = check_output_path(options, (".json",))
     shared.parse_constraints(options)  # refused before any file is opened
-    explainer, row = read_row_inputs(options)
-    changes = _build_change_options(options, explainer.space)
+    wanted = parse_row(options.row)
+    files = read_files(options)
+    explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options))
+    changes = _build_change_options(options, explainer.space, files.model)
     with show_spinner():
         counterfactuals = explainer.counterfactuals(
             row, search.k, budget=search.budget, seed=search.seed, **changes.to_kwargs()

@@ -167,7 +167,7 @@ class CheapestBoxSearch:
 
     def _make_cheaper(self, point: Points) -> Points:
         """The point with one feature after the other as near to the row as the model and the constraints permit."""
-        for j in sorted(np.flatnonzero(point != self.case.instance), key=lambda j: -self._part(point, j)):
+        for j in sorted(np.flatnonzero(point != self.case.instance).tolist(), key=lambda j: -self._part(point, j)):
             part = self.table.parts[j]
             codes = (
                 np.flatnonzero(part < part[point[j]])

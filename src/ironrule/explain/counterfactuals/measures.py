@@ -79,4 +79,4 @@ def _select_nearest(squared: Float64Array, outcomes: BoolArray) -> BoolArray:
     count = min(NEIGHBOURS, len(squared))
     farthest = np.partition(squared, count - 1)[count - 1]
     nearer, as_far = np.flatnonzero(squared < farthest), np.flatnonzero(squared == farthest)
-    return outcomes[np.concatenate([nearer, as_far])[:count]]
+    return np.asarray(outcomes[np.concatenate([nearer, as_far])[:count]], dtype=np.bool_)
