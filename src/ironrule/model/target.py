@@ -36,6 +36,8 @@ class Target:
             if getattr(self, name) is not None and not is_finite_number(getattr(self, name)):
                 got = describe_value(getattr(self, name))
                 raise OutcomeError(expected=f"{name} must be a finite number", got=got, code="bad-target")
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, float(getattr(self, name)))
         if self.desired is None and self.above is None and self.at_most is None:
             raise OutcomeError(
                 expected="a target must be a class, a score above a number, or one up to a number",

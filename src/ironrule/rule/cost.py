@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
 from ironrule.arrays import Float64Array, Points
@@ -65,9 +66,10 @@ class Cost:
                     code="unknown-cost",
                 )
         for name in ("prices", "steps"):
-            if not isinstance(getattr(self, name), Mapping):
-                expected = f"{name} must be a mapping from features to numbers"
-                raise InputError(expected=expected, got=describe_value(getattr(self, name)), code="bad-cost")
+            given = getattr(self, name)
+            if not isinstance(given, Mapping) or not all(isinstance(feature, str) for feature in given):
+                expected = f"{name} must be a mapping from names of features to numbers"
+                raise InputError(expected=expected, got=describe_value(given), code="bad-cost")
         prices = {name: _parse_price(name, price) for name, price in self.prices.items()}
         object.__setattr__(self, "prices", prices)
         object.__setattr__(self, "steps", {name: _parse_step(name, step) for name, step in self.steps.items()})
@@ -81,6 +83,7 @@ class Cost:
                 hint="use norm='l1'",
                 code="bad-cost",
             )
+        object.__setattr__(self, "per_change", float(self.per_change))
 
     def get_price(self, name: str) -> DirectedPrice:
         """What a unit of distance costs for a feature, upwards and downwards."""
@@ -195,7 +198,7 @@ def _parse_number(text: str, whole: str) -> float:
 
 def _is_number(value: Any) -> bool:
     """Whether a value is a real number, infinity included."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         return not math.isnan(float(value))

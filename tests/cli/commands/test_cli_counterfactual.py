@@ -57,6 +57,32 @@ def test_constraints_bind_the_change_and_not_the_row(run, files: Files):
     assert {item["values"]["income"] for item in result.json["counterfactuals"]} == {8}
 
 
+def test_costs_prices_and_steps_are_options(run, files: Files):
+    prices = ("--price", "age=inf", "job=3", "income=1:2")
+    result = run("counterfactual", *files.ask("--cost", "l1", "--scale", "mad", *prices, "--json"))
+    assert result.code == 0, result.err
+    expected = {"age": "inf", "job": 3.0, "income": {"up": 1.0, "down": 2.0}}
+    assert result.json["cost"] == {"norm": "l1", "scale": "mad", "prices": expected}
+    assert result.json["proven"]
+    assert changed(result) == {"income"}
+    stepped = run("counterfactual", *files.ask("--step", "income=3", "--vary", "income", "--json")).json
+    rises = [one["after"] - one["before"] for item in stepped["counterfactuals"] for one in item["changes"]]
+    assert rises
+    assert all(rise % 3 == 0 for rise in rises)
+
+
+def test_a_cost_is_named_with_the_proof(run, files: Files):
+    assert "by the cost asked for" in run("counterfactual", *files.ask("--cost", "linf")).text
+
+
+def test_another_outcome_can_be_reached(run, files: Files):
+    missed = run("counterfactual", *files.ask("--reach", "no", "--json"))
+    assert missed.code != 0, "the row has that outcome already"
+    result = run("counterfactual", *files.ask("--above", "0.6", "--json"))
+    assert result.code == 0, result.err
+    assert result.json["target"] == {"above": 0.6}
+
+
 def test_finding_none_is_told_as_no_proof(run, files: Files):
     result = run("counterfactual", *files.ask("--vary", "age", "--algorithm", "geco"))
     assert result.code == 0
