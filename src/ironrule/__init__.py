@@ -43,6 +43,7 @@ _HOMES = {
     "Constraint": "ironrule.space.constraints.syntax",
     "Counterfactual": "ironrule.rule.counterfactual",
     "Counterfactuals": "ironrule.results.counterfactuals",
+    "CounterfactualRegion": "ironrule.results.region",
     "CounterfactualsBatch": "ironrule.results.counterfactuals_batch",
     "Diagnosis": "ironrule.results.diagnosis",
     "DiagnosisFinding": "ironrule.results.diagnosis",

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, build_format_error
 from ironrule.results.counterfactual_tables import build_frame
-from ironrule.results.display import render_counterfactuals
+from ironrule.results.display import plot_counterfactuals, render_counterfactuals
 from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.wording import escape_controls, join_lines
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 1
@@ -34,7 +36,8 @@ class Counterfactuals(Sequence[Counterfactual]):
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
     earlier one, and where there are fewer than asked for, no other exists. Over whole intervals numbers are rounded to
     readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
-    as many changes is nearer by more than this share of the range for each number that it changes.
+    as many changes is nearer by more than this share of the range for each number that it changes. ``domains`` are
+    those of the features that some counterfactual changes.
     """
 
     instance: Mapping[str, Value]
@@ -42,6 +45,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     statistics: Statistics
     proven: bool = False
     resolution: float = 0.0
+    domains: Mapping[str, DomainSummary] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -62,6 +66,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "seconds": self.statistics.seconds,
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
+            "domains": {name: domain.to_dict() for name, domain in self.domains.items()},
         }
         return add_digest(document)
 
@@ -84,6 +89,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 statistics=Statistics(**data["statistics"]),
                 proven=data["proven"],
                 resolution=float(data["resolution"]),
+                domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
         except InputError:
             raise
@@ -106,6 +112,10 @@ class Counterfactuals(Sequence[Counterfactual]):
     def to_frame(self, only_changes: bool = False) -> DataFrame:
         """A pandas table with one row per counterfactual; with ``only_changes``, "-" where a value stays as it is."""
         return build_frame(self.instance, self.items, only_changes)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What changes, by how much, per counterfactual, on matplotlib's axes (``pip install 'ironrule[plots]'``)."""
+        return plot_counterfactuals(self, ax)
 
     def __str__(self) -> str:
         if self.items:

@@ -31,6 +31,7 @@ from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
@@ -80,7 +81,9 @@ def find_counterfactuals(
         require_rows_desired(context, [item.values for item in found.items])
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
-    return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
+    changed = {change.feature for item in found.items for change in item.changes}
+    domains = {name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed}
+    return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution, domains=domains)
 
 
 def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
