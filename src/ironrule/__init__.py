@@ -45,6 +45,7 @@ _HOMES = {
     "Cost": "ironrule.rule.cost",
     "Counterfactual": "ironrule.rule.counterfactual",
     "Counterfactuals": "ironrule.results.counterfactuals",
+    "CounterfactualRegion": "ironrule.results.region",
     "CounterfactualsBatch": "ironrule.results.counterfactuals_batch",
     "Diagnosis": "ironrule.results.diagnosis",
     "DiagnosisFinding": "ironrule.results.diagnosis",

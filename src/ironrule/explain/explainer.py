@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ironrule.results.batch import Batch
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.results.ladder import Ladder
+    from ironrule.results.region import CounterfactualRegion
     from ironrule.search.problem import Algorithm
 
 
@@ -470,6 +471,27 @@ class Explainer:
             pool=choose_pool("local", workers, None),
             progress=progress,
         )
+
+    def counterfactual_region(
+        self,
+        counterfactual: Any,
+        features: Sequence[str] | str = "changed",
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> CounterfactualRegion:
+        """A box around a counterfactual in which every point has the desired outcome, grown as far as it goes.
+
+        ``features`` that vary are those that the counterfactual changes ("changed"), "all", or some by name; all others
+        stay as they are in it. Where the model can be read this is proven, and ``maximal`` says whether no bound can
+        move further; else the verdict has a bound on the share of other points. Roles and constraints on single
+        features are respected. In the place of a counterfactual, any row with the desired outcome will do.
+        """
+        from ironrule.explain.counterfactuals.regions import find_region
+
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_region(self._context, counterfactual, features, options, progress)
 
     def rules(
         self,

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.target import Target
 from ironrule.results.counterfactual_tables import build_frame
-from ironrule.results.display import render_counterfactuals
+from ironrule.results.display import plot_counterfactuals, render_counterfactuals
 from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -24,6 +25,7 @@ from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.wording import escape_controls, format_cost_resolution, format_resolution, join_lines
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 1
@@ -55,7 +57,8 @@ class Counterfactuals(Sequence[Counterfactual]):
     readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
     as many changes is nearer by more than this share of the range for each number that it changes. Where a ``cost`` was
     asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
-    reached, if not the explainer's desired outcome.
+    reached, if not the explainer's desired outcome. ``domains`` are those of the features that
+    some counterfactual changes.
     """
 
     instance: Mapping[str, Value]
@@ -65,6 +68,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     resolution: float = 0.0
     cost: Cost = DEFAULT_COST
     target: Target | None = None
+    domains: Mapping[str, DomainSummary] = field(default_factory=dict)
     lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -107,6 +111,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "seconds": self.statistics.seconds,
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
+            "domains": {name: domain.to_dict() for name, domain in self.domains.items()},
         }
         return add_digest(document)
 
@@ -131,6 +136,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 resolution=float(data["resolution"]),
                 cost=Cost.from_dict(data.get("cost", {})),
                 target=Target.from_dict(data["target"]) if "target" in data else None,
+                domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
         except InputError:
             raise
@@ -153,6 +159,10 @@ class Counterfactuals(Sequence[Counterfactual]):
     def to_frame(self, only_changes: bool = False) -> DataFrame:
         """A pandas table with one row per counterfactual; with ``only_changes``, "-" where a value stays as it is."""
         return build_frame(self.instance, self.items, only_changes)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What changes, by how much, per counterfactual, on matplotlib's axes (``pip install 'ironrule[plots]'``)."""
+        return plot_counterfactuals(self, ax)
 
     def __str__(self) -> str:
         if self.items:

@@ -150,6 +150,7 @@ _counterfactuals = _record(
     proven=_flag,
     resolution=_number,
     statistics=_statistics,
+    domains=_mapping_to(_domain),
 )
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
@@ -233,7 +234,7 @@ def check_counterfactuals_types(data: Mapping[str, Any]) -> None:
     instance = data["instance"]
     for one in data["counterfactuals"]:
         named = {*one["values"], *(change["feature"] for change in one["changes"]), *one.get("exact", ())}
-        if set(one["values"]) != set(instance) or named != set(instance):
+        if set(one["values"]) != set(instance) or named | {*data.get("domains", ())} != set(instance):
             got = describe_value(sorted(named.symmetric_difference(instance)))
             raise InputError(expected="counterfactuals must have the features of their row", got=got)
 

@@ -42,6 +42,7 @@ from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.box import Box
 from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import LazyValue
@@ -101,6 +102,8 @@ def find_counterfactuals(
         require_rows_desired(context, [item.values for item in found.items])
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
+    changed = {change.feature for item in found.items for change in item.changes}
+    domains = {name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed}
     return Counterfactuals(
         instance,
         found.items,
@@ -109,6 +112,7 @@ def find_counterfactuals(
         found.resolution,
         cost=changes.cost,
         target=changes.target,
+        domains=domains,
         lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
     )
 
