@@ -74,7 +74,7 @@ targets = st.one_of(
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(target=targets, number=st.integers(0, 59), seed=st.integers(0, 3))
 def test_a_target_is_reached_with_the_fewest_changes(kind, target, number, seed):
     data, scores = make_data(seed)
