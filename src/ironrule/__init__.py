@@ -29,11 +29,15 @@ __version__ = "0.1.0"
 # Every public name and its home; imported when first used, so that `import ironrule` stays fast. `__init__.pyi` has the
 # same names for type checkers; a test compares both.
 _HOMES = {
+    "ActionableRecourse": "ironrule.oracles.heuristics.actionable_recourse",
     "Anchor": "ironrule.search.anchor",
     "Batch": "ironrule.results.batch",
     "Bins": "ironrule.model.wrappers.handwritten_models",
     "Bounded": "ironrule.verdict.bounded",
     "Budget": "ironrule.verdict.budget",
+    "CCHVAE": "ironrule.oracles.latent.cchvae",
+    "CEM": "ironrule.oracles.heuristics.cem",
+    "CRUDS": "ironrule.oracles.latent.cruds",
     "Certificate": "ironrule.verdict.certificate",
     "Change": "ironrule.rule.counterfactual",
     "ChangeMeasures": "ironrule.results.counterfactuals",
@@ -47,12 +51,16 @@ _HOMES = {
     "Counterfactuals": "ironrule.results.counterfactuals",
     "CounterfactualRegion": "ironrule.results.region",
     "CounterfactualsBatch": "ironrule.results.counterfactuals_batch",
+    "DiCE": "ironrule.oracles.heuristics.dice",
     "Diagnosis": "ironrule.results.diagnosis",
     "DiagnosisFinding": "ironrule.results.diagnosis",
     "Exhaustive": "ironrule.oracles.exhaustive",
     "Explainer": "ironrule.explain.explainer",
     "Explanation": "ironrule.results.explanation",
+    "FACE": "ironrule.oracles.heuristics.face",
+    "FOCUS": "ironrule.oracles.heuristics.focus",
     "Feature": "ironrule.space.feature",
+    "FeatureTweak": "ironrule.oracles.heuristics.feature_tweak",
     "GeCo": "ironrule.oracles.geco.oracle",
     "GeneticRule": "ironrule.search.genetic",
     "GeneticRuleCF": "ironrule.search.genetic",
@@ -92,8 +100,10 @@ _HOMES = {
     "SuggestedChanges": "ironrule.results.advice",
     "Target": "ironrule.model.target",
     "TorchNetwork": "ironrule.model.wrappers.networks",
+    "Training": "ironrule.oracles.latent.dense_network",
     "TwoLayerAdditive": "ironrule.model.wrappers.handwritten_models",
     "Unrefuted": "ironrule.verdict.verdict",
+    "Wachter": "ironrule.oracles.heuristics.wachter",
     "check": "ironrule.checker.checker",
 }
 

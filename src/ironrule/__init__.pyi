@@ -29,7 +29,17 @@ from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNe
 from ironrule.oracles.combine import SearchThenProve as SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
 from ironrule.oracles.geco.oracle import GeCo as GeCo
+from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse as ActionableRecourse
+from ironrule.oracles.heuristics.cem import CEM as CEM
+from ironrule.oracles.heuristics.dice import DiCE as DiCE
+from ironrule.oracles.heuristics.face import FACE as FACE
+from ironrule.oracles.heuristics.feature_tweak import FeatureTweak as FeatureTweak
+from ironrule.oracles.heuristics.focus import FOCUS as FOCUS
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as GrowingSpheres
+from ironrule.oracles.heuristics.wachter import Wachter as Wachter
+from ironrule.oracles.latent.cchvae import CCHVAE as CCHVAE
+from ironrule.oracles.latent.cruds import CRUDS as CRUDS
+from ironrule.oracles.latent.dense_network import Training as Training
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover

@@ -31,7 +31,8 @@ import numpy as np
 from ironrule.arrays import Float64Array, Points, UInt64Array
 from ironrule.hitting.bits import pack_sets
 from ironrule.model.history import History
-from ironrule.model.protocol import Model
+from ironrule.model.protocol import Model, ScoringModel
+from ironrule.model.read_model import TabulatedModel
 from ironrule.rule.box import Box
 from ironrule.rule.cost import CostTable
 from ironrule.rule.counterfactual import Counterfactual
@@ -50,6 +51,8 @@ class Case:
     """The case at hand: one instance of a space, the model that denied it, the history, and what can occur.
 
     The space may be a part of the user's own; then ``reduced`` says which, and ``user_row`` is the instance there.
+    Some oracles need more of the model than its outcomes: ``scoring_model`` gives points scores, and
+    ``tabulated_model`` is the model's normal form over this space. Both only guide: what counts is ``model``.
     """
 
     space: Space
@@ -60,6 +63,8 @@ class Case:
     fingerprint: str = ""  # of the model, for certificates
     reduced: ReducedSpace | None = None
     user_row: Points | None = None
+    scoring_model: ScoringModel | None = None  # None where it has no scores
+    tabulated_model: TabulatedModel | None = None  # None where it was not read, or several models count
 
     @property
     def instance(self) -> Points:
