@@ -17,6 +17,7 @@ from ironrule.errors import (
 )
 from ironrule.explain.explainer import Explainer as Explainer
 from ironrule.explain.ladder import LadderOptions as LadderOptions
+from ironrule.model.target import Target as Target
 from ironrule.model.wrappers.handwritten_models import (
     Bins as Bins,
     RuleClassifier as RuleClassifier,
@@ -44,7 +45,12 @@ from ironrule.oracles.latent.revise import REVISE as REVISE
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
-from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
+from ironrule.results.counterfactuals import (
+    ChangeMeasures as ChangeMeasures,
+    ChangeSet as ChangeSet,
+    Counterfactuals as Counterfactuals,
+)
+from ironrule.results.counterfactuals_batch import CounterfactualsBatch as CounterfactualsBatch
 from ironrule.results.diagnosis import Diagnosis as Diagnosis, DiagnosisFinding as DiagnosisFinding
 from ironrule.results.explanation import (
     Explanation as Explanation,
@@ -60,6 +66,8 @@ from ironrule.results.judgement import (
 from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
 from ironrule.results.notice import NoticeOptions as NoticeOptions
 from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
+from ironrule.results.region import CounterfactualRegion as CounterfactualRegion
+from ironrule.rule.cost import Cost as Cost
 from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
 from ironrule.rule.rule import Component as Component, Rule as Rule
 from ironrule.search.anchor import Anchor as Anchor

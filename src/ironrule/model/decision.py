@@ -84,6 +84,16 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
     return _build_function_decision(model, desired, threshold, direction)
 
 
+def build_target_decision(model: Any, target: DecisionTarget) -> Decision:
+    """The decision of a model for a target, which may be a band of scores."""
+    if target.upper is None:
+        return build_decision(model, target.desired, target.threshold, target.direction)
+    too_high = build_decision(model, target.desired, target.upper)
+    above = None if target.threshold is None else build_decision(model, target.desired, target.threshold).criterion
+    name = f"a score that is not {'up' if above is None else f'above {target.threshold!r} and up'} to {target.upper!r}"
+    return replace(too_high, criterion=BandCriterion(above, too_high.criterion), undesired_name=name)
+
+
 def _build_estimator_decision(model: Any, desired: Any, threshold: float | None, direction: Direction) -> Decision:
     labels = read_classes(model)
     if not labels:  # a regression; CatBoost's has an empty list
@@ -234,6 +244,18 @@ class LabelCriterion:
                 rule = f"the model must answer labels of its classes, {list(self.classes)}"
                 raise ModelError(expected=rule, got=describe_value(to_python_value(others[~known][0])))
         return mask
+
+
+@dataclass(frozen=True, slots=True)
+class BandCriterion:
+    """Scores of a band: desired if one criterion holds (where there is one) and the other, for higher scores, not."""
+
+    above: Callable[[AnyArray], BoolArray] | None
+    too_high: Callable[[AnyArray], BoolArray]
+
+    def __call__(self, answer: AnyArray) -> BoolArray:
+        low_enough = ~self.too_high(answer)
+        return low_enough if self.above is None else low_enough & self.above(answer)
 
 
 def _flag_equal(labels: AnyArray, wanted: Sequence[Any]) -> BoolArray:
@@ -428,13 +450,15 @@ def drop_single_column(answer: AnyArray) -> AnyArray:
 class DecisionTarget:
     """What counts as desired: the classes, or scores above or below a threshold, and the margin by which scores may
     move. ``direction`` is "below" only with a threshold, and then no class is named: scores are those of a function or
-    a regression, or the probabilities of class 1 of a classifier of 0 and 1.
+    a regression, or the probabilities of class 1 of a classifier of 0 and 1. With ``upper``, scores above that are not
+    desired either, whether there is a threshold or not; this is for counterfactuals alone.
     """
 
     desired: tuple[Any, ...] | None = None
     threshold: float | None = None
     margin: float = 0.0
     direction: Direction = "above"
+    upper: float | None = None
 
     @classmethod
     def from_arguments(

@@ -42,6 +42,9 @@ class NormalForm(Protocol):
     def negate(self) -> NormalForm:
         """The normal form of the opposite decision; raises Unreadable if it would be too large."""
 
+    def intersect(self, other: NormalForm) -> NormalForm:
+        """The normal form of what both desire; raises Unreadable if there is none."""
+
 
 class Unreadable(Exception):  # noqa: N818  # an answer, not a failure: the black-box search serves instead
     """Why a model cannot be read; the message is for the user."""
