@@ -130,7 +130,7 @@ def test_what_is_proven_holds_against_every_point_of_values_seen(kind, seed, cos
     row = int(np.flatnonzero(~explainer.outcomes)[seed % (~explainer.outcomes).sum()])
     points = np.array(list(itertools.product(*(sorted(data[name].unique()) for name in NAMES))), dtype=float)
     desired = model.predict(pd.DataFrame(points, columns=NAMES)) == 1
-    found = explainer.counterfactuals(row, k=3, cost=cost)
+    found = explainer.counterfactuals(row, k=3, cost=cost, budget=None)
     check_claims(found, StatedCost(cost, data, data.iloc[row].to_numpy(dtype=float)), points, desired)
     if kind != "network":
         assert found.proven
