@@ -77,7 +77,7 @@ def find_counterfactuals(
             found, name = describe_changes(context, query, find_by_geco(query, run), run), "GeCo"
         found = make_readable(context, query, found, run)
     if tabulated_model is not None:
-        require_rows_desired(context, [item.values for item in found.items])
+        require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
     return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
