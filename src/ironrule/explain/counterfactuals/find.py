@@ -99,7 +99,7 @@ def find_counterfactuals(
             found = replace(found, items=order_by_cost(found.items, row_cost))
         found = make_readable(context, query, found, run, row_cost)
     if tabulated_model is not None:
-        require_rows_desired(context, [item.values for item in found.items])
+        require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
     changed = {change.feature for item in found.items for change in item.changes}
