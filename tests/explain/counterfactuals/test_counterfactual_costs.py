@@ -255,7 +255,7 @@ def test_a_cost_that_does_not_fit_is_refused(cost, error, words):
 
 
 def test_a_search_that_ends_early_claims_nothing():
-    explainer = make_explainer("forest", 3, "auto")
+    explainer = make_explainer("network", 3, "auto")
     row = int(np.flatnonzero(~explainer.outcomes)[0])
     found = explainer.counterfactuals(row, cost="l1", budget=Budget(evaluations=1))
     assert (found.proven, found.statistics.stopped) == (False, "budget")

@@ -1,4 +1,8 @@
-"""Find the cheapest counterfactuals of a row under a user's cost, with what is known of how cheap they are."""
+"""Find the cheapest counterfactuals of a row under a user's cost, with what is known of how cheap they are.
+
+Sums of one function per feature have a search of their own, sums of trees that of their backend. Networks, and whatever
+may turn between two values of a domain, are searched box by box.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,8 @@ def find_cheapest_changes(
     if is_tree_sum(tabulated_model.normal_form) and not _may_turn_between_values(context, query):
         oracle = None if context.is_robust else context.oracle
         nearest = find_nearest(tabulated_model, query, run, engine=context.engine, oracle=oracle)
-        items = tuple(map(query.case.build_counterfactual, nearest.points))
-        return NearestChanges(items, nearest.proven, nearest.stopped, nearest.proven_count)
+        changes = tuple(map(query.case.build_counterfactual, nearest.points))
+        return NearestChanges(changes, nearest.proven, nearest.stopped, nearest.proven_count)
     search, is_sound = _build_search(context, tabulated_model, query, row_cost, run)
     items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
     while len(items) < query.k and stopped is None:
