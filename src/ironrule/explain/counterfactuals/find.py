@@ -35,7 +35,7 @@ from ironrule.results.scope import DomainSummary
 from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Reference, Subject, format_literal
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import as_constraint
 from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
@@ -50,13 +50,11 @@ def find_counterfactuals(
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     context, row = extend_to_row(context, row)
-    limits = changes.permitted_range or {}
-    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
     _require_changeable(context, changes.names or ())
-    changing = (*context.change_constraints, *map(as_constraint, changes.constraints), *ranges)
+    changing = (*context.change_constraints, *list_changing_constraints(context, changes))
     context = extend_to_named(context, options, changing, changes.names or ())
     case = build_case(context, row, changing, own_model_only=True)
-    query = BoxQuery(case, _build_change_box(case.components, changes.names), options.k)
+    query = BoxQuery(case, build_change_box(case.components, changes.names), options.k)
     tabulated_model = _choose_tabulated_model(changes.algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
@@ -86,6 +84,13 @@ def find_counterfactuals(
     return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution, domains=domains)
 
 
+def list_changing_constraints(context: ExplainerContext, changes: ChangeOptions) -> list[Constraint]:
+    """The constraints and the permitted ranges that come on top of the explainer's own."""
+    limits = changes.permitted_range or {}
+    ranges = [parse_constraint(format_range(context.space[name], values)) for name, values in limits.items()]
+    return [*map(as_constraint, changes.constraints), *ranges]
+
+
 def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
     """Raise InputError if a feature is to vary that must not change by its declared role."""
     for name in names:
@@ -99,7 +104,7 @@ def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None
             )
 
 
-def _build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
+def build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
     """The whole space, except that features which may not vary keep the instance's value."""
     box = components.box(0)
     if names is None:
@@ -111,7 +116,7 @@ def _build_change_box(components: InstanceComponents, names: Sequence[str] | Non
     return Box(low, high)
 
 
-def _format_range(feature: Feature, values: Sequence[Value]) -> str:
+def format_range(feature: Feature, values: Sequence[Value]) -> str:
     """A permitted range as a constraint: lowest and highest for an ordered feature, a list of values otherwise."""
     must = f"the permitted range of {feature.name!r} must be"
     if not is_listing(values) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
