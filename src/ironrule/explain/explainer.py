@@ -483,6 +483,55 @@ class Explainer:
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return find_region(self._context, counterfactual, features, options, progress)
 
+    def diverse_counterfactuals(
+        self,
+        row: Any,
+        k: int = DEFAULTS.k,
+        *,
+        spread: float = 0.1,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> Counterfactuals:
+        """Up to k counterfactuals that differ in their values: each is the nearest that, of each earlier one, leaves
+        some changed feature as it is, or gives it another category or a number at least ``spread`` of the range away.
+        Those of
+        :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for all of
+        them and, where fewer than k came, whether there is no other.
+        """
+        from ironrule.explain.counterfactuals.diverse import find_diverse_counterfactuals, parse_spread
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        options = SearchOptions(k=k, budget=budget, seed=seed)
+        return find_diverse_counterfactuals(self._context, row, options, changes, parse_spread(spread), progress)
+
+    def past_counterfactuals(
+        self,
+        row: Any,
+        k: int = DEFAULTS.k,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+    ) -> Counterfactuals:
+        """The k nearest past rows with the desired outcome, as counterfactuals: least distance first. They are
+        plausible, since somebody had these values, and change more than they would have to. The options are those of
+        :meth:`counterfactuals`.
+        """
+        from ironrule.explain.counterfactuals.diverse import find_past_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
+
     def change_menu(
         self,
         row: Any,

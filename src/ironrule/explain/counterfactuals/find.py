@@ -50,7 +50,7 @@ def find_counterfactuals(
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
     context, row = extend_to_row(context, row)
-    _require_changeable(context, changes.names or ())
+    require_changeable(context, changes.names or ())
     changing = (*context.change_constraints, *list_changing_constraints(context, changes))
     context = extend_to_named(context, options, changing, changes.names or ())
     case = build_case(context, row, changing, own_model_only=True)
@@ -91,7 +91,7 @@ def list_changing_constraints(context: ExplainerContext, changes: ChangeOptions)
     return [*map(as_constraint, changes.constraints), *ranges]
 
 
-def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
+def require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
     """Raise InputError if a feature is to vary that must not change by its declared role."""
     for name in names:
         role = context.space[name].role

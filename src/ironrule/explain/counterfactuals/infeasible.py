@@ -19,7 +19,8 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import ExplainerContext, decide_row
-from ironrule.explain.counterfactuals.find import build_change_box, format_range
+from ironrule.explain.counterfactuals.bounds import extend_to_bounds
+from ironrule.explain.counterfactuals.find import build_change_box, format_range, list_changing_constraints
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.enumerate import build_change_oracle
 from ironrule.explain.extend import extend_to_row
@@ -55,7 +56,11 @@ def find_forbidding_restrictions(
 ) -> Infeasibility:
     """A minimal set of the restrictions on a row's changes that leaves no counterfactual, if there is none."""
     context, row = extend_to_row(context, row)
-    context = _extend_to_ranges(context, row, changes)
+    list_changing_constraints(context, changes)  # raises InputError for a range that cannot be used
+    ranges = (changes.permitted_range or {}).items()
+    context = extend_to_bounds(
+        context, row, [(name, end) for name, values in ranges for end in (values[0], values[-1])]
+    )
     stated = list(_list_restrictions(context, changes))
     every = [constraint for one in stated for constraint in one.constraints]
     context = extend_to_named(context, options, every, changes.names or ())
@@ -74,22 +79,6 @@ def find_forbidding_restrictions(
         counterfactual=found.counterfactual,
         statistics=build_statistics(meter, "Deletion", options.seed, found.stopped),
     )
-
-
-def _extend_to_ranges(context: ExplainerContext, row: Any, changes: ChangeOptions) -> ExplainerContext:
-    """The context whose intervals have the ends of permitted ranges, so that a range holds at both ends of every gap
-    between two values or at neither.
-    """
-    own = context.space.decode_row(decide_row(context, row)[0])
-    for name, values in (changes.permitted_range or {}).items():
-        feature = context.space[name]
-        if not feature.interval:
-            continue
-        for value in (values[0], values[-1]):
-            fits = isinstance(value, (int, float)) and feature.values[0] < value < feature.values[-1]
-            if fits and (not feature.has_only_integers or float(value).is_integer()):
-                context, _ = extend_to_row(context, {**own, name: value})
-    return context
 
 
 def _list_restrictions(context: ExplainerContext, changes: ChangeOptions) -> Iterator[StatedRestriction]:
