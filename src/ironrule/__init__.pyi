@@ -58,12 +58,14 @@ from ironrule.results.explanation import (
     RankedRule as RankedRule,
     Statistics as Statistics,
 )
+from ironrule.results.infeasibility import Infeasibility as Infeasibility
 from ironrule.results.judgement import (
     Judgement as Judgement,
     Recheck as Recheck,
     RecheckedExplanation as RecheckedExplanation,
 )
 from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
+from ironrule.results.menu import ChangeMenu as ChangeMenu
 from ironrule.results.notice import NoticeOptions as NoticeOptions
 from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
 from ironrule.results.region import CounterfactualRegion as CounterfactualRegion

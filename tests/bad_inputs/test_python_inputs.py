@@ -430,6 +430,14 @@ OPTIONS: dict[str, BadInput] = {
     "counterfactual algorithm": refuse(
         lambda: EXPLAINER.counterfactuals(DENIED, algorithm="magic"), InputError, "algorithm", "'magic'"
     ),
+    "group unknown": refuse(lambda: EXPLAINER.group_changes(DENIED, {"a": ["shoe"]}), SpaceError, "'shoe'"),
+    "groups number": refuse(lambda: EXPLAINER.group_changes(DENIED, 3), InputError, "groups", "3"),
+    "spread 0": refuse(lambda: EXPLAINER.diverse_counterfactuals(DENIED, spread=0), InputError, "spread", "0"),
+    "region of a denied row": refuse(
+        lambda: EXPLAINER.counterfactual_region(DENIED, "all"), InputError, "desired outcome", "undesired"
+    ),
+    "region unknown": refuse(lambda: EXPLAINER.counterfactual_region(DENIED, ["shoe"]), SpaceError, "'shoe'"),
+    "menu limit -1": refuse(lambda: EXPLAINER.change_menu(DENIED, limit=-1), InputError, "limit", "-1"),
     "limit 0": refuse(lambda: EXPLAINER.rules(DENIED, limit=0), InputError, "limit", "0"),
     "limit text": refuse(lambda: EXPLAINER.rules(DENIED, limit="3"), InputError, "limit", "'3'"),
     "changes limit -1": refuse(lambda: EXPLAINER.change_sets(DENIED, limit=-1), InputError, "limit", "-1"),

@@ -17,7 +17,7 @@ from bad_input_checks import HUGE, BrokenRepr, build_data, build_explainer, deci
 from hypothesis import given, settings, strategies as st
 
 import ironrule
-from ironrule import Budget, Cost, Explanation, Feature, Role, Space, Target
+from ironrule import Budget, Cost, Counterfactuals, Explanation, Feature, Role, Space, Target
 from ironrule.errors import CONTROL_CHARACTERS, IronruleError
 from ironrule.space.constraints.parser import parse_constraint
 
@@ -97,6 +97,13 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "class of a target": lambda x: EXPLAINER.counterfactuals(0, target=Target(x), budget=few),
     "score of a target": lambda x: EXPLAINER.counterfactuals(0, target=Target(above=x), budget=few),
     "range of a feature": lambda x: EXPLAINER.counterfactuals(0, permitted_range={"age": x}, budget=few),
+    "counterfactual of a region": lambda x: EXPLAINER.counterfactual_region(x, "all", budget=few),
+    "groups": lambda x: EXPLAINER.group_changes(0, x, budget=few),
+    "group": lambda x: EXPLAINER.group_changes(0, {"money": x}, budget=few),
+    "spread": lambda x: EXPLAINER.diverse_counterfactuals(0, spread=x, budget=few),
+    "range that forbids": lambda x: EXPLAINER.find_forbidding_restrictions(0, permitted_range={"age": x}, budget=few),
+    "document of counterfactuals": lambda x: Counterfactuals.from_dict(x),
+    "JSON of counterfactuals": lambda x: Counterfactuals.from_json(x),
     "limit": lambda x: EXPLAINER.rules(0, limit=x, budget=few),
     "where": lambda x: EXPLAINER.where(x),
     "diagnose": lambda x: EXPLAINER.diagnose(x, budget=few),

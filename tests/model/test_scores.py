@@ -13,6 +13,8 @@ import ironrule
 from ironrule.arrays import BoolArray, Float64Array
 from ironrule.errors import InputError
 from ironrule.explain.query import build_case
+from ironrule.model.decision import DecisionTarget
+from ironrule.model.scores import build_score
 from ironrule.verdict.budget import Budget, BudgetExhausted, Meter
 
 ROWS = np.random.default_rng(0).integers(0, 20, size=(200, 3)).astype(float)
@@ -84,3 +86,16 @@ def test_scores_are_charged_as_outcomes_are() -> None:
     with pytest.raises(BudgetExhausted):
         meter.scores(box, points)
     assert len(box.scores(points[:0])) == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (DecisionTarget(threshold=1.0, upper=3.0), [-1.0, 0.0, 1.0, 0.0, -1.0]),
+        (DecisionTarget(upper=3.0), [3.0, 2.0, 1.0, 0.0, -1.0]),
+    ],
+)
+def test_the_score_of_a_band_is_how_far_inside_the_nearer_end_is(target, expected):
+    score = build_score(lambda table: table[:, 0], target)
+    assert score is not None
+    assert score(np.arange(5.0)[:, None], 5).tolist() == expected

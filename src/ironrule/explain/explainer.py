@@ -59,7 +59,9 @@ if TYPE_CHECKING:
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
+    from ironrule.results.infeasibility import Infeasibility
     from ironrule.results.ladder import Ladder
+    from ironrule.results.menu import ChangeMenu
     from ironrule.results.region import CounterfactualRegion
     from ironrule.search.problem import Algorithm
 
@@ -496,6 +498,128 @@ class Explainer:
 
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return find_region(self._context, counterfactual, features, options, progress)
+
+    def diverse_counterfactuals(
+        self,
+        row: Any,
+        k: int = DEFAULTS.k,
+        *,
+        spread: float = 0.1,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> Counterfactuals:
+        """Up to k counterfactuals that differ in their values: each is the nearest that, of each earlier one, leaves
+        some changed feature as it is, or gives it another category or a number at least ``spread`` of the range away.
+        Those of
+        :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for all of
+        them and, where fewer than k came, whether there is no other.
+        """
+        from ironrule.explain.counterfactuals.diverse import find_diverse_counterfactuals, parse_spread
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        options = SearchOptions(k=k, budget=budget, seed=seed)
+        return find_diverse_counterfactuals(self._context, row, options, changes, parse_spread(spread), progress)
+
+    def past_counterfactuals(
+        self,
+        row: Any,
+        k: int = DEFAULTS.k,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+    ) -> Counterfactuals:
+        """The k nearest past rows with the desired outcome, as counterfactuals: least distance first. They are
+        plausible, since somebody had these values, and change more than they would have to. The options are those of
+        :meth:`counterfactuals`.
+        """
+        from ironrule.explain.counterfactuals.diverse import find_past_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
+
+    def change_menu(
+        self,
+        row: Any,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        limit: int | None = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> ChangeMenu:
+        """All minimal sets of features whose change can give the desired outcome (:meth:`change_sets`), each with its
+        cheapest change, cheapest first: fewest features, then least distance. The options are those of
+        :meth:`counterfactuals`; ``limit`` is the largest number of sets, smallest first. The budget is that of all
+        searches together.
+        """
+        from ironrule.explain.counterfactuals.menus import build_menu
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        return build_menu(self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit, progress)
+
+    def group_changes(
+        self,
+        row: Any,
+        groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
+        *,
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> ChangeMenu:
+        """The cheapest change within each of some groups of features, such as those that one person can change:
+        ``{"money": ["income", "savings"], "loan": ["amount", "months"]}``. Where nothing in a group would do, its entry
+        says so, proven where the model can be read.
+        """
+        from ironrule.explain.counterfactuals.menus import build_group_menu
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints)
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return build_group_menu(self._context, row, groups, options, changes, progress)
+
+    def find_forbidding_restrictions(
+        self,
+        row: Any,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> Infeasibility:
+        """Why a row has no counterfactual: restrictions that together forbid every one, none of which is left over.
+
+        Restrictions are declared roles, constraints, permitted ranges, and the features that may not vary. That there
+        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: what there is
+        without it is named. If there is a counterfactual after all, it is in the answer.
+        """
+        from ironrule.explain.counterfactuals.infeasible import find_forbidding_restrictions
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_forbidding_restrictions(self._context, row, options, changes, progress)
 
     def rules(
         self,

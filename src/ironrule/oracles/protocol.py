@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from ironrule.arrays import Float64Array, Points, UInt64Array
 from ironrule.hitting.bits import pack_sets
 from ironrule.model.history import History
 from ironrule.model.protocol import Model, ScoringModel
-from ironrule.model.read_model import TabulatedModel
 from ironrule.rule.box import Box
 from ironrule.rule.cost import CostTable
 from ironrule.rule.counterfactual import Counterfactual
@@ -44,6 +43,9 @@ from ironrule.space.space import Space
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.certificate import Certificate, CoverSource
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
+
+if TYPE_CHECKING:
+    from ironrule.model.read_model import TabulatedModel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,8 +116,8 @@ class BoxQuery:
     """Is there a counterfactual in this box? Up to ``k`` are wanted.
 
     ``effort`` is a share of what the oracle usually spends on a query, which may be more than 1; None leaves it to the
-    oracle. Only an oracle whose effort can be adjusted is told. ``cost`` is for searches of the nearest: what changes
-    cost; None: fewest changes, then least distance. An oracle may use it to choose what it returns first.
+    oracle. Only an oracle whose effort can be adjusted is told. ``cost`` says what "nearest" means to a search for the
+    nearest counterfactuals; None: as few changes as possible, then the least distance.
     """
 
     case: Case

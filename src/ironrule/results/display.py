@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
     from ironrule.results.judgement import Judgement
     from ironrule.results.ladder import Ladder
+    from ironrule.results.menu import ChangeMenu
     from ironrule.results.notice import NoticeOptions
     from ironrule.results.region import CounterfactualRegion
     from ironrule.space.space import Space
@@ -64,6 +65,13 @@ def plot_counterfactuals(counterfactuals: Counterfactuals, ax: Axes | None) -> A
     from ironrule.report.plots import matplotlib_plots
 
     return matplotlib_plots.plot_counterfactuals(counterfactuals, ax)
+
+
+def plot_menu(menu: ChangeMenu, ax: Axes | None) -> Axes:
+    """A plot of a menu of changes on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_menu(menu, ax)
 
 
 def plot_region(region: CounterfactualRegion, ax: Axes | None) -> Axes:

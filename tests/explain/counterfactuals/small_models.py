@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -21,7 +22,7 @@ MODELS: dict[str, Any] = {
     "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, learning_rate=0.5, random_state=0),
     "forest": RandomForestClassifier(n_estimators=4, max_depth=3, random_state=0),
     "logistic": LogisticRegression(),
-    "network": MLPClassifier((3,), max_iter=60, random_state=0),
+    "network": MLPClassifier((4,), solver="lbfgs", max_iter=100, random_state=0),
 }
 
 
@@ -43,6 +44,4 @@ def make_case(kind: str, seed: int) -> tuple[Any, pd.DataFrame]:
     )
     labels = np.where(score > np.median(score), "yes", "no")
     encoder = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
-    from sklearn.base import clone
-
     return make_pipeline(encoder, clone(MODELS[kind])).fit(points, labels), points

@@ -130,7 +130,7 @@ def test_what_is_proven_holds_against_every_point_of_values_seen(kind, seed, cos
     row = int(np.flatnonzero(~explainer.outcomes)[seed % (~explainer.outcomes).sum()])
     points = np.array(list(itertools.product(*(sorted(data[name].unique()) for name in NAMES))), dtype=float)
     desired = model.predict(pd.DataFrame(points, columns=NAMES)) == 1
-    found = explainer.counterfactuals(row, k=3, cost=cost)
+    found = explainer.counterfactuals(row, k=3, cost=cost, budget=None)
     check_claims(found, StatedCost(cost, data, data.iloc[row].to_numpy(dtype=float)), points, desired)
     if kind != "network":
         assert found.proven
@@ -255,7 +255,7 @@ def test_a_cost_that_does_not_fit_is_refused(cost, error, words):
 
 
 def test_a_search_that_ends_early_claims_nothing():
-    explainer = make_explainer("forest", 3, "auto")
+    explainer = make_explainer("network", 3, "auto")
     row = int(np.flatnonzero(~explainer.outcomes)[0])
     found = explainer.counterfactuals(row, cost="l1", budget=Budget(evaluations=1))
     assert (found.proven, found.statistics.stopped) == (False, "budget")

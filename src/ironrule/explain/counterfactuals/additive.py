@@ -56,7 +56,8 @@ class NearestChanges:
     """Counterfactuals in the user's terms, nearest first; what is known of them is as in
     :class:`~ironrule.backends.nearest.NearestCounterfactuals`.
 
-    ``resolution``: by how much of the range of each number that it changes another one could be nearer.
+    ``resolution``: by how much of the range of each number that it changes another one could be nearer. ``confirmed``
+    are the places of those that the model itself was asked about as they are.
     """
 
     items: tuple[Counterfactual, ...]
@@ -64,6 +65,11 @@ class NearestChanges:
     stopped: str | None = None
     proven_count: int = 0
     resolution: float = 0.0
+    confirmed: frozenset[int] = frozenset()
+
+    def list_unasked_rows(self) -> list[Mapping[str, Value]]:
+        """The counterfactuals that the model was not asked about as they are."""
+        return [item.values for place, item in enumerate(self.items) if place not in self.confirmed]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,8 @@
-"""Find the cheapest counterfactuals of a row under a user's cost, with what is known of how cheap they are."""
+"""Find the cheapest counterfactuals of a row under a user's cost, with what is known of how cheap they are.
+
+Sums of one function per feature have a search of their own, sums of trees that of their backend. Networks, and whatever
+may turn between two values of a domain, are searched box by box.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ironrule.arrays import BoolArray
-from ironrule.backends.registry import build_case_oracle
+from ironrule.backends.forest.backend import is_tree_sum
+from ironrule.backends.registry import build_case_oracle, find_nearest
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.additive_cost import find_cheapest_additive_changes
@@ -29,6 +34,11 @@ def find_cheapest_changes(
     additive = find_cheapest_additive_changes(context, query, row_cost, run)
     if additive is not None:
         return additive
+    if is_tree_sum(tabulated_model.normal_form) and not _may_turn_between_values(context, query):
+        oracle = None if context.is_robust else context.oracle
+        nearest = find_nearest(tabulated_model, query, run, engine=context.engine, oracle=oracle)
+        changes = tuple(map(query.case.build_counterfactual, nearest.points))
+        return NearestChanges(changes, nearest.proven, nearest.stopped, nearest.proven_count)
     search, is_sound = _build_search(context, tabulated_model, query, row_cost, run)
     items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
     while len(items) < query.k and stopped is None:
@@ -47,6 +57,15 @@ def find_cheapest_changes(
         found.append(frozenset(np.flatnonzero(answer.point != query.case.instance).tolist()))
     is_whole = stopped is None or len(items) == query.k
     return NearestChanges(tuple(items), is_sound and is_whole, stopped, count, resolution)
+
+
+def _may_turn_between_values(context: ExplainerContext, query: BoxQuery) -> bool:
+    """Whether numbers between the values of the domains may count."""
+    gaps, case = context.gaps, query.case
+    if gaps is None:
+        return False
+    turns = gaps.may_turn_within(query.box.low, query.box.high)
+    return turns or not gaps.are_respected_by(case.feasible.predicates, case.instance)
 
 
 def _build_search(

@@ -48,7 +48,7 @@ from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Reference, Subject, format_literal
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import as_constraint
 from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
@@ -65,18 +65,16 @@ def find_counterfactuals(
     if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps):
         row = context.space.decode_row(row.codes)  # the domains may become others
     context, row = extend_to_row(build_target_context(context, changes.target, progress), row)
-    limits = changes.permitted_range or {}
-    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
-    _require_changeable(context, changes.names or ())
+    require_changeable(context, changes.names or ())
     check_cost_names(context.space, changes.cost)
     forbidden = list_price_constraints(changes.cost)
-    changing = (*context.change_constraints, *map(as_constraint, changes.constraints), *ranges, *forbidden)
+    changing = (*context.change_constraints, *list_changing_constraints(context, changes), *forbidden)
     context = _extend_to_steps(context, row, changes.cost)
     context = extend_to_named(context, options, changing, changes.names or ())
     case = build_case(context, row, changing, own_model_only=True)
     row_cost = None if changes.cost.is_usual else build_row_cost(context, case, changes.cost)
     table = None if row_cost is None else row_cost.table
-    query = BoxQuery(case, _build_change_box(case.components, changes.names), options.k, cost=table)
+    query = BoxQuery(case, build_change_box(case.components, changes.names), options.k, cost=table)
     tabulated_model = _choose_tabulated_model(changes.algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
@@ -99,7 +97,7 @@ def find_counterfactuals(
             found = replace(found, items=order_by_cost(found.items, row_cost))
         found = make_readable(context, query, found, run, row_cost)
     if tabulated_model is not None:
-        require_rows_desired(context, [item.values for item in found.items])
+        require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
     changed = {change.feature for item in found.items for change in item.changes}
@@ -140,7 +138,14 @@ def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> Explain
     return extend_to_numbers(context, numbers)
 
 
-def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
+def list_changing_constraints(context: ExplainerContext, changes: ChangeOptions) -> list[Constraint]:
+    """The constraints and the permitted ranges that come on top of the explainer's own."""
+    limits = changes.permitted_range or {}
+    ranges = [parse_constraint(format_range(context.space[name], values)) for name, values in limits.items()]
+    return [*map(as_constraint, changes.constraints), *ranges]
+
+
+def require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
     """Raise InputError if a feature is to vary that must not change by its declared role."""
     for name in names:
         role = context.space[name].role
@@ -153,7 +158,7 @@ def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None
             )
 
 
-def _build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
+def build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
     """The whole space, except that features which may not vary keep the instance's value."""
     box = components.box(0)
     if names is None:
@@ -165,7 +170,7 @@ def _build_change_box(components: InstanceComponents, names: Sequence[str] | Non
     return Box(low, high)
 
 
-def _format_range(feature: Feature, values: Sequence[Value]) -> str:
+def format_range(feature: Feature, values: Sequence[Value]) -> str:
     """A permitted range as a constraint: lowest and highest for an ordered feature, a list of values otherwise."""
     must = f"the permitted range of {feature.name!r} must be"
     if not is_listing(values) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:

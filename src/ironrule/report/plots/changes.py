@@ -1,8 +1,8 @@
-"""What counterfactuals change and by how much, and the region around one of them.
+"""What counterfactuals change and by how much, the region around one of them, and menus of changes.
 
-Both are drawn feature by feature on a line from the smallest to the largest value of its domain. A change is an arrow
-from the row's value to the new one; a region is a bar, filled where it is proven and hatched where it is not. Values
-that are neither numbers nor dates are told in words.
+Changes and regions are drawn feature by feature on a line from the smallest to the largest value of its domain. A
+change is an arrow from the row's value to the new one; a region is a bar, filled where it is proven and hatched where
+it is not. Values that are neither numbers nor dates are told in words.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine, Triangle
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.menu import ChangeMenu, MenuEntry
 from ironrule.results.region import CounterfactualRegion, FeatureRange
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Change
@@ -193,3 +194,38 @@ def _draw_range(one: FeatureRange, label: str, said: str, style: drawing.Verdict
         if place is not None and not (value == one.after and not is_new):
             shapes += _draw_mark(LINE_X + LINE_WIDTH * place, middle, is_new)
     return shapes
+
+
+BAR_HEIGHT, CHANGES_X = 16.0, 430.0
+MENU_WIDTH = CHANGES_X - LINE_X - 60
+
+
+def draw_menu(menu: ChangeMenu) -> Drawing:
+    """A bar for every set of features: how far its cheapest change goes; solid where that is proven to be cheapest."""
+    shapes, top = [drawing.draw_title("Changes to choose from, cheapest first")], HEAD_HEIGHT + 4
+    longest = max((entry.distance or 0.0 for entry in menu), default=0.0) or 1.0
+    for entry in menu:
+        shapes += _draw_entry(entry, longest, top)
+        top += ROW_HEIGHT
+    notes = ["Bars: the sum of what changes, each as a share of its range. Hatched: not proven to be the cheapest."]
+    if not menu.entries:
+        notes = [str(menu)]
+    elif not menu.complete:
+        notes.append("There may be others.")
+    shapes += drawing.draw_notes(top + 14, notes)
+    return Drawing(tuple(shapes), top + 10 + 16 * len(notes), f"Changes to choose from. {menu}")
+
+
+def _draw_entry(entry: MenuEntry, longest: float, top: float) -> list[Shape]:
+    middle = top + 18
+    texts = drawing.wrap_text(entry.name, LINE_X - 20, 12, 2)
+    shapes = drawing.stack_lines(0, middle + (4 if len(texts) == 1 else -3), texts, 12)
+    style = drawing.PROVEN_STYLE if entry.proven else drawing.UNREFUTED_STYLE
+    said = "there is none" if entry.proven else "none was found"
+    if entry.counterfactual is not None and entry.distance is not None:
+        width = max(MENU_WIDTH * entry.distance / longest, 2.0)
+        shapes += style.draw_bar(LINE_X, middle - BAR_HEIGHT / 2, width, BAR_HEIGHT)
+        shapes.append(TextLine(LINE_X + width + 8, middle + 4, f"{entry.distance:.2g}", 12))
+        said = str(entry.counterfactual)
+    text = drawing.wrap_text(said, drawing.CANVAS_WIDTH - CHANGES_X, 12, 2)
+    return [*shapes, *drawing.stack_lines(CHANGES_X, middle + (4 if len(text) == 1 else -3), text, 12)]
