@@ -107,7 +107,7 @@ class Task:
 
 
 def make_task(data: str, name: str, rows: int) -> Task:
-    """Train a model on other rows than those asked about."""
+    """Train a model; the rows asked about are others, unless the data are short."""
     table, target = DATA[data]()
     order = np.random.default_rng(0).permutation(len(table))
     table, target = encode_numbers(table).iloc[order], target.iloc[order]

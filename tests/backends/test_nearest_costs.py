@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
+from ironrule import Explainer
 from ironrule.arrays import Points
 from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.registry import find_nearest
+from ironrule.backends.tree.oracle import TreeOracle
+from ironrule.explain.query import build_case
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.rule.box import Box
 from ironrule.rule.cost import CostTable
 from random_networks import network_models
 from random_tree_sums import read_models
-from tiny_cases import exceptions_in, run_of
+from tiny_cases import every_point, exceptions_in, run_of
 
 # Few different numbers, so that costs tie often; some that binary fractions do not hold; free and forbidden changes.
 parts = st.sampled_from([0.0, 0.1, 0.3, 1.0, 1.0, 2.0, 7.5, 1e6, np.inf])
@@ -68,3 +75,29 @@ def test_each_counterfactual_is_the_cheapest_that_is_left(
     case, read = made
     query = BoxQuery(case, data.draw(boxes_to_vary(case)), k, cost=data.draw(cost_tables(case)))
     assert_cheapest(find_nearest(read, query, run_of()), query)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 5), st.integers(1, 3), st.sampled_from(["sum", "max"]), st.randoms(use_true_random=False))
+def test_a_single_tree_heeds_costs_too(seed: int, k: int, combine: Literal["sum", "max"], random: Random) -> None:
+    """Its leaves are in the order of the usual costs, so others are left to the search of forests."""
+    table = np.random.default_rng(seed).integers(0, 4, (40, 3))
+    target = (table[:, 0] + 2 * table[:, 1] * table[:, 2]) % 5 > 2
+    explainer = Explainer(DecisionTreeClassifier(random_state=seed).fit(table, target), table, desired=True)
+    context, row = explainer._context, int(explainer.row_numbers[~explainer.outcomes][0])
+    assert isinstance(context.oracle, TreeOracle)
+    assert context.compiled_model is not None
+    case = build_case(context, row)
+    columns = [np.array([random.choice([0.0, 0.3, 1.0, 2.0, np.inf]) for _ in range(n)]) for n in case.space.sizes]
+    for column, own in zip(columns, case.instance, strict=True):
+        column[own] = 0.0
+    query = BoxQuery(case, case.components.box(0), k, cost=CostTable(tuple(columns), combine))
+    found = find_nearest(context.compiled_model.tabulated, query, run_of(), oracle=context.oracle)
+    points = every_point(case.space)
+    left = [point for point in points[case.model.desired(points)] if np.isfinite(measure(query.cost, point))]
+    assert found.proven
+    for point in found.points:
+        assert measure(query.cost, point) == pytest.approx(min(measure(query.cost, other) for other in left))
+        changed = point != case.instance
+        left = [other for other in left if not (other != case.instance)[changed].all()]
+    assert len(found.points) == k or not left

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ironrule.arrays import BoolArray, Points
 from ironrule.model.intervals import Gaps
 from ironrule.model.protocol import Model, NormalForm
@@ -66,3 +68,15 @@ class Backend:
     decide_points: Callable[[Sequence[Any], Points], tuple[BoolArray, BoolArray]]
     build_oracle: Callable[[OracleRequest], Oracle | None]
     build_nearest_search: Callable[[NearestRequest], NearestSearch | None]
+
+
+def decide_any(
+    decide: Callable[[Any, Points], tuple[BoolArray, BoolArray]], alternatives: Sequence[Any], points: Points
+) -> tuple[BoolArray, BoolArray]:
+    """Which points may be desired by one of the alternatives, and which surely are, given what decides for one."""
+    possible, sure = np.zeros((2, len(points)), dtype=np.bool_)
+    for alternative in alternatives:
+        may, must = decide(alternative, points)
+        possible |= may
+        sure |= must
+    return possible, sure

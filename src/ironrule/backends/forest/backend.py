@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import BoolArray, Points
-from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest, decide_any
 from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, decide_points as decide_forest_points
 from ironrule.backends.forest.deferred import DeferredForests, defer_forests
 from ironrule.backends.forest.nearest import ForestNearestSearch
@@ -76,12 +76,7 @@ def decide_points(forests: Sequence[CompiledForest], points: Points) -> tuple[Bo
     """Which points may be desired by one of the forests, and which surely are."""
     if isinstance(forests, DeferredForests):
         return forests.decide_points(points)
-    possible, sure = np.zeros((2, len(points)), dtype=np.bool_)
-    for forest in forests:
-        may, must = decide_forest_points(forest, points)
-        possible |= may
-        sure |= must
-    return possible, sure
+    return decide_any(decide_forest_points, forests, points)
 
 
 def build_oracle(request: OracleRequest) -> ForestOracle:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ironrule.arrays import BoolArray, Points
-from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest, decide_any
 from ironrule.backends.nearest import NearestSearch, NoCounterfactuals
 from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points as decide_net_points
 from ironrule.backends.network.engine import CpuEngine
@@ -66,12 +66,7 @@ def compile_nets(model: TabulatedModel, space: Space, feasible: FeasibleRegion) 
 
 def decide_points(nets: Sequence[CompiledNetwork], points: Points) -> tuple[BoolArray, BoolArray]:
     """Which points may be desired by one of the nets, and which surely are."""
-    possible, sure = np.zeros((2, len(points)), dtype=np.bool_)
-    for net in nets:
-        may, must = decide_net_points(net, points)
-        possible |= may
-        sure |= must
-    return possible, sure
+    return decide_any(decide_net_points, nets, points)
 
 
 def build_oracle(request: OracleRequest) -> NetworkOracle:
