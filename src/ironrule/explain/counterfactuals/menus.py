@@ -47,7 +47,7 @@ def build_menu(
         proven = found is not None and bool(found.items) and found.proven
         entries.append(_build_entry(context, " + ".join(one.features), one.features, best, proven, minimal=one.minimal))
     instance = context.space.decode_row(decide_row(context, row)[0])
-    return ChangeMenu(instance, _sort_entries(entries), bool(listing.complete) and limit is None, listing.stopped)
+    return ChangeMenu(instance, _sort_entries(entries), bool(listing.complete), listing.stopped)
 
 
 def build_group_menu(
